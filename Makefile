@@ -1,0 +1,100 @@
+# Seqscope. `make` alone lists the targets. Needs Python 3.11 or newer; everything else goes into .venv.
+
+VENV     := .venv
+PYTHON   := $(VENV)/bin/python
+SEQSCOPE := $(PYTHON) -m engine
+PIP      := $(PYTHON) -m pip install --disable-pip-version-check -qq -c requirements.lock
+SECONDS_SINCE = $$(( $$(date +%s) - $(1) ))
+.SHELLFLAGS := -ec
+
+# Where the app listens. HOST=0.0.0.0 opens it to other machines.
+HOST ?= localhost
+PORT ?= 8501
+
+# The first Python on this machine that is new enough.
+define FIND_PYTHON
+for python in python3.11 python3 python3.12 python3.13; do \
+  $$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; python=; \
+done; \
+test -n "$$python" || { echo "make: no Python 3.11 or newer with the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+endef
+
+# Makes the environment; also mends one that an interrupted run left half made.
+define MAKE_VENV
+$(PYTHON) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { $(FIND_PYTHON); $$python -m venv --clear $(VENV); }
+endef
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test install install-dev chromium lint format pytest lock exports bench screenshot clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: install ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
+	$(PYTHON) -m streamlit run app/main.py --server.address=$(HOST) --server.port=$(PORT)
+
+test: ## install, then lint, types, import contracts and tests with coverage
+	@start=$$(date +%s); \
+	$(MAKE) --no-print-directory install-dev chromium lint pytest && \
+	echo "make test: everything passed in $(call SECONDS_SINCE,$$start) s"
+
+# --- environment -----------------------------------------------------------------------------------------------------------
+
+install: $(VENV)/.run ## the environment that `make run` needs
+install-dev: $(VENV)/.dev ## the environment that `make test` needs
+
+$(VENV)/.run: pyproject.toml requirements.lock
+	@start=$$(date +%s); $(MAKE_VENV); echo "Installing the pinned packages into $(VENV) (a minute or two) …"; \
+	$(PIP) -e . && touch $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
+
+$(VENV)/.dev: pyproject.toml requirements.lock
+	@start=$$(date +%s); $(MAKE_VENV); echo "Installing the pinned packages and the tools for tests into $(VENV) (a minute or two) …"; \
+	$(PIP) -e '.[dev]' && touch $(VENV)/.run $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
+
+# The browser tests drive Debian's chromium. Where it is missing and cannot be had they are skipped, but never in CI.
+chromium: install-dev
+	@if $(PYTHON) -c 'import sys; from engine.doctor import find_chromium; sys.exit(find_chromium() is None)'; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing chromium for the browser tests …"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null \
+	  || echo "Browser tests: chromium could not be installed."; \
+	else echo "Browser tests: chromium not found, they will be skipped (apt-get install chromium)."; fi
+
+lock: ## renew requirements.lock from pyproject.toml in a fresh environment
+	@rm -rf build/lock && mkdir -p build; $(FIND_PYTHON); $$python -m venv build/lock
+	build/lock/bin/python -m pip install --disable-pip-version-check -qq -e '.[dev]'
+	@{ echo "# Every version that was tested. Made by \`make lock\`; used as constraints, so platforms may leave packages out."; \
+	  build/lock/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude pip --exclude seqscope \
+	  | sed -E -e 's/\+[A-Za-z0-9.]+$$//' -e 's/^(onnxruntime)-gpu==(.*)$$/\1==\2\n&/'; } > build/requirements.lock
+	mv build/requirements.lock requirements.lock && rm -rf build/lock
+
+# --- quality ---------------------------------------------------------------------------------------------------------------
+
+lint: install-dev ## ruff, mypy, import contracts
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo
+
+format: install-dev ## put the code into its form
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+pytest: install-dev ## the tests alone, with coverage
+	$(PYTHON) -m pytest --cov --cov-report=term
+
+# --- what the repository carries, rebuilt ------------------------------------------------------------------------------------
+
+exports: install ## rebuild the embedded sample: exports/sample
+	$(PYTHON) -m benchmarks.build_sample
+
+bench: install ## measure speed and quality
+	$(SEQSCOPE) bench
+
+screenshot: install-dev chromium ## renew the pictures of the README
+	$(PYTHON) docs/screenshot.py
+
+clean: ## remove the environment, caches and build folders
+	rm -rf $(VENV) build *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,85 @@
+"""The console command ``seqscope``: a table of sub-commands, each imported only when it is called.
+
+Exit codes: 0 done, 1 failed (one message on standard error), 2 wrong use, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from engine import __version__
+from engine.errors import SeqscopeError, UsageError
+
+# name -> (module, one line for --help). A module offers `configure(parser)` and `run(args) -> int`.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "data": ("engine.commands.data", "import, fetch and describe datasets"),
+    "train": ("engine.commands.train", "train a model on a prepared dataset; resumes where it was interrupted"),
+    "evaluate": ("engine.commands.evaluate", "rank every test user's held-out item and print the metrics"),
+    "export": ("engine.commands.export", "write trained models as bundles that the app opens"),
+    "sample": ("engine.commands.sample", "simulate viewers and their log, for the embedded sample or for load tests"),
+    "bench": ("engine.commands.bench", "measure speed and quality, next to a peer where there is one"),
+    "doctor": ("engine.commands.doctor", "say what this machine has and what is missing for what"),
+}
+
+MANUAL = """\
+Train sequential recommenders under one frozen protocol and export each as a portable bundle.
+
+A first session:
+  seqscope doctor                                        what this machine can do
+  seqscope data import ml-1m.txt --source user-item --out data/ml-1m
+  seqscope data describe data/ml-1m
+  seqscope train sasrec --dataset data/ml-1m             settings: engine/recipes/ml-1m/sasrec.toml
+  seqscope evaluate runs/ml-1m/sasrec
+  seqscope export runs/ml-1m/sasrec --to exports/ml-1m   then: make run
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message}\nusage: {self.format_usage().removeprefix('usage: ').strip()}")
+
+
+def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser for `argv`; only the sub-command that `argv` names has its module imported and its options added."""
+    parser = Parser(prog="seqscope", description=MANUAL, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"seqscope {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    named = next((word for word in argv if not word.startswith("-")), None)
+    for name, (module, help_line) in COMMANDS.items():
+        if name != named:
+            commands.add_parser(name, help=help_line)
+            continue
+        command = importlib.import_module(module)
+        sub = commands.add_parser(
+            name, help=help_line, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        command.configure(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        args = build_parser(argv).parse_args(argv)
+        return int(args.run(args) or 0)
+    except UsageError as error:
+        print(f"seqscope: {error}", file=sys.stderr)
+        return 2
+    except SeqscopeError as error:
+        print(f"seqscope: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        print("seqscope: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One module per sub-command: `configure(parser)` declares its options, `run(args)` carries it out."""

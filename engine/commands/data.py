@@ -1,0 +1,249 @@
+"""Import, fetch and describe datasets.
+
+seqscope data import PATH … --out data/NAME    make a dataset of raw files
+seqscope data describe data/NAME               what a dataset holds
+seqscope data fetch ml-1m --to raw             download a public set
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import SeqscopeError, UsageError
+
+if TYPE_CHECKING:
+    from engine.data.options import ImportOptions
+    from engine.data.problems import Problem
+
+FORMATS = """\
+formats (--source; guessed from the layout where it is not given):
+  ml-1m      ratings.dat, movies.dat: fields separated by ::           k-core 5
+  ml-100k    u.data, u.item                                            k-core 0
+  ml-20m     ratings.csv, movies.csv (also 25M, 32M, latest)           k-core 0
+  user-item  text lines "user item", oldest first                      k-core 0
+  letter     one JSON object of user -> list of items                  k-core 0
+  amazon     review JSON lines with metadata, plain or .gz             k-core 5
+  table      any CSV, TSV, JSON lines or Parquet with a header         k-core 0
+
+What is left out, in this order: bad rows, low ratings, repeated events, what is outside the k-core, items nobody has.
+docs/data.md describes every option.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _configure_import(actions)
+    describe = actions.add_parser("describe", help="say what a prepared dataset holds")
+    describe.add_argument("dataset", type=Path, help="a dataset folder, such as data/ml-1m")
+    describe.add_argument("--json", action="store_true", help="print dataset.json instead")
+    fetch = actions.add_parser(
+        "fetch",
+        help="download a public set",
+        description="Download a public set, checked and whole; repeat to continue.",
+    )
+    fetch.add_argument("name", help="ml-100k, ml-1m, ml-20m, amazon-beauty, amazon-sports or amazon-toys")
+    fetch.add_argument(
+        "--to", type=Path, required=True, metavar="DIR", help="folder for raw files; the set goes to DIR/NAME"
+    )
+    fetch.add_argument("--accept-licence", action="store_true", help="accept the terms of the set without being asked")
+    fetch.add_argument(
+        "--base-url", metavar="URL", help="a mirror: the folder that holds the files; default: the publisher's"
+    )
+    fetch.add_argument(
+        "--stall", type=float, default=30.0, metavar="SECONDS", help="give a silent connection up; default: 30"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    return {"import": _import, "describe": _describe, "fetch": _fetch}[args.action](args)
+
+
+def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "import",
+        help="make a dataset of raw files",
+        description="Read a log and its catalogue, check every row, and write one dataset folder.",
+        epilog=FORMATS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="files of the log, or one folder that holds them"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="data/NAME", help="the dataset folder to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace the dataset at --out")
+    parser.add_argument("--source", metavar="FORMAT", help="see below")
+
+    files = parser.add_argument_group("files")
+    files.add_argument(
+        "--items", type=Path, metavar="FILE", help="catalogue: CSV, TSV, JSON, Parquet, movies.dat or u.item"
+    )
+    files.add_argument(
+        "--item-map", type=Path, metavar="FILE", help='lines "number id": what the log\'s item numbers stand for'
+    )
+    for name, where in (
+        ("user", "log"),
+        ("item", "log"),
+        ("time", "log; - for none"),
+        ("rating", "log"),
+        ("item-id", "item file"),
+        ("title", "item file"),
+    ):
+        files.add_argument(f"--{name}-column", metavar="NAME", help=f"in the {where}; default: by its name")
+    files.add_argument(
+        "--list-column", action="append", default=[], metavar="NAME", help="item file: holds values with | between"
+    )
+    files.add_argument(
+        "--no-header", action="store_true", help="tables: the first row is data; columns are numbers from 1"
+    )
+    files.add_argument(
+        "--delimiter", metavar="TEXT", help="tables: default: the one that the first row shows; \\t is a tab"
+    )
+    files.add_argument("--encoding", metavar="NAME", help="default: utf-8, or latin-1 where MovieLens uses it")
+    files.add_argument(
+        "--time-unit", choices=("s", "ms", "us", "ns"), help="of numeric times; default: the one that fits most rows"
+    )
+
+    events = parser.add_argument_group("events")
+    events.add_argument("--min-rating", type=float, metavar="R", help="leave out events rated lower; default: none")
+    events.add_argument(
+        "--duplicates", choices=("exact", "keep", "first", "last"), default="exact",
+        help="same user and item again: drop those that share the time too (default), keep all, keep the first or the last",
+    )  # fmt: skip
+    events.add_argument(
+        "--k-core", type=int, metavar="K", help="every user and item keeps at least K events; default: by format"
+    )
+    events.add_argument(
+        "--min-history", type=int, default=1, metavar="N", help="leave out users with fewer events; default: 1"
+    )
+    events.add_argument(
+        "--ties", choices=("file", "item", "shuffle"), default="file",
+        help="order among events of one user at one time: as in the file (default), by item, or drawn by --seed",
+    )  # fmt: skip
+    events.add_argument("--seed", type=int, default=0, help="for --ties shuffle; default: 0")
+    events.add_argument("--keep-unused-items", action="store_true", help="keep items that no user has in the catalogue")
+
+    split = parser.add_argument_group("split")
+    split.add_argument(
+        "--split", choices=("leave-one-out", "time"), default="leave-one-out", help="default: leave-one-out"
+    )
+    split.add_argument(
+        "--valid-from", metavar="DATE", help="split by time: ISO date or unix seconds; default: see --quantiles"
+    )
+    split.add_argument(
+        "--test-from", metavar="DATE", help="split by time: ISO date or unix seconds; default: see --quantiles"
+    )
+    split.add_argument(
+        "--quantiles", type=float, nargs=2, default=(0.8, 0.9), metavar=("V", "T"),
+        help="split by time: shares of events before validation and before test; default: 0.8 0.9",
+    )  # fmt: skip
+
+    about = parser.add_argument_group("about the dataset")
+    about.add_argument("--title", help="name for people; default: the format's")
+    about.add_argument("--about", metavar="TEXT", help="where the log comes from, in a sentence; default: the format's")
+    about.add_argument("--licence", metavar="TEXT", help="terms of the data, in a sentence; default: the format's")
+
+    rows = parser.add_argument_group("bad rows and resources")
+    rows.add_argument(
+        "--strict", action="store_true", help="stop at bad rows, after reporting all of them; write nothing"
+    )
+    rows.add_argument("--report", type=Path, metavar="FILE.csv", help="write every bad row there")
+    rows.add_argument("--memory", default="2GB", help="for DuckDB, the rest goes to disk beside --out; default: 2GB")
+
+
+def _import(args: argparse.Namespace) -> int:
+    from engine.data.describe import describe
+    from engine.data.prepare import BadRows, import_dataset
+
+    try:
+        result = import_dataset(_options(args), say=lambda line: print(line, file=sys.stderr))
+    except BadRows as error:
+        _show_problems(error.problems, error.counts, args.report)
+        raise
+    _show_problems(result.problems, result.problem_counts, args.report)
+    for line in result.notices:
+        print(f"note: {line}", file=sys.stderr)
+    print(describe(result.info))
+    print(f"{'written':<12} {args.out}")
+    return 0
+
+
+def _options(args: argparse.Namespace) -> ImportOptions:
+    from engine.data.options import Columns, ImportOptions
+    from engine.data.split import SplitOptions
+
+    if args.split != "time" and (args.valid_from or args.test_from):
+        raise UsageError("--valid-from and --test-from belong to --split time")
+    return ImportOptions(
+        paths=tuple(args.paths), out=args.out, source=args.source, items=args.items, item_map=args.item_map,
+        columns=Columns(
+            args.user_column, args.item_column, args.time_column, args.rating_column, args.item_id_column, args.title_column
+        ),
+        header=not args.no_header, delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
+        encoding=args.encoding, time_unit=args.time_unit, list_columns=tuple(args.list_column), min_rating=args.min_rating,
+        duplicates=args.duplicates, k_core=args.k_core, min_history=args.min_history, ties=args.ties, seed=args.seed,
+        keep_unused_items=args.keep_unused_items,
+        split=SplitOptions(
+            args.split, _moment(args.valid_from, "--valid-from"), _moment(args.test_from, "--test-from"), *args.quantiles
+        ),
+        title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
+        overwrite=args.overwrite, memory=args.memory,
+    )  # fmt: skip
+
+
+def _moment(text: str | None, flag: str) -> int | None:
+    """Unix seconds of a date (UTC where it names no zone) or of a number."""
+    if text is None or text.isdecimal():
+        return None if text is None else int(text)
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{flag} {text}: write a date as 2003-01-31, or unix seconds")
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp())
+
+
+def _show_problems(problems: list[Problem], counts: dict[str, int], report: Path | None) -> None:
+    if not counts:
+        return
+    total = sum(counts.values())
+    print(f"{total:,} bad row{'s' if total > 1 else ''}:", file=sys.stderr)
+    for reason, count in counts.items():
+        print(f"  {count:>9,}  {reason}", file=sys.stderr)
+    for problem in problems:
+        print(f"  {problem}", file=sys.stderr)
+    if total > len(problems):
+        rest = f"  … and {total - len(problems):,} more; " + (
+            f"all are in {report}" if report else "--report FILE.csv writes all"
+        )
+        print(rest, file=sys.stderr)
+
+
+def _describe(args: argparse.Namespace) -> int:
+    from engine.data.dataset import DatasetInfo
+    from engine.data.describe import describe
+
+    if not args.dataset.exists():
+        raise SeqscopeError(f"{args.dataset} does not exist. Make a dataset with `seqscope data import`.")
+    info = DatasetInfo.read(args.dataset / "dataset.json")
+    print(info.to_json() if args.json else describe(info), end="" if args.json else "\n")
+    return 0
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from engine.data.download import Patience
+    from engine.data.fetch import PUBLIC, fetch
+
+    if args.name not in PUBLIC:
+        raise UsageError(f"no public set is called {args.name!r}; there are {', '.join(PUBLIC)}")
+    print(f"{PUBLIC[args.name].terms}\n")
+    if not args.accept_licence:
+        if not sys.stdin.isatty():
+            raise UsageError("nothing was fetched: accept these terms with --accept-licence")
+        if input("Do you accept these terms? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise SeqscopeError("nothing was fetched: the terms were not accepted.")
+    folder = fetch(args.name, args.to, base_url=args.base_url, patience=Patience(stall=args.stall))
+    print(f"next: seqscope data import {folder} {PUBLIC[args.name].next_step}")
+    return 0

@@ -1,0 +1,53 @@
+"""Train a model on a prepared dataset folder.
+
+The settings come from a recipe, engine/recipes/<dataset>/<model>.toml unless --recipe names another, and from --set.
+Interrupted at any moment, the same command goes on where it stopped. With several GPUs, or to try it with two processes:
+
+  torchrun --nproc-per-node 2 -m engine train sasrec --dataset data/ml-1m
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="sasrec, bert4rec, attrec, markov or popularity")
+    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
+    parser.add_argument("--recipe", metavar="R", help="recipe name (ml-1m/sasrec-ce) or TOML file")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="override one setting, such as training.seed=2"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/<dataset>/<recipe>)")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
+    parser.add_argument("--json", action="store_true", help="print the run's record as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.console import duration
+    from engine.data.dataset import Dataset
+    from engine.errors import UsageError
+    from engine.models import MODELS
+    from engine.training.distributed import joined
+    from engine.training.recipe import load
+    from engine.training.run import train
+
+    if args.model not in MODELS:
+        raise UsageError(f"no model {args.model!r}; there are {', '.join(MODELS)}")
+    dataset = Dataset(args.dataset)
+    recipe = load(args.model, dataset.info.name, args.recipe, args.set)
+    folder = args.out or Path("runs") / dataset.info.name / recipe.name
+    with joined() as world:
+        record = train(recipe, dataset, folder, device=args.device, world=world, restart=args.restart)
+        if not world.leads:
+            return 0
+    if args.json:
+        print(json.dumps(record))
+        return 0
+    best = f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {record['valid_ndcg']:.4f}, "
+    print(f"{folder}: {best if record['valid_ndcg'] is not None else ''}{duration(record['seconds'])} on {record['device']}")
+    print(f"split {dataset.info.split['kind']}, fingerprint {dataset.info.fingerprint}")
+    return 0

@@ -1,0 +1,1 @@
+"""Raw files to datasets, and datasets to arrays. Reading a prepared dataset needs numpy and pyarrow alone."""

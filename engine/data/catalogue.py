@@ -1,0 +1,204 @@
+"""The catalogue: records of an item file to one table with a row per item, typed attributes and a title for everybody."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.data.log import MAX_ID
+from engine.data.problems import Problems
+
+Record = dict[str, Any]
+MAX_TITLE = 300
+"""Characters; longer titles are shortened, with an ellipsis."""
+RESERVED = ("item", "item_id", "title", "popularity")
+"""Columns with a meaning of their own, in a dataset or in a bundle."""
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
+_DECIMAL = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True)
+class ItemFile:
+    """Where the catalogue of a source comes from."""
+
+    path: Path
+    records: Callable[[], Iterator[tuple[int | None, Record]]]
+    """(line, record) of every row that can be read; can be called again."""
+    id_columns: tuple[str, ...]
+    """The keys that may hold the id; the one that knows most items of the log is taken."""
+    title_column: str | None
+    """None: the file has no titles, and ids stand in."""
+
+
+@dataclass
+class Notices:
+    """What was changed or filled in, with how many items it concerns; nothing of it is left out."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def choose_id_column(source: ItemFile, wanted: set[str]) -> str:
+    """The one of `source.id_columns` whose values match the most ids of the log."""
+    if len(source.id_columns) == 1:
+        return source.id_columns[0]
+    matches = dict.fromkeys(source.id_columns, 0)
+    for _, record in source.records():
+        for name in source.id_columns:
+            matches[name] += as_text(record.get(name)) in wanted
+    return max(source.id_columns, key=lambda name: matches[name])  # the first of equals
+
+
+def read_catalogue(
+    source: ItemFile | None, item_ids: list[str], problems: Problems, notices: Notices, *, keep_unused: bool
+) -> tuple[list[str], list[str], dict[str, list[Any]], int]:
+    """(item ids, titles, attributes by name, how many items of the file no user has).
+
+    item_ids: those of the log, in their order. With `keep_unused` the file's other items follow them, in file order.
+    """
+    position = {item_id: row for row, item_id in enumerate(item_ids)}
+    known = set(item_ids)
+    ids = list(item_ids)
+    rows: list[Record | None] = [None] * len(ids)
+    titles: list[str | None] = [None] * len(ids)
+    unused = 0
+    if source is not None:
+        id_column = choose_id_column(source, known)
+        for line, record in source.records():
+            item_id = as_text(record.get(id_column))
+            fault = _id_fault(item_id)
+            if fault:
+                problems.add(source.path, line, id_column, item_id, fault)
+                continue
+            row = position.get(item_id)
+            if row is None:
+                unused += 1
+                if not keep_unused:
+                    continue
+                row = position[item_id] = len(ids)
+                ids.append(item_id)
+                rows.append(None)
+                titles.append(None)
+            elif rows[row] is not None:
+                problems.add(source.path, line, id_column, item_id, "second row of the same item")
+                continue
+            titles[row] = _title(as_text(record.get(source.title_column)) if source.title_column else "", notices)
+            rows[row] = {name: value for name, value in record.items() if name not in (id_column, source.title_column)}
+        notices.counts["items of the log without a row in the item file; the id stands in for the title"] += rows.count(
+            None
+        )
+    for row, title in enumerate(titles):
+        if not title:
+            if rows[row] is not None and source is not None and source.title_column:
+                notices.counts["empty titles; the id stands in"] += 1
+            titles[row] = ids[row]
+    return ids, [title or "" for title in titles], _attributes(rows), unused
+
+
+def attribute_table(ids: list[str], titles: list[str], attributes: dict[str, list[Any]]) -> pa.Table:
+    """The table that `write_dataset` takes: item_id, title, then attributes with the type their values have."""
+    columns: dict[str, pa.Array] = {"item_id": pa.array(ids, pa.string()), "title": pa.array(titles, pa.string())}
+    taken = {name.lower() for name in RESERVED}
+    for name, values in attributes.items():
+        kept = name.strip() or "attribute"
+        while kept.lower() in taken:  # DuckDB does not tell case apart
+            kept += "_"
+        taken.add(kept.lower())
+        column = typed(values)
+        if column.null_count < len(column):
+            columns[kept] = column
+    return pa.table(columns)
+
+
+def typed(values: list[Any]) -> pa.Array:
+    """Lists become list<string>, whole numbers int64, other numbers float64, truth values bool, all else text.
+
+    Digits in text become numbers where all values of the column are plain numbers; one with a leading zero (007) keeps it text.
+    """
+    present = [value for value in values if value is not None]
+    if any(isinstance(value, list) for value in present):
+        lists = [None if value is None else _texts(value) for value in values]
+        return pa.array(lists, pa.list_(pa.string()))
+    if present and all(isinstance(value, bool) for value in present):
+        return pa.array(values, pa.bool_())
+    if present and all(_whole(value) for value in present):
+        return pa.array([None if v is None else int(v) for v in values], pa.int64())
+    if present and all(_number(value) for value in present):
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    return pa.array([None if v is None else as_text(v) for v in values], pa.string())
+
+
+def as_text(value: Any) -> str:
+    """How a value of a JSON or Parquet file reads as an id or a text; None is empty."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        # A lone surrogate, which JSON can escape, is no character and cannot be stored.
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, (bool, list, dict)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def _title(text: str, notices: Notices) -> str:
+    """One line of at most MAX_TITLE characters."""
+    title = text.strip()
+    if _CONTROLS.search(title):
+        title = _CONTROLS.sub(" ", title).strip()
+        notices.counts["titles with control characters or line ends; a blank stands in"] += 1
+    if len(title) > MAX_TITLE:
+        title = title[: MAX_TITLE - 1].rstrip() + "…"
+        notices.counts[f"titles longer than {MAX_TITLE} characters, shortened"] += 1
+    return title
+
+
+def _id_fault(item_id: str) -> str | None:
+    if not item_id:
+        return "missing item id"
+    if len(item_id) > MAX_ID:
+        return f"item id longer than {MAX_ID} characters"
+    return "control character in the item id" if re.search(r"[\x00-\x1f\x7f]", item_id) else None
+
+
+def _attributes(rows: list[Record | None]) -> dict[str, list[Any]]:
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row or ()))
+    return {name: [_clean((row or {}).get(name)) for row in rows] for name in names}
+
+
+def _clean(value: Any) -> Any:
+    """None for what says nothing; everything else as it is."""
+    if isinstance(value, str):
+        value = as_text(value)
+        return value if value.strip() else None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _texts(value: Any) -> list[str]:
+    parts = value if isinstance(value, list) else [value]
+    return [text for part in parts if (text := as_text(part))]
+
+
+def _whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return _INTEGER.fullmatch(value) is not None
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+
+
+def _number(value: Any) -> bool:
+    if isinstance(value, str):
+        return _DECIMAL.fullmatch(value) is not None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,51 @@
+"""A prepared dataset in words."""
+
+from __future__ import annotations
+
+import datetime
+
+from engine.data.dataset import DatasetInfo
+
+
+def describe(info: DatasetInfo) -> str:
+    """What a person wants to know before training on it; several lines."""
+    counts, lengths = info.counts, info.lengths
+    rows = [
+        ("dataset", f"{info.name}: {info.title}" + (" (SIMULATED)" if info.simulated else "")),
+        ("source", info.source),
+        ("licence", info.licence),
+        ("size", f"{counts['users']:,} users, {counts['items']:,} items, {counts['events']:,} events"),
+        (
+            "history",
+            f"min {lengths['min']:g}, median {lengths['median']:g}, mean {lengths['mean']:.2f}, max {lengths['max']:g} events",
+        ),
+        ("sparsity", f"{info.sparsity:.4%}"),
+        ("time", _time(info)),
+        ("attributes", ", ".join(info.attributes) or "none"),
+        ("split", _split(info)),
+        ("left out", "; ".join(f"{count:,} {reason}" for reason, count in info.left_out.items()) or "nothing"),
+        ("fingerprint", info.fingerprint),
+    ]
+    return "\n".join(f"{name:<12} {text}" for name, text in rows)
+
+
+def _time(info: DatasetInfo) -> str:
+    if info.time["unit"] == "order":
+        return "none; events are in order"
+    first, last = (_moment(info.time[end]) for end in ("first", "last"))
+    return f"{first} to {last}, by {info.time['unit']}; {info.time['ties']:,} ties (order kept from the import)"
+
+
+def _split(info: DatasetInfo) -> str:
+    counts, kind = info.counts, info.split["kind"]
+    if kind == "time":
+        kind = (
+            f"time, validation from {_moment(info.split['valid_from'])}, test from {_moment(info.split['test_from'])}"
+        )
+    held = f"{counts['train']:,} events train, {counts['valid']:,} users validate, {counts['test']:,} test"
+    return f"{kind}: {held}"
+
+
+def _moment(seconds: int) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%d" if seconds % 86_400 == 0 else "%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,220 @@
+"""Checked events: rows of text to numbers, with every bad value reported.
+
+All text stays in DuckDB, which moves to disk what does not fit into its memory; only numbers and the distinct ids come out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from engine.data.options import TIME_UNITS
+from engine.data.problems import Problems
+from engine.data.rows import Layout, Mapping, rows_query, sql
+from engine.errors import SeqscopeError
+
+LATEST = 4_102_444_800
+"""2100-01-01: a later time is an error or another unit."""
+MAX_ID = 200
+"""Characters of a user or item id."""
+
+
+@dataclass(frozen=True)
+class LogFiles:
+    """The log of a source."""
+
+    files: tuple[Path, ...]
+    layout: Layout
+    mapping: Mapping
+
+
+@dataclass(frozen=True)
+class Events:
+    """All good events, in the order of the files.
+
+    user, item: int32 [events], dense numbers; time: int64 [events], unix seconds, None where the log has no times.
+    users, items: string [numbers], the ids.
+    """
+
+    user: np.ndarray
+    item: np.ndarray
+    time: np.ndarray | None
+    users: pa.ChunkedArray
+    items: pa.ChunkedArray
+    below_rating: int
+    """Events that were left out because of their rating."""
+
+
+def read_log(
+    con: duckdb.DuckDBPyConnection,
+    log: LogFiles,
+    work: Path,
+    problems: Problems,
+    *,
+    item_map: pa.Table | None = None,
+    time_unit: str | None = None,
+    min_rating: float | None = None,
+) -> Events:
+    """Read, check and number the events of `log`.
+
+    item_map: columns number and id (string): the log's item numbers and what they stand for.
+    """
+    con.execute(
+        "CREATE TABLE parsed (file UTINYINT, line BIGINT, user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR)"
+    )
+    if len(log.files) > 255:
+        raise SeqscopeError(f"{len(log.files)} files are more than one import takes (255). Concatenate some.")
+    for number, path in enumerate(log.files):
+        query = rows_query(con, path, log.layout, log.mapping, work, problems)
+        con.execute(f"INSERT INTO parsed SELECT {number}, * FROM ({query})")
+    _map_items(con, item_map)
+    timed = log.mapping.time is not None
+    unit = time_unit or _time_unit(con) if timed else "s"
+    _check(con, log, problems, unit, timed=timed, rated=min_rating is not None, mapped=item_map is not None)
+
+    below = 0
+    if min_rating is not None:
+        below = con.execute(f"SELECT count(*) FROM checked WHERE ok AND score < {float(min_rating)}").fetchall()[0][0]
+    wanted = "ok" if min_rating is None else f"ok AND score >= {float(min_rating)}"
+    for what in ("user", "item"):
+        _number(con, what, wanted)
+    query = (
+        "SELECT file::BIGINT * 1099511627776 + line AS row, user_names.number AS user, item_names.number AS item"
+        + (", try_cast(exact AS BIGINT) AS time" if timed else "")
+        + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {wanted}"
+    )
+    columns = con.execute(query).fetchnumpy()
+    con.execute("DROP TABLE checked")
+    # DuckDB promises no order after a join.
+    order = np.argsort(columns.pop("row"), kind="stable")
+    return Events(
+        user=np.asarray(columns.pop("user"), np.int32)[order],
+        item=np.asarray(columns.pop("item"), np.int32)[order],
+        time=np.asarray(columns.pop("time"), np.int64)[order] if timed else None,
+        users=con.sql("SELECT user_id FROM user_names ORDER BY number").to_arrow_table()["user_id"],
+        items=con.sql("SELECT item_id FROM item_names ORDER BY number").to_arrow_table()["item_id"],
+        below_rating=below,
+    )
+
+
+def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> None:
+    """Replace item numbers by ids; an event whose number is not in the map keeps it in `unmapped`."""
+    if item_map is None:
+        con.execute("CREATE VIEW mapped AS SELECT *, NULL::VARCHAR AS unmapped FROM parsed")
+        return
+    con.register("item_map", item_map)
+    con.execute(
+        "CREATE VIEW mapped AS SELECT parsed.* REPLACE (id AS item_id), "
+        "CASE WHEN id IS NULL THEN parsed.item_id END AS unmapped FROM parsed LEFT JOIN item_map ON parsed.item_id = number"
+    )
+
+
+def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
+    """The unit by which most numeric times fall between 1970 and 2100."""
+    # Each unit has the range above that of the unit before it; no two overlap.
+    fits = ", ".join(
+        f"count_if(number >= {LATEST * scale // 1000 if scale > 1 else 0} AND number < {LATEST * scale})"
+        for scale in TIME_UNITS.values()
+    )
+    found = con.execute(f"SELECT {fits} FROM (SELECT try_cast(time AS DOUBLE) AS number FROM parsed)").fetchall()[0]
+    return max(zip(found, TIME_UNITS, strict=True), key=lambda pair: pair[0])[1]  # the first of equals: seconds
+
+
+def _check(
+    con: duckdb.DuckDBPyConnection,
+    log: LogFiles,
+    problems: Problems,
+    unit: str,
+    *,
+    timed: bool,
+    rated: bool,
+    mapped: bool,
+) -> None:
+    """Make the table `checked` (ok, exact seconds, score beside the ids) and report every bad value of every row."""
+    scale = TIME_UNITS[unit]
+    iso = r"'^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?$'"
+    # The zone of this machine must not decide what a date means.
+    con.execute("SET TimeZone = 'UTC'")
+    number = "try_cast(time AS DOUBLE)"
+    value = (
+        f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN floor({number} / {scale}) "
+        f"WHEN regexp_full_match(time, {iso}) THEN floor(epoch(try_cast(time AS TIMESTAMPTZ))) END"
+    )
+    score = "try_cast(rating AS DOUBLE)"
+    con.execute(
+        f"CREATE TABLE checked AS SELECT *, {_id_fault('user')} AS user_fault, "
+        f"{_item_fault(mapped)} AS item_fault, {_time_fault(scale) if timed else 'NULL::VARCHAR'} AS time_fault, "
+        f"{_rating_fault() if rated else 'NULL::VARCHAR'} AS rating_fault, "
+        "coalesce(user_fault, item_fault, time_fault, rating_fault) IS NULL AS ok "
+        f"FROM (SELECT *, {value if timed else 'NULL'} AS exact, CASE WHEN isfinite({score}) THEN {score} END AS score "
+        "FROM mapped)"
+    )
+    con.execute("DROP VIEW mapped; DROP TABLE parsed")
+    names = "CASE file " + " ".join(f"WHEN {i} THEN {sql(path.name)}" for i, path in enumerate(log.files)) + " END"
+    # Several faults of one row are one problem, at the first faulty column: problems count rows.
+    columns = {
+        "user": log.mapping.user, "item": log.mapping.item, "time": log.mapping.time, "rating": log.mapping.rating,
+    }  # fmt: skip
+    shown = {"user": "user_id", "item": "coalesce(unmapped, item_id)", "time": "time", "rating": "rating"}
+    cases = {
+        part: " ".join(f"WHEN {what}_fault IS NOT NULL THEN {pick}" for what, pick in picks.items())
+        for part, picks in {
+            "column": {what: sql(_column_name(what, name)) for what, name in columns.items()},
+            "value": shown,
+            "reason": {what: f"{what}_fault" for what in columns},
+        }.items()
+    }
+    problems.insert(
+        f'SELECT {names} AS file, line, CASE {cases["column"]} END AS "column", '
+        f"coalesce(CASE {cases['value']} END, '') AS value, CASE {cases['reason']} END AS reason FROM checked WHERE NOT ok"
+    )
+
+
+def _column_name(what: str, column: str | int | None) -> str:
+    return column if isinstance(column, str) else what
+
+
+def _id_fault(what: str) -> str:
+    name = f"{what}_id"
+    return (
+        f"CASE WHEN coalesce({name}, '') = '' THEN 'missing {what}' "
+        f"WHEN length({name}) > {MAX_ID} THEN '{what} id longer than {MAX_ID} characters' "
+        f"WHEN regexp_matches({name}, '[\\x00-\\x1f\\x7f]') THEN 'control character in the {what} id' END"
+    )
+
+
+def _item_fault(mapped: bool) -> str:
+    unmapped = "WHEN unmapped <> '' THEN 'item not in the item map' " if mapped else ""
+    return _id_fault("item").replace("CASE ", f"CASE {unmapped}", 1)
+
+
+def _time_fault(scale: int) -> str:
+    # Seconds in a column of milliseconds look like January 1970.
+    other = f"WHEN {scale} > 1 AND exact >= 0 AND exact < {LATEST // 1000} THEN 'time in another unit than most' "
+    return (
+        "CASE WHEN coalesce(time, '') = '' THEN 'missing time' "
+        "WHEN exact IS NULL THEN 'time is neither a number nor an ISO date' "
+        f"WHEN exact < 0 THEN 'time before 1970' WHEN exact >= {LATEST} THEN 'time after 2099' {other}END"
+    )
+
+
+def _rating_fault() -> str:
+    return (
+        "CASE WHEN coalesce(rating, '') = '' THEN 'missing rating' WHEN score IS NULL THEN 'rating is not a number' END"
+    )
+
+
+def _number(con: duckdb.DuckDBPyConnection, what: str, wanted: str) -> None:
+    """Give every id its dense number: by value where all ids are integers, by Unicode code point else."""
+    con.execute(f"CREATE TABLE {what}_ids AS SELECT DISTINCT {what}_id FROM checked WHERE {wanted}")
+    query = f"SELECT coalesce(bool_and(regexp_full_match({what}_id, '-?\\d{{1,18}}')), false) FROM {what}_ids"
+    integers = con.execute(query).fetchall()[0][0]
+    order = f"{what}_id::BIGINT, {what}_id" if integers else f"{what}_id"
+    con.execute(
+        f"CREATE TABLE {what}_names AS "
+        f"SELECT {what}_id, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS number FROM {what}_ids"
+    )

@@ -1,0 +1,115 @@
+"""What a person can choose about an import, with its default. dataset.json keeps every choice."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.data.split import SplitOptions
+from engine.errors import UsageError
+
+DUPLICATES = ("exact", "keep", "first", "last")
+TIES = ("file", "item", "shuffle")
+TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns in a table. None: guessed from the names that are there, and said."""
+
+    user: str | None = None
+    item: str | None = None
+    time: str | None = None
+    """"-" says that the rows have no time and stand in order."""
+    rating: str | None = None
+    item_id: str | None = None
+    """In the item file: the column whose values the log's item column holds."""
+    title: str | None = None
+    """In the item file."""
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """One import."""
+
+    paths: tuple[Path, ...]
+    """Files of the log, read in this order, or one folder that holds them."""
+    out: Path
+    """The dataset folder to write; its last part is the dataset's name."""
+    source: str | None = None
+    """The format (a key of `engine.data.sources.SOURCES`). None: guessed from the layout, and said."""
+    items: Path | None = None
+    """A file with the catalogue. None: the one that the format keeps beside its log, where it does."""
+    item_map: Path | None = None
+    """Lines "number id": the log's item number and the item's id in the catalogue. The dataset keeps the latter."""
+    columns: Columns = field(default_factory=Columns)
+    header: bool = True
+    """The first row of a delimited table names its columns. Without it, columns are numbers from 1."""
+    delimiter: str | None = None
+    """Between the fields of a delimited table. None: found in the first line, and said."""
+    encoding: str | None = None
+    """Of text files. None: UTF-8, and latin-1 for the MovieLens files that are written in it."""
+    time_unit: str | None = None
+    """Of numeric times: s, ms, us or ns. None: the one that puts most rows between 1970 and 2100."""
+    list_columns: tuple[str, ...] = ()
+    """Columns of a delimited item table that hold several values with | between them, besides genres, categories and tags."""
+
+    min_rating: float | None = None
+    """Events rated lower are left out. None: every event counts, whatever its rating."""
+    duplicates: str = "exact"
+    """Events with the same user and item: "exact" drops those that also share the time (logs without times have none),
+    "keep" keeps all, "first" and "last" keep one per user and item."""
+    k_core: int | None = None
+    """Users and items with fewer events are left out, again and again until none is. None: the format's convention."""
+    min_history: int = 1
+    """Users with fewer events are left out, in the same iteration as the k-core."""
+    ties: str = "file"
+    """Order among events of one user at one time: "file" (as in the files), "item" (by item number), "shuffle" (by `seed`)."""
+    seed: int = 0
+    """For ties "shuffle"."""
+    keep_unused_items: bool = False
+    """Keep items that no user has. They can be recommended but never learned."""
+    split: SplitOptions = field(default_factory=SplitOptions)
+
+    title: str | None = None
+    """The dataset's name for people. None: the format's."""
+    about: str | None = None
+    """Where the log comes from, in a sentence. None: the format's."""
+    licence: str | None = None
+    """The terms of the data. None: the format's."""
+    strict: bool = False
+    """Any bad row stops the import."""
+    report: Path | None = None
+    """A CSV file for every bad row."""
+    overwrite: bool = False
+    """Replace the dataset at `out`."""
+    memory: str = "2GB"
+    """DuckDB's share of memory; what does not fit goes to a file in the staging folder."""
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+    def __post_init__(self) -> None:
+        checks = [
+            (self.duplicates in DUPLICATES, f"--duplicates {self.duplicates}: one of {', '.join(DUPLICATES)}"),
+            (self.ties in TIES, f"--ties {self.ties}: one of {', '.join(TIES)}"),
+            (self.time_unit in (None, *TIME_UNITS), f"--time-unit {self.time_unit}: one of {', '.join(TIME_UNITS)}"),
+            (self.k_core is None or self.k_core >= 0, "--k-core cannot be negative; 0 turns it off"),
+            (self.min_history >= 1, "--min-history starts at 1"),
+            (self.delimiter is None or len(self.delimiter) > 0, "--delimiter cannot be empty"),
+            (len(self.paths) > 0, "name at least one file of the log"),
+        ]
+        for holds, message in checks:
+            if not holds:
+                raise UsageError(message)
+
+    def record(self, source: str, k_core: int) -> dict[str, Any]:
+        """The options as dataset.json keeps them: file names without folders, nothing about this machine."""
+        kept = asdict(self)
+        for machine in ("out", "report", "overwrite", "memory", "threads", "strict"):
+            del kept[machine]
+        kept["paths"] = [path.name for path in self.paths]
+        kept["items"] = self.items.name if self.items else None
+        kept["item_map"] = self.item_map.name if self.item_map else None
+        kept["list_columns"] = list(self.list_columns)
+        return kept | {"source": source, "k_core": k_core}

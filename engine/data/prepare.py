@@ -1,0 +1,189 @@
+"""The import: raw files to a prepared dataset, in one pass over the log and one over the catalogue.
+
+Order of what is left out: bad rows; events rated below --min-rating; repeated events (--duplicates); users and items outside the
+k-core, and users with a shorter history than --min-history; last, items that no user has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from engine.data.catalogue import Notices, attribute_table, choose_id_column, read_catalogue
+from engine.data.connection import connect
+from engine.data.dataset import DatasetInfo
+from engine.data.log import Events, read_log
+from engine.data.options import ImportOptions
+from engine.data.order import core, first_mentions, renumber, time_order
+from engine.data.problems import Problem, Problems
+from engine.data.sources import SOURCES, Workshop
+from engine.data.sources.guess import guess_source
+from engine.data.sources.item_map import read_item_map
+from engine.data.sources.items import open_items
+from engine.data.staging import refuse_existing, staging
+from engine.data.write import NAME, fill_dataset
+from engine.errors import SeqscopeError, UsageError
+
+SHOWN_PROBLEMS = 20
+DAY = 86_400
+LARGE = 100_000_000
+"""Bytes; a larger log takes long enough to say so."""
+
+
+@dataclass
+class ImportResult:
+    """What an import did, beside the dataset."""
+
+    info: DatasetInfo
+    problems: list[Problem] = field(default_factory=list)
+    """The first SHOWN_PROBLEMS bad rows."""
+    problem_counts: dict[str, int] = field(default_factory=dict)
+    """All bad rows, by reason."""
+    notices: list[str] = field(default_factory=list)
+    """What was kept, but changed or filled in."""
+
+
+class BadRows(SeqscopeError):
+    """The files hold bad rows, and none may be left out (--strict), or nothing else is left."""
+
+    def __init__(self, message: str, problems: list[Problem], counts: dict[str, int]) -> None:
+        super().__init__(message)
+        self.problems, self.counts = problems, counts
+
+
+def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda line: None) -> ImportResult:
+    """Carry out `options`; `say` takes what was guessed, line by line."""
+    if not NAME.fullmatch(options.out.name):
+        raise UsageError(
+            f"--out {options.out}: the last part is the dataset's name; use lowercase letters, digits and single dashes"
+        )
+    refuse_existing(options.out, options.overwrite)
+    for path in options.paths:
+        if not path.exists():
+            raise SeqscopeError(f"{path} does not exist.")
+    if options.source is None:
+        name, why = guess_source(options.paths, options.encoding)
+        say(f"format: {name}, because {why} (--source names another)")
+        options = dataclasses.replace(options, source=name)
+    if options.source not in SOURCES:
+        raise UsageError(f"--source {options.source}: one of {', '.join(SOURCES)}")
+    with staging(options.out, overwrite=options.overwrite) as folder:
+        work = folder / "work"
+        work.mkdir()
+        with connect(work, memory=options.memory, threads=options.threads) as con:
+            result = _import(options, Workshop(con, work, Problems(con), say), folder)
+        for leftover in sorted(work.rglob("*"), reverse=True):
+            leftover.rmdir() if leftover.is_dir() else leftover.unlink()
+        work.rmdir()
+    return result
+
+
+def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:
+    source = SOURCES[options.source or ""]
+    k_core = source.k_core if options.k_core is None else options.k_core
+    problems, notices = workshop.problems, Notices()
+
+    reading = source.open(options, workshop)
+    items_file = open_items(options.items, options, workshop) if options.items else reading.items
+    item_map = read_item_map(options.item_map, options.encoding, problems) if options.item_map else None
+    size = sum(path.stat().st_size for path in reading.log.files)
+    if size > LARGE:
+        workshop.say(f"reading {size / 1e6:,.0f} MB; about a minute for every 300 MB")
+    events = read_log(
+        workshop.con, reading.log, workshop.folder, problems,
+        item_map=item_map, time_unit=options.time_unit, min_rating=options.min_rating,
+    )  # fmt: skip
+    left_out: dict[str, int] = {}
+    if events.below_rating:
+        left_out[f"rated below {options.min_rating:g}"] = events.below_rating
+    if not len(events.user):
+        _stop_for_bad_rows(problems, options, "no good row is left")
+    user, item, time, users, items = _filter(events, options, k_core, left_out)
+
+    item_ids = items.to_pylist()
+    if items_file is not None and len(items_file.id_columns) > 1:
+        # All items of the log decide, not those that the k-core kept: fewer of these may be in the file.
+        chosen = choose_id_column(items_file, set(events.items.to_pylist()))
+        workshop.say(
+            f"{items_file.path.name}: the log's items are in the column {chosen} (--item-id-column names another)"
+        )
+        items_file = dataclasses.replace(items_file, id_columns=(chosen,))
+    ids, titles, attributes, unused = read_catalogue(
+        items_file, item_ids, problems, notices, keep_unused=options.keep_unused_items
+    )
+    counts = problems.counts()
+    if options.report:
+        problems.write(options.report)
+    if counts and options.strict:
+        _stop_for_bad_rows(problems, options, "nothing was written, because of --strict")
+    if unused and not options.keep_unused_items:
+        left_out["items that no user has"] = unused
+
+    time_unit = "order" if time is None else "second" if np.any(time % DAY) else "day"
+    info = fill_dataset(
+        folder, name=options.out.name, title=options.title or source.title, source=options.about or source.about,
+        licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
+        users=users, user=user, item=item, timestamp=time, time_unit=time_unit, split=options.split,
+        options=options.record(source.name, k_core), left_out=counts | left_out,
+    )  # fmt: skip
+    if items_file is None:
+        workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
+    lines = [f"{count:,} {what}" for what, count in notices.counts.items() if count]
+    if time is not None and int(time.max()) < 10 * 365 * DAY:
+        lines.append(
+            "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"
+        )
+    return ImportResult(info, problems.first(SHOWN_PROBLEMS), counts, lines)
+
+
+def _filter(
+    events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, pa.ChunkedArray, pa.ChunkedArray]:
+    """Sort and filter: user, item (dense anew), time, and the ids of the users and items that are left."""
+    order = time_order(events.user, events.item, events.time, options.ties, options.seed)
+    user, item = events.user[order], events.item[order]
+    time = None if events.time is None else events.time[order]
+    del order
+
+    stays = first_mentions(user, item, time, options.duplicates)
+    repeated = int(len(stays) - np.count_nonzero(stays))
+    if repeated:
+        same = "user, item and time" if options.duplicates == "exact" else "user and item"
+        left_out[f"same {same} again"] = repeated
+        user, item, time = user[stays], item[stays], None if time is None else time[stays]
+    stays = core(user, item, max(k_core, options.min_history), k_core)
+    outside = int(len(stays) - np.count_nonzero(stays))
+    if outside:
+        left_out[_core_reason(k_core, options.min_history)] = outside
+        user, item, time = user[stays], item[stays], None if time is None else time[stays]
+    if not len(user):
+        raise SeqscopeError(
+            f"{_core_reason(k_core, options.min_history)}: that leaves out every one of the {outside:,} events. "
+            "Lower --k-core or --min-history."
+        )
+    user, used_users = renumber(user, len(events.users))
+    item, used_items = renumber(item, len(events.items))
+    if len(used_users) == 1:
+        raise SeqscopeError(
+            f"the whole log belongs to one user ({events.users[int(used_users[0])].as_py()!r}), and a recommender learns from "
+            "many. Is the user column the right one? Name it with --user-column."
+        )
+    return user, item, time, events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
+
+
+def _core_reason(k_core: int, min_history: int) -> str:
+    parts = [f"user or item with fewer than {k_core} events"] if k_core > 1 else []
+    return " or ".join(parts + ([f"user with fewer than {min_history} events"] if min_history > max(k_core, 1) else []))
+
+
+def _stop_for_bad_rows(problems: Problems, options: ImportOptions, why: str) -> None:
+    counts = problems.counts()
+    if options.report:
+        problems.write(options.report)
+    total = sum(counts.values())
+    raise BadRows(f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", problems.first(SHOWN_PROBLEMS), counts)

@@ -1,0 +1,62 @@
+"""Sequences of different lengths, kept flat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Many sequences in one array: sequence r is ``values[offsets[r]:offsets[r + 1]]``.
+
+    values: any dtype, shape [total]; offsets: int64, shape [rows + 1], ascending from 0 to total.
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.values):
+            raise ValueError(
+                f"offsets must run from 0 to {len(self.values)}, not {self.offsets[0]} to {self.offsets[-1]}"
+            )
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]], dtype: type = np.int32) -> Ragged:
+        lengths = [len(sequence) for sequence in sequences]
+        values = np.concatenate([np.asarray(s, dtype) for s in sequences]) if sum(lengths) else np.empty(0, dtype)
+        return cls(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]"""
+        return np.diff(self.offsets)
+
+    def where(self, keep: np.ndarray) -> Ragged:
+        """The values for which `keep` (bool [total]) holds, still in their sequences."""
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        return Ragged(self.values[keep], kept[self.offsets].astype(np.int64))
+
+    def take(self, rows: np.ndarray) -> Ragged:
+        """The sequences `rows` (int [m]), in that order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        source = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Ragged(self.values[source], offsets)
+
+    def padded(self, width: int, pad: int) -> np.ndarray:
+        """int64 [rows, width]: the last `width` values of each sequence, `pad` on the left of shorter ones."""
+        column = self.offsets[1:, None] - width + np.arange(width)
+        real = column >= self.offsets[:-1, None]
+        out = np.full(column.shape, pad, np.int64)
+        out[real] = self.values[column[real]]
+        return out

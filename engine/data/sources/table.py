@@ -1,0 +1,182 @@
+"""``table``: any log as CSV, TSV, JSON lines or Parquet, and any item file in one of these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from engine.data.log import LogFiles
+from engine.data.options import ImportOptions
+from engine.data.rows import Layout, Mapping, header, parquet_columns
+from engine.data.sources.base import Reading, Source, Workshop
+from engine.data.sources.records import json_records
+from engine.data.text import Text, inspect, kind_by_content
+from engine.errors import SeqscopeError, UsageError
+
+DELIMITERS = (",", "\t", ";", "|")
+KNOWN_NAMES = {
+    "user": (
+        "userid",
+        "user",
+        "uid",
+        "reviewerid",
+        "customerid",
+        "memberid",
+        "visitorid",
+        "sessionid",
+        "account",
+        "username",
+    ),
+    "item": (
+        "itemid",
+        "item",
+        "iid",
+        "parentasin",
+        "asin",
+        "movieid",
+        "productid",
+        "articleid",
+        "sku",
+        "trackid",
+        "bookid",
+        "id",
+    ),
+    "time": ("timestamp", "time", "ts", "unixreviewtime", "datetime", "eventtime", "date", "createdat", "day"),
+    "rating": ("rating", "overall", "score", "stars"),
+}
+"""What the columns of logs are called, the surest first: lower case, letters and digits only."""
+
+
+def named(names: Iterable[str], what: str) -> list[str]:
+    """The columns of `names` that are called like `what`, the surest first. RecBole's "user_id:token" counts as "user_id"."""
+    plain = {re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower()): name for name in names}
+    return [plain[known] for known in KNOWN_NAMES[what] if known in plain]
+
+
+def table_layout(path: Path, options: ImportOptions, workshop: Workshop) -> tuple[Layout, list[str]]:
+    """How `path` holds rows, and the names of its columns (numbers from 1 where it has no header)."""
+    if kind_by_content(path) == "parquet":
+        return Layout("parquet"), list(parquet_columns(workshop.con, path))
+    text = inspect(path, options.encoding)
+    if looks_like_json_lines(text):
+        names = next((list(record) for _, record in json_records(path, options.encoding, None)), [])
+        if not names:
+            raise SeqscopeError(f"{path}: no line of it is a JSON object.")
+        return Layout("jsonl", encoding=options.encoding), names
+    delimiter = options.delimiter or find_delimiter(text, workshop)
+    layout = Layout("delimited", delimiter, header=options.header, encoding=options.encoding)
+    names = header(text, layout)[0]
+    if len(names) == 1:
+        raise SeqscopeError(_one_column(path, delimiter, names[0]))
+    if not options.header:
+        return replace(layout, fields=len(names)), [str(number + 1) for number in range(len(names))]
+    return layout, names
+
+
+def looks_like_json_lines(text: Text) -> bool:
+    return next(
+        ((line or "").lstrip().startswith("{") for _, line in text.lines() if line is None or line.strip()), False
+    )
+
+
+def find_delimiter(text: Text, workshop: Workshop) -> str:
+    """The delimiter that makes most fields of the first row."""
+    first = next((line for _, line in text.lines() if line and line.strip()), "")
+    bare = re.sub(r'"[^"]*"', "", first)
+    counts = {delimiter: bare.count(delimiter) for delimiter in DELIMITERS}
+    best = max(DELIMITERS, key=lambda delimiter: counts[delimiter])
+    if not counts[best]:
+        raise SeqscopeError(
+            f"{text.path}: only one column was found; the first line is {first.strip()[:80]!r}, without comma, tab, ; or |. "
+            'Name the delimiter with --delimiter; for "user item" lines use --source user-item.'
+        )
+    if best != ",":
+        workshop.say(f"{text.path.name}: fields are separated by {_name(best)}")
+    return best
+
+
+def choose_columns(path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
+    """Which columns are user, item, time and rating: as told, else by their names."""
+    told = {what: getattr(options.columns, what) for what in KNOWN_NAMES}
+    chosen: dict[str, str | None] = {}
+    guessed = []
+    for what, name in told.items():
+        if name == "-" and what in ("time", "rating"):
+            chosen[what] = None
+        elif name is not None:
+            if name not in names:
+                raise UsageError(f"{path.name} has no column {name!r} for --{what}-column; it has {', '.join(names)}")
+            chosen[what] = name
+        else:
+            taken = {*chosen.values(), *told.values()}
+            candidates = [candidate for candidate in named(names, what) if candidate not in taken]
+            chosen[what] = candidates[0] if candidates and options.header else None
+            if chosen[what]:
+                guessed.append(f"{what} = {chosen[what]}")
+    for what in ("user", "item"):
+        if chosen[what] is None:
+            raise UsageError(
+                f"{path.name}: which column is the {what}? Name it with --{what}-column; there are {', '.join(names)}"
+            )
+    used = [name for name in chosen.values() if name]
+    if len(set(used)) < len(used):
+        raise UsageError(f"one column of {path.name} was named for two purposes: {', '.join(used)}")
+    if guessed:
+        workshop.say(f"{path.name}: columns guessed from their names: {', '.join(guessed)}")
+    if chosen["time"] is None and told["time"] != "-":
+        workshop.say(
+            f"{path.name}: no time column, so the order of the rows is the order of events (--time-column names one)"
+        )
+    if options.min_rating is not None and chosen["rating"] is None:
+        raise UsageError(
+            f"--min-rating needs a rating column; name it with --rating-column; there are {', '.join(names)}"
+        )
+    mapping = Mapping(chosen["user"] or "", chosen["item"] or "", chosen["time"], chosen["rating"])
+    return mapping if options.header else _numbers(mapping)
+
+
+def _numbers(mapping: Mapping) -> Mapping:
+    """Positions from 0 for columns that are called by numbers from 1."""
+    positions = [
+        None if name is None else int(name) - 1 for name in (mapping.user, mapping.item, mapping.time, mapping.rating)
+    ]
+    return Mapping(positions[0] or 0, positions[1] or 0, positions[2], positions[3])
+
+
+def _one_column(path: Path, delimiter: str, first: str) -> str:
+    better = next((other for other in DELIMITERS if other in first), None)
+    advice = (
+        f"It looks separated by {_name(better)}: --delimiter {better!r}."
+        if better
+        else "Name another with --delimiter."
+    )
+    return f"{path}: only one column was found with the delimiter {_name(delimiter)}; the first line is {first[:80]!r}. {advice}"
+
+
+def _name(delimiter: str) -> str:
+    return {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "|", " ": "blanks"}.get(delimiter, repr(delimiter))
+
+
+def _open(options: ImportOptions, workshop: Workshop) -> Reading:
+    first, *others = options.paths
+    if first.is_dir():
+        files = sorted(
+            path
+            for path in first.iterdir()
+            if path.suffix in (".parquet", ".csv", ".tsv", ".jsonl", ".json", ".txt", ".gz")
+        )
+        raise SeqscopeError(
+            f"{first} is a folder; table reads files. Name those of the log"
+            + (f", such as {files[0]}." if files else ".")
+        )
+    layout, names = table_layout(first, options, workshop)
+    mapping = choose_columns(first, names, options, workshop)
+    for path in others:
+        if table_layout(path, options, workshop) != (layout, names):
+            raise SeqscopeError(f"{path} has other columns than {first}. Import them as one log only where they agree.")
+    return Reading(LogFiles(options.paths, layout, mapping))
+
+
+TABLE = Source("table", "Imported log", "A table of events, imported by its owner", "as its owner says", 0, _open)

@@ -1,0 +1,122 @@
+"""Which event trains, validates and tests: pure functions from event times to roles, without any randomness.
+
+Events are flat: user u's events are ``offsets[u]:offsets[u + 1]``, oldest first. Where several events of one user share a
+time, their order is the order of the rows that came in, and the split keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.data.dataset import Role
+from engine.errors import SeqscopeError, UsageError
+
+KINDS = ("leave-one-out", "time")
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How a log is split."""
+
+    kind: str = "leave-one-out"
+    """"leave-one-out" (each user's last event tests, the one before validates) or "time" (two moments, equal for all users)."""
+    valid_from: int | None = None
+    """kind "time": unix seconds from which events no longer train; None takes `valid_quantile`."""
+    test_from: int | None = None
+    """kind "time": unix seconds from which events test; None takes `test_quantile`."""
+    valid_quantile: float = 0.8
+    """kind "time": the share of events before `valid_from`, where no moment is given."""
+    test_quantile: float = 0.9
+    """kind "time": the share of events before `test_from`, where no moment is given."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UsageError(f"unknown split {self.kind!r}; there are {' and '.join(KINDS)}")
+        if not 0 < self.valid_quantile < self.test_quantile < 1:
+            raise UsageError(
+                f"split quantiles {self.valid_quantile:g} and {self.test_quantile:g} must ascend between 0 and 1"
+            )
+
+
+def leave_one_out(offsets: np.ndarray) -> np.ndarray:
+    """int8 [events]: the last event of a user tests, the one before validates; users with fewer than three only train.
+
+    offsets: int64 [users + 1].
+    """
+    roles = np.full(int(offsets[-1]), Role.TRAIN, np.int8)
+    ends = offsets[1:][np.diff(offsets) >= 3]
+    roles[ends - 1] = Role.TEST
+    roles[ends - 2] = Role.VALID
+    return roles
+
+
+def by_time(offsets: np.ndarray, timestamps: np.ndarray, valid_from: int, test_from: int) -> np.ndarray:
+    """int8 [events]: what happened before `valid_from` trains; nothing that happened later does.
+
+    A user who has history when a period begins is asked for the first event of that period: validation asks in
+    [valid_from, test_from), the test from test_from on. The other events of the validation period are BETWEEN: the test
+    history holds them (they had happened by then), training never sees them. All else from test_from on is LATER.
+
+    offsets: int64 [users + 1]; timestamps: int64 [events], ascending within a user.
+    """
+    roles = np.full(len(timestamps), Role.LATER, np.int8)
+    roles[timestamps < test_from] = Role.BETWEEN
+    roles[timestamps < valid_from] = Role.TRAIN
+    starts, ends = offsets[:-1], offsets[1:]
+    first_valid = starts + _count_per_user(timestamps < valid_from, offsets)
+    first_test = starts + _count_per_user(timestamps < test_from, offsets)
+    roles[first_valid[(first_valid > starts) & (first_valid < first_test)]] = Role.VALID
+    roles[first_test[(first_test > starts) & (first_test < ends)]] = Role.TEST
+    return roles
+
+
+def split_moments(timestamps: np.ndarray, options: SplitOptions) -> tuple[int, int]:
+    """(valid_from, test_from) in unix seconds: those given, else the quantiles of `timestamps` (int64 [events])."""
+    # The order statistic, never an interpolation: a moment at which something happened, the same on every machine.
+    ranks = [int(q * len(timestamps)) for q in (options.valid_quantile, options.test_quantile)]
+    at = np.partition(timestamps, ranks)[ranks]
+    valid_from = int(at[0]) if options.valid_from is None else options.valid_from
+    test_from = int(at[1]) if options.test_from is None else options.test_from
+    first, last = int(timestamps.min()), int(timestamps.max())
+    if not first < valid_from < test_from <= last:
+        raise SeqscopeError(
+            f"the time split needs first event ({first}) < valid_from ({valid_from}) < test_from ({test_from}) <= last event "
+            f"({last}), all unix seconds. Give other moments or quantiles, or use --split leave-one-out."
+        )
+    return valid_from, test_from
+
+
+def split_roles(
+    options: SplitOptions, offsets: np.ndarray, timestamps: np.ndarray | None
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Roles (int8 [events]) and what dataset.json says about the split.
+
+    Fails where no user would be left to validate or to test: such a dataset cannot choose or judge a model.
+    """
+    described: dict[str, Any] = {"kind": options.kind}
+    if options.kind == "leave-one-out":
+        roles = leave_one_out(offsets)
+        why = "no user has three events, so none can be held out"
+        advice = "Check the user column, or lower --k-core and --min-rating."
+    else:
+        if timestamps is None:
+            raise SeqscopeError(
+                "the log has no times, only an order: --split time is impossible. Use --split leave-one-out."
+            )
+        valid_from, test_from = split_moments(timestamps, options)
+        described |= {"valid_from": valid_from, "test_from": test_from}
+        roles = by_time(offsets, timestamps, valid_from, test_from)
+        why = f"no user has history before {valid_from} and an event in each period (test from {test_from})"
+        advice = "Choose other moments with --valid-from and --test-from."
+    if not (np.any(roles == Role.VALID) and np.any(roles == Role.TEST)):
+        raise SeqscopeError(f"the split leaves nobody to validate or test on: {why}. {advice}")
+    return roles, described
+
+
+def _count_per_user(mask: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """int64 [users]: how many events of each user `mask` (bool [events]) marks."""
+    total = np.concatenate([[0], np.cumsum(mask)])
+    return total[offsets[1:]] - total[offsets[:-1]]

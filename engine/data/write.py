@@ -1,0 +1,177 @@
+"""Write a prepared dataset: the only place that does, used by every importer and by the sample generator."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine import __version__
+from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
+from engine.data.ragged import Ragged
+from engine.data.split import SplitOptions, split_roles
+from engine.data.staging import staging
+from engine.errors import SeqscopeError, UsageError
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+TIME_UNITS = ("second", "day", "order")
+ROW_GROUP = 1 << 20
+"""Events per Parquet row group: a reader that streams holds about 20 MB at a time."""
+
+
+def write_dataset(
+    out: Path | str,
+    *,
+    name: str,
+    title: str,
+    source: str,
+    licence: str,
+    simulated: bool,
+    items: pa.Table,
+    users: Sequence[str] | pa.Array | pa.ChunkedArray,
+    user: np.ndarray,
+    item: np.ndarray,
+    timestamp: np.ndarray | None,
+    time_unit: str,
+    split: SplitOptions = SplitOptions(),  # noqa: B008 (frozen)
+    options: Mapping[str, Any] | None = None,
+    left_out: Mapping[str, int] | None = None,
+    overwrite: bool = False,
+) -> DatasetInfo:
+    """Split a log, write it as the dataset folder `out`, open it once as a check, and only then let it appear.
+
+    name … simulated, options, left_out: fields of `DatasetInfo`.
+    items: item_id (string), title (string), then any attribute columns; row i is item i.
+    users: user_id of user 0, 1, …
+    user, item: int [events], sorted by user, each user's events oldest first.
+    timestamp: int64 [events], unix seconds, ascending within a user; None where the source has only an order.
+    time_unit: "second", "day" (times are midnights) or "order" (no times).
+    """
+    with staging(Path(out), overwrite=overwrite) as folder:
+        return fill_dataset(
+            folder, name=name, title=title, source=source, licence=licence, simulated=simulated, items=items, users=users,
+            user=user, item=item, timestamp=timestamp, time_unit=time_unit, split=split, options=options, left_out=left_out,
+        )  # fmt: skip
+
+
+def fill_dataset(
+    folder: Path,
+    *,
+    name: str,
+    title: str,
+    source: str,
+    licence: str,
+    simulated: bool,
+    items: pa.Table,
+    users: Sequence[str] | pa.Array | pa.ChunkedArray,
+    user: np.ndarray,
+    item: np.ndarray,
+    timestamp: np.ndarray | None,
+    time_unit: str,
+    split: SplitOptions,
+    options: Mapping[str, Any] | None,
+    left_out: Mapping[str, int] | None,
+) -> DatasetInfo:
+    """`write_dataset` into a folder that exists, for callers that hold their own staging folder."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"dataset name {name!r}: use lowercase letters, digits and single dashes, such as ml-1m")
+    if not isinstance(users, pa.ChunkedArray):
+        users = pa.chunked_array([pa.array(users, pa.string())])
+    offsets = _check_log(items, len(users), user, item, timestamp, time_unit)
+    roles, described = split_roles(split, offsets, timestamp)
+    events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
+    item_ids = items["item_id"].to_pylist()
+    info = DatasetInfo(
+        name=name,
+        title=title,
+        source=source,
+        licence=licence,
+        simulated=simulated,
+        counts={
+            "users": len(users), "items": items.num_rows, "events": len(events.values),
+            "train": int(np.count_nonzero(roles == Role.TRAIN)),
+            "valid": int(np.count_nonzero(roles == Role.VALID)),
+            "test": int(np.count_nonzero(roles == Role.TEST)),
+        },
+        lengths={
+            "min": float(events.lengths.min()), "median": float(np.median(events.lengths)),
+            "mean": round(float(events.lengths.mean()), 4), "max": float(events.lengths.max()),
+        },
+        sparsity=1 - len(events.values) / (len(users) * items.num_rows),
+        time=describe_time(user, timestamp, time_unit),
+        split=described,
+        options=dict(options or {}),
+        left_out=dict(left_out or {}),
+        fingerprint=fingerprint(item_ids, events, timestamp, roles),
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created_by=f"seqscope {__version__}",
+        attributes=[column for column in items.column_names if column not in ("item_id", "title")],
+    )  # fmt: skip
+
+    numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
+    order = ["item_id", "title", *info.attributes]
+    pq.write_table(items.select(order).add_column(0, "item", numbers), folder / "items.parquet", compression="zstd")
+    numbers = pa.array(np.arange(len(users), dtype=np.int32))
+    pq.write_table(pa.table({"user": numbers, "user_id": users}), folder / "users.parquet", compression="zstd")
+    write_events(folder / "interactions.parquet", user, item, timestamp, roles)
+    (folder / "dataset.json").write_text(info.to_json(), "utf-8")
+
+    written = Dataset(folder)
+    if fingerprint(item_ids, written.events, written.timestamps, written.roles) != info.fingerprint:
+        raise SeqscopeError(
+            f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
+        )
+    return info
+
+
+def write_events(
+    path: Path, user: np.ndarray, item: np.ndarray, timestamp: np.ndarray | None, roles: np.ndarray
+) -> None:
+    """Stream the log to Parquet, one row group at a time, so that no second copy of it is held."""
+    schema = pa.schema([("user", pa.int32()), ("item", pa.int32()), ("timestamp", pa.int64()), ("role", pa.int8())])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, len(user), ROW_GROUP):
+            rows = slice(start, start + ROW_GROUP)
+            times = (
+                pa.nulls(len(user[rows]), pa.int64()) if timestamp is None else pa.array(timestamp[rows], pa.int64())
+            )
+            columns = [pa.array(user[rows], pa.int32()), pa.array(item[rows], pa.int32()), times, pa.array(roles[rows])]
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
+
+
+def describe_time(user: np.ndarray, timestamp: np.ndarray | None, unit: str) -> dict[str, Any]:
+    """`DatasetInfo.time`. A tie is an event that has the user and the time of the event before it."""
+    if timestamp is None:
+        return {"unit": unit, "first": None, "last": None, "ties": 0}
+    ties = np.count_nonzero((user[1:] == user[:-1]) & (timestamp[1:] == timestamp[:-1]))
+    return {"unit": unit, "first": int(timestamp.min()), "last": int(timestamp.max()), "ties": int(ties)}
+
+
+def _check_log(
+    items: pa.Table, num_users: int, user: np.ndarray, item: np.ndarray, timestamp: np.ndarray | None, time_unit: str
+) -> np.ndarray:
+    """Offsets (int64 [users + 1]) of a log that keeps the layout's rules; a broken rule is the caller's mistake."""
+    if items.column_names[:1] != ["item_id"] or "title" not in items.column_names or "item" in items.column_names:
+        raise ValueError(f"items needs item_id first, then title and attributes, not {items.column_names}")
+    if items["item_id"].null_count or items["title"].null_count:
+        raise ValueError("every item needs an item_id and a title")
+    if time_unit not in TIME_UNITS or (time_unit == "order") != (timestamp is None):
+        raise ValueError(f"time unit {time_unit!r} with {'no' if timestamp is None else 'given'} times")
+    if not len(user):
+        raise SeqscopeError("no event is left to make a dataset of. Check the filters and the bad rows.")
+    if len(user) != len(item) or (timestamp is not None and len(timestamp) != len(user)):
+        raise ValueError("user, item and timestamp must be equally long")
+    if user[0] < 0 or np.any(user[1:] < user[:-1]) or user[-1] >= num_users:
+        raise ValueError("events must be sorted by user, users numbered from 0")
+    if item.min() < 0 or item.max() >= items.num_rows:
+        raise ValueError(f"items must lie in 0..{items.num_rows - 1}")
+    if timestamp is not None and np.any((timestamp[1:] < timestamp[:-1]) & (user[1:] == user[:-1])):
+        raise ValueError("each user's events must be sorted by time")
+    counts = np.bincount(user, minlength=num_users)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,0 +1,9 @@
+"""The one exception a command or a page shows to its user as it stands."""
+
+
+class SeqscopeError(Exception):
+    """Something the user can mend. The message says what is wrong, where, and what to do; it is shown without a traceback."""
+
+
+class UsageError(SeqscopeError):
+    """The command was called in a way it does not offer (exit code 2)."""

@@ -1,0 +1,70 @@
+"""Evaluate one model on a dataset's test items and keep the ranks, from which everything else is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.console import Progress
+from engine.data.dataset import Dataset
+from engine.evaluation import metrics
+from engine.evaluation.negatives import frozen
+from engine.evaluation.ranks import full_ranks, sampled_ranks
+from engine.files import replacing, write_json
+from engine.models import Recommender
+
+
+def evaluate(
+    model: Recommender, dataset: Dataset, folder: Path, *, protocols: Sequence[str] = (), keep_history: bool = False
+) -> dict[str, dict[str, float]]:
+    """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet and metrics.json into `folder`.
+
+    Protocols are "full" (always), those of `protocols` ("u100", "p100") and, for a model with vectors of training users, the
+    same again with "+user": plain names use the fold-in, as the app does. "full, history kept" does not exclude the history.
+    """
+    cases = dataset.cases("test")
+    progress = Progress(len(cases), "evaluate")
+    found: dict[str, dict[str, float]] = {}
+    ranks: dict[str, np.ndarray] = {}
+    exposures: dict[str, dict[int, np.ndarray]] = {}
+    for trained in (False, True) if model.trained_users else (False,):
+        suffix = "+user" if trained else ""
+        full = full_ranks(model, cases, trained_users=trained, lists=True, progress=progress.update)
+        ranks["full" + suffix], exposures["full" + suffix] = full.ranks, full.exposure
+        if keep_history:
+            kept = full_ranks(model, cases, trained_users=trained, exclude_history=False)
+            ranks["full, history kept" + suffix] = kept.ranks
+        for protocol in protocols:
+            negatives = frozen(dataset, "test", protocol)
+            ranks[protocol + suffix] = sampled_ranks(model, cases, negatives, trained_users=trained).ranks
+    for protocol, values in ranks.items():
+        found[protocol] = metrics.accuracy(values) | metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
+    with replacing(folder / "ranks.parquet") as staged:
+        pq.write_table(
+            pa.concat_tables(
+                pa.table(
+                    {
+                        "user": cases.users,
+                        "target": cases.targets,
+                        "history_length": cases.history.lengths.astype(np.int32),
+                        "protocol": pa.array([protocol] * len(cases)).dictionary_encode(),
+                        "rank": values.astype(np.float32),
+                    }
+                )
+                for protocol, values in ranks.items()
+            ),
+            staged,
+            compression="zstd",
+        )
+    with replacing(folder / "exposure.parquet") as staged:
+        rows = [(p, k, i, int(c[i])) for p, e in exposures.items() for k, c in e.items() for i in np.flatnonzero(c)]
+        names = ("protocol", "k", "item", "count")
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        types = {"protocol": pa.string(), "k": pa.int32(), "item": pa.int32(), "count": pa.int64()}
+        pq.write_table(pa.table({n: pa.array(columns[n], types[n]) for n in names}), staged, compression="zstd")
+    write_json(folder / "metrics.json", found)
+    return found

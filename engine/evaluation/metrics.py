@@ -1,0 +1,76 @@
+"""Metrics from ranks: pure numpy. With one held-out item per user, HR@k is Recall@k and the ideal DCG is 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+CUTOFFS = (1, 5, 10, 20, 50)
+
+
+def hit(ranks: np.ndarray, k: int) -> np.ndarray:
+    """1 where the held-out item is among the first k. ranks: float [users] from 1; returns float64 [users]."""
+    return (ranks <= k).astype(np.float64)
+
+
+def ndcg(ranks: np.ndarray, k: int) -> np.ndarray:
+    """1 / log2(rank + 1) where the item is among the first k, else 0 (Järvelin & Kekäläinen 2002, binary gain, one item)."""
+    return np.where(ranks <= k, 1 / np.log2(ranks + 1), 0.0)
+
+
+def reciprocal_rank(ranks: np.ndarray, k: int) -> np.ndarray:
+    """1 / rank where the item is among the first k, else 0."""
+    return np.where(ranks <= k, 1 / ranks, 0.0)
+
+
+PER_USER = {"HR": hit, "NDCG": ndcg, "MRR": reciprocal_rank}
+
+
+def per_user(metric: str, ranks: np.ndarray) -> np.ndarray:
+    """Each user's share in `metric`, such as "NDCG@10": float64 [users]; its mean is the metric."""
+    name, _, k = metric.partition("@")
+    return PER_USER[name](ranks, int(k))
+
+
+def accuracy(ranks: np.ndarray) -> dict[str, float]:
+    """HR, NDCG and MRR at every cut-off. Raises ValueError where HR@k ≥ NDCG@k ≥ 0 or MRR@k ≤ HR@k fails: ranks are wrong then."""
+    found: dict[str, float] = {}
+    for k in CUTOFFS:
+        values = {name: float(function(ranks, k).mean()) if len(ranks) else float("nan") for name, function in PER_USER.items()}
+        if len(ranks) and not (values["HR"] >= values["NDCG"] >= values["MRR"] >= 0):
+            raise ValueError(f"impossible metrics at {k}: {values}")
+        found |= {f"{name}@{k}": value for name, value in values.items()}
+    return found
+
+
+def coverage(exposure: np.ndarray) -> float:
+    """Share of the catalogue that is in somebody's list. exposure: int [items], how often each item was."""
+    return float((exposure > 0).mean())
+
+
+def gini(exposure: np.ndarray) -> float:
+    """0 where every item is shown equally often, towards 1 where one item takes all lists (Gini 1912)."""
+    ordered = np.sort(exposure.astype(np.float64))
+    total = ordered.sum()
+    if total == 0:
+        return float("nan")
+    n = len(ordered)
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total))
+
+
+def novelty(exposure: np.ndarray, popularity: np.ndarray) -> float:
+    """Mean self-information of what is shown, −log2 of an item's share of training events, in bits (Zhou et al., PNAS 2010).
+
+    An item without training events counts as one with a single event.
+    """
+    share = np.maximum(popularity, 1) / max(popularity.sum(), 1)
+    return float(exposure @ -np.log2(share) / max(exposure.sum(), 1))
+
+
+def beyond_accuracy(exposure: dict[int, np.ndarray], popularity: np.ndarray) -> dict[str, float]:
+    """Coverage, Gini and novelty at every cut-off that `exposure` has."""
+    found: dict[str, float] = {}
+    for k, counts in exposure.items():
+        found[f"coverage@{k}"] = coverage(counts)
+        found[f"Gini@{k}"] = gini(counts)
+        found[f"novelty@{k}"] = novelty(counts, popularity)
+    return found

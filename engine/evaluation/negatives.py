@@ -1,0 +1,72 @@
+"""Negatives of the sampled protocols, drawn once per dataset and kept in a file, so that every model is asked the same questions.
+
+u100: 100 uniform items. p100: 100 items drawn by training popularity without replacement. Neither contains an item of the
+user's history nor the target. These protocols exist to compare with papers; full ranking is the default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from engine.data.dataset import Cases, Dataset
+from engine.errors import SeqscopeError
+
+PROTOCOLS = ("u100", "p100")
+COUNT = 100
+
+
+def draw(cases: Cases, weights: np.ndarray, seed: int) -> np.ndarray:
+    """int32 [cases, COUNT]: distinct items for each case, none of its history, drawn by `weights` (float [items])."""
+    rng = np.random.default_rng(seed)
+    items = len(weights)
+    cumulative = np.cumsum(weights / weights.sum())
+    out = np.empty((len(cases), COUNT), np.int32)
+    for row in range(len(cases)):
+        own = set(cases.history[row].tolist()) | {int(cases.targets[row])}
+        possible = items - len(own) if weights.min() > 0 else int((weights > 0).sum()) - len(own)
+        if possible < COUNT:
+            raise SeqscopeError(
+                f"user {cases.users[row]} leaves {possible} items to draw {COUNT} negatives from; use full ranking for this dataset"
+            )
+        kept: list[int] = []
+        while len(kept) < COUNT:
+            for item in np.searchsorted(cumulative, rng.random(2 * COUNT), side="right").tolist():
+                if item < items and item not in own:
+                    own.add(item)
+                    kept.append(item)
+                    if len(kept) == COUNT:
+                        break
+        out[row] = kept
+    return out
+
+
+def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
+    """The negatives of `protocol` for the cases of `split`, int32 [cases, COUNT]; drawn and written on first use.
+
+    The seed follows from the dataset's fingerprint, so whoever draws them gets the same ones.
+    """
+    path = dataset.path / f"negatives-{protocol}-{split}.npy"
+    cases = dataset.cases(split)
+    if path.exists():
+        try:
+            found = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise SeqscopeError(f"{path} cannot be read ({error}). Delete it; it will be drawn again.") from None
+        if found.shape != (len(cases), COUNT) or found.dtype != np.int32:
+            raise SeqscopeError(f"{path} does not belong to this dataset. Delete it; it will be drawn again.")
+        return found
+    digest = hashlib.sha256(f"{dataset.info.fingerprint}/{split}/{protocol}".encode()).digest()
+    weights = np.ones(dataset.num_items) if protocol == "u100" else dataset.popularity.astype(np.float64)
+    drawn = draw(cases, weights, int.from_bytes(digest[:8], "little"))
+    handle, staged = tempfile.mkstemp(dir=dataset.path, suffix=".npy.part")
+    with os.fdopen(handle, "wb") as file:
+        np.save(file, drawn, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(staged).replace(path)
+    return drawn

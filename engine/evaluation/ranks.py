@@ -1,0 +1,106 @@
+"""Where the held-out item stands among its candidates: the one loop behind every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.data.dataset import Cases
+from engine.models import ItemIndex, Recommender, score
+
+CUTOFFS = (1, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """ranks: float64 [cases], 1 = first, ties take the mean rank; exposure: int64 [items] per cut-off k, how often an item
+    stood among somebody's first k (full ranking alone)."""
+
+    ranks: np.ndarray
+    exposure: dict[int, np.ndarray]
+
+
+@torch.no_grad()
+def full_ranks(
+    model: Recommender,
+    cases: Cases,
+    *,
+    exclude_history: bool = True,
+    trained_users: bool = False,
+    lists: bool = False,
+    batch_size: int = 512,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Ranking:
+    """Rank each case's target among the whole catalogue.
+
+    exclude_history: items of the history are no candidates (the target always is one, even where it was taken before).
+    trained_users: use the model's vectors of training users instead of the fold-in. lists: count exposure as well.
+    """
+    device, index = next_device(model), model.index()
+    ranks = np.empty(len(cases))
+    exposure = {k: np.zeros(model.num_items, np.int64) for k in CUTOFFS} if lists else {}
+    # like lengths together: little padding, and the result does not depend on the order
+    order = np.argsort(cases.history.lengths, kind="stable")
+    for start in range(0, len(cases), batch_size):
+        rows = order[start : start + batch_size]
+        part = cases.take(rows)
+        scores = _scores(model, index, part, trained_users, device)
+        targets = torch.as_tensor(part.targets.astype(np.int64), device=device)[:, None]
+        wanted = scores.gather(1, targets)
+        if exclude_history:
+            taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
+            row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
+            scores[row, taken] = -torch.inf
+            scores.scatter_(1, targets, wanted)
+        ranks[rows] = mean_rank(scores, wanted).cpu().numpy()
+        if lists:
+            k = min(CUTOFFS[-1], model.num_items)
+            top = scores.topk(k, dim=1).indices.cpu().numpy()
+            for cut in CUTOFFS:
+                exposure[cut] += np.bincount(top[:, :cut].ravel(), minlength=model.num_items)
+        progress(min(start + batch_size, len(cases)))
+    return Ranking(ranks, exposure)
+
+
+@torch.no_grad()
+def sampled_ranks(
+    model: Recommender, cases: Cases, negatives: np.ndarray, *, trained_users: bool = False, batch_size: int = 512
+) -> Ranking:
+    """Rank each case's target among itself and its frozen negatives, int [cases, m]."""
+    device, index = next_device(model), model.index()
+    ranks = np.empty(len(cases))
+    order = np.argsort(cases.history.lengths, kind="stable")
+    for start in range(0, len(cases), batch_size):
+        rows = order[start : start + batch_size]
+        part = cases.take(rows)
+        candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
+        scores = _scores(model, index, part, trained_users, device).gather(1, torch.as_tensor(candidates, device=device))
+        ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
+    return Ranking(ranks, {})
+
+
+def mean_rank(scores: Tensor, wanted: Tensor) -> Tensor:
+    """float64 [rows]: 1 + how many score higher + half of the others that score the same.
+
+    scores: [rows, candidates], the target among them; wanted: [rows, 1], the target's score. A score that is not a number
+    counts as higher: a broken model must not look good.
+    """
+    higher = (~(scores <= wanted)).sum(1)
+    same = (scores == wanted).sum(1)
+    return 1 + higher.double() + (same.clamp(min=1) - 1).double() / 2
+
+
+def next_device(model: Recommender) -> torch.device:
+    """Where the model's tensors are."""
+    return next(iter([*model.parameters(), *model.buffers()])).device
+
+
+def _scores(model: Recommender, index: ItemIndex, part: Cases, trained_users: bool, device: torch.device) -> Tensor:
+    width = max(1, min(int(part.history.lengths.max(initial=1)), model.max_length))
+    items = torch.as_tensor(part.history.padded(width, model.pad), device=device)
+    users = torch.as_tensor(part.users.astype(np.int64), device=device) if trained_users else None
+    return score(model.query(items, users), index).float()

@@ -1,0 +1,127 @@
+"""AttRec (Zhang, Tay, Yao & Sun, 2018): self-attentive short-term intent and metric long-term taste.
+
+The score of an item is a weighted squared distance, smaller is better:  y = ω‖u − V_i‖² + (1 − ω)‖m − X_i‖²,
+with m the mean of the attended last L items. As a query and an index: q = (2ωu, 2(1−ω)m), e_i = (V_i, X_i),
+b_i = −ω‖V_i‖² − (1−ω)‖X_i‖²; the terms of ‖u‖² and ‖m‖² are the same for every item.
+
+**Fold-in.** Somebody who has no trained vector gets the point of the taste space nearest to the items of the history:
+u = argmin Σ_j ‖u − V_j‖² = the mean of their V_j (inside the unit ball, as they are).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.models.attention import sinusoid
+from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+
+
+@dataclass(frozen=True)
+class AttRecConfig:
+    dim: int = 100
+    """Width d of both metric spaces (authors' code: 150)."""
+    window: int = 5
+    """Latest items attended to, L."""
+    omega: float = 0.2
+    """Weight ω of the long-term distance; 1 − ω goes to the short-term one (authors' code: .2)."""
+    diagonal: Literal["before", "after"] = "before"
+    """How an item is kept from attending to itself. before: masked before the softmax, as the paper says.
+    after: weights times (1 − I) without renormalising, as the authors' code does."""
+    clip: bool = True
+    """Keep every vector in the unit ball (paper, 3.4); the authors' code defines the operation and leaves the call out."""
+    fold_in: int = 200
+    """Latest items of a history that fold a user in."""
+    init_std: float = 0.001
+    """Standard deviation of the truncated normal that tables start from."""
+
+
+class AttRec(Recommender):
+    name = "attrec"
+    card = Card(
+        title="AttRec",
+        summary="Places people and items in two metric spaces and ranks by distance: one for lasting taste, one for the intent of the "
+        "last few items, read by self-attention. Nearer is better.",
+        paper="Zhang, Tay, Yao & Sun, Next Item Recommendation with Self-Attention, 2018 (arXiv 1808.06414)",
+        geometry="euclidean",
+    )
+    trained_users = True
+
+    def __init__(self, config: AttRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.num_items = config, num_items
+        self.max_length = max(config.fold_in, config.window)
+        self.users = nn.Embedding(num_users, config.dim)
+        self.taste = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # V
+        self.intent = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # X
+        self.project = nn.Linear(config.dim, config.dim, bias=False)  # one projection for query and key
+        nn.init.xavier_uniform_(self.project.weight, generator=generator)
+        for table in (self.users, self.taste, self.intent):
+            std = config.init_std
+            nn.init.trunc_normal_(table.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+        with torch.no_grad():
+            self.taste.weight[self.pad] = 0
+            self.intent.weight[self.pad] = 0
+
+    def attended(self, window: Tensor) -> tuple[Tensor, Tensor]:
+        """Short-term intent m [batch, dim] of int64 [batch, L] items, and the weights [batch, L, L]."""
+        real = window != self.pad
+        x = self.intent(window)
+        signal = x + sinusoid(window.shape[1], self.config.dim, window.device)
+        projected = F.relu(self.project(signal))
+        logits = projected @ projected.transpose(1, 2) / math.sqrt(self.config.dim)
+        place = torch.arange(window.shape[1], device=window.device)
+        itself = place[None, :] == place[:, None]
+        others = real[:, None, :] & ~itself
+        if self.config.diagonal == "before":
+            # with a single item there is nothing else to attend to: it attends to itself
+            allowed = torch.where(others.any(-1, keepdim=True), others, itself)
+            weights = F.softmax(logits.masked_fill(~allowed, -torch.inf), dim=-1)
+        else:
+            weights = F.softmax(logits.masked_fill(~(real[:, None, :] | itself), -torch.inf), dim=-1)
+            weights = weights.masked_fill(itself, 0.0)
+        rows = real.unsqueeze(-1).float()
+        return (weights @ x * rows).sum(1) / rows.sum(1).clamp(min=1), weights
+
+    def window(self, items: Tensor) -> Tensor:
+        """The last L columns of int64 [batch, length], padded on the left where length < L."""
+        size = self.config.window
+        padding = items[:, :1].expand(-1, size) * 0 + self.pad
+        return torch.cat([padding, items], dim=1)[:, -size:]
+
+    def folded(self, items: Tensor) -> Tensor:
+        """A taste vector for histories without a trained user: [batch, dim]"""
+        real = (items != self.pad).unsqueeze(-1).float()
+        return self.taste(items).sum(1) / real.sum(1).clamp(min=1)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        taste = self.folded(items) if users is None else self.users(users)
+        intent, _ = self.attended(self.window(items))
+        return torch.cat([2 * self.config.omega * taste, 2 * (1 - self.config.omega) * intent], dim=1)
+
+    def index(self) -> ItemIndex:
+        taste, intent = self.taste.weight[: self.num_items], self.intent.weight[: self.num_items]
+        omega = self.config.omega
+        bias = -omega * taste.square().sum(1) - (1 - omega) * intent.square().sum(1)
+        return ItemIndex(torch.cat([taste, intent], dim=1), bias)
+
+    @torch.no_grad()
+    def clip_to_ball(self) -> None:
+        """Scale back every row longer than 1; called after each training step where the configuration says so."""
+        for table in (self.users, self.taste, self.intent):
+            table.weight.mul_(1 / table.weight.norm(dim=1, keepdim=True).clamp(min=1))
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        return AttentionShape(
+            1, 1, causal=False, window=self.config.window, next_token=False, masked_diagonal=True, pooled=True
+        )
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        _, weights = self.attended(self.window(items))
+        return self.query(items), weights[:, None, None]

@@ -1,0 +1,97 @@
+"""What every recommender is: an encoder of a history and an index of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class ItemIndex(NamedTuple):
+    """score(item) = query · rows[item] + bias[item].
+
+    rows: float32 [items, dim], or None for an identity index (the query is the score vector itself); bias: float32 [items].
+    """
+
+    rows: Tensor | None
+    bias: Tensor
+
+
+@dataclass(frozen=True)
+class AttentionShape:
+    """What the maps of `query_with_attention` mean; the fields are those of the bundle's manifest."""
+
+    layers: int
+    heads: int
+    causal: bool
+    window: int
+    next_token: bool
+    masked_diagonal: bool = False
+    pooled: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a page says of the model."""
+
+    title: str
+    summary: str
+    paper: str
+    geometry: str = "cosine"
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+class Recommender(nn.Module):
+    """Base of all models. Items are 0..num_items−1, padding is num_items, histories are padded on the left.
+
+    Attributes:
+        name: the word used on the command line and in recipes.
+        max_length: how many of the latest items the encoder reads.
+        min_history: 0 where the model answers without any history, else 1.
+        trained_users: the model keeps a vector per training user.
+    """
+
+    name: ClassVar[str]
+    card: ClassVar[Card]
+    min_history: ClassVar[int] = 1
+    trained_users: ClassVar[bool] = False
+
+    num_items: int
+    max_length: int
+
+    @property
+    def pad(self) -> int:
+        return self.num_items
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """The query for the item after each history.
+
+        items: int64 [batch, length], any length from 1 to max_length; users: int64 [batch], or None to fold the user in
+        from the history (models without user vectors ignore it). Returns float32 [batch, dim].
+        """
+        raise TypeError(f"{type(self).__name__} defines no query")
+
+    def index(self) -> ItemIndex:
+        raise TypeError(f"{type(self).__name__} defines no index")
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        """None where the model does not attend (the card says why)."""
+        return None
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """As `query`, and the attention weights, float32 [batch, layers, heads, positions, positions]."""
+        raise TypeError(f"{type(self).__name__} has no attention")
+
+    def scores(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """float32 [batch, items]"""
+        return score(self.query(items, users), self.index())
+
+
+def score(query: Tensor, index: ItemIndex) -> Tensor:
+    """query: [batch, dim] → scores [batch, items]"""
+    if index.rows is None:
+        return query + index.bias
+    return torch.addmm(index.bias, query, index.rows.T)

@@ -1,0 +1,132 @@
+"""BERT4Rec (Sun et al., CIKM 2019): a bidirectional encoder that fills in the item behind [MASK].
+
+As the authors' code: item and position embeddings are summed, normalised and dropped out; post-LN layers with an output
+projection and a feed-forward of 4·d; a head GELU(hW + b) → LayerNorm; logits against the tied item table plus a bias per item.
+Positions count from the first item (their padding is on the right); padding here is on the left, so positions are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.models.attention import attend, attend_with_weights, join_heads, split_heads, visible
+from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+from engine.models.dropout import dropout
+
+
+@dataclass(frozen=True)
+class BERT4RecConfig:
+    dim: int = 64
+    """Width d (authors' scripts: 64; best in the paper: 256)."""
+    layers: int = 2
+    """Transformer layers L."""
+    heads: int = 2
+    """Attention heads h; must divide dim."""
+    inner: int = 4
+    """Feed-forward width as a multiple of dim."""
+    dropout: float = 0.1
+    """On embeddings, projections and feed-forward layers (authors: .5 Beauty, .2 ML-1M, .1 ML-20M and Steam)."""
+    attention_dropout: float = 0.1
+    """On attention weights (authors: .2 Beauty and ML-1M, .1 ML-20M and Steam)."""
+    max_length: int = 200
+    """Positions, one of which is [MASK] when asked for the next item; so max_length − 1 items of the history are read."""
+
+
+class Layer(nn.Module):
+    """One post-LN Transformer layer."""
+
+    def __init__(self, config: BERT4RecConfig) -> None:
+        super().__init__()
+        d = config.dim
+        self.heads, self.dropout, self.attention_dropout = config.heads, config.dropout, config.attention_dropout
+        self.query, self.key, self.value, self.project = (nn.Linear(d, d) for _ in range(4))
+        self.attention_norm = nn.LayerNorm(d, eps=1e-12)
+        self.inner, self.outer = nn.Linear(d, config.inner * d), nn.Linear(config.inner * d, d)
+        self.forward_norm = nn.LayerNorm(d, eps=1e-12)
+
+    def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None) -> Tensor:
+        """x: [batch, length, d]; mask: from `visible`"""
+        q, k, v = (split_heads(project(x), self.heads) for project in (self.query, self.key, self.value))
+        if weights is None:
+            attended = attend(q, k, v, mask, self.attention_dropout if self.training else 0.0, causal=False)
+        else:
+            attended, seen = attend_with_weights(q, k, v, mask)
+            weights.append(seen)
+        attended = dropout(self.project(join_heads(attended)), self.dropout, self.training)
+        x = self.attention_norm(x + attended)
+        return self.forward_norm(x + dropout(self.outer(F.gelu(self.inner(x))), self.dropout, self.training))
+
+
+class BERT4Rec(Recommender):
+    name = "bert4rec"
+    card = Card(
+        title="BERT4Rec",
+        summary="Reads the history in both directions with [MASK] standing where the next item will be, and fills it in. "
+        "It learns from items hidden anywhere in a sequence, so it knows what surrounds an item, not only what follows it.",
+        paper="Sun et al., BERT4Rec: Sequential Recommendation with Bidirectional Encoder Representations from Transformer, CIKM 2019",
+    )
+    min_history = 0
+
+    def __init__(self, config: BERT4RecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        if config.dim % config.heads:
+            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length - 1
+        self.mask_token = num_items + 1
+        self.items = nn.Embedding(num_items + 2, config.dim, padding_idx=num_items)
+        self.positions = nn.Embedding(config.max_length, config.dim)
+        self.norm = nn.LayerNorm(config.dim, eps=1e-12)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.head = nn.Linear(config.dim, config.dim)
+        self.head_norm = nn.LayerNorm(config.dim, eps=1e-12)
+        self.bias = nn.Parameter(torch.zeros(num_items))
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+        with torch.no_grad():
+            self.items.weight[self.pad] = 0
+
+    def hidden(self, tokens: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        """State at every position before the head, float32 [batch, length, dim].
+
+        tokens: int64 [batch, length] of items, padding (num_items) on the left and [MASK] (num_items + 1).
+        """
+        place = ((tokens != self.pad).cumsum(dim=1) - 1).clamp(min=0)
+        x = dropout(self.norm(self.items(tokens) + self.positions(place)), self.config.dropout, self.training)
+        mask = visible(tokens, self.pad, causal=False)
+        for layer in self.layers:
+            x = layer(x, mask, weights)
+        return x
+
+    def transform(self, hidden: Tensor) -> Tensor:
+        """The head: [..., dim] → [..., dim], to be matched with the item table."""
+        return self.head_norm(F.gelu(self.head(hidden)))
+
+    def _with_mask(self, items: Tensor) -> Tensor:
+        return torch.cat([items, torch.full_like(items[:, :1], self.mask_token)], dim=1)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.transform(self.hidden(self._with_mask(items))[:, -1])
+
+    @property
+    def table(self) -> Tensor:
+        """[num_items + 2, dim]: items, padding, [MASK]"""
+        return self.items.weight
+
+    def index(self) -> ItemIndex:
+        return ItemIndex(self.items.weight[: self.num_items], self.bias)
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        return AttentionShape(self.config.layers, self.config.heads, causal=False, window=self.max_length, next_token=True)
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        weights: list[Tensor] = []
+        hidden = self.hidden(self._with_mask(items), weights)
+        return self.transform(hidden[:, -1]), torch.stack(weights, dim=1)

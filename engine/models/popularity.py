@@ -1,0 +1,46 @@
+"""Popularity: what most people took, whoever asks. The floor under every other figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from engine.models.base import Card, ItemIndex, Recommender
+
+
+@dataclass(frozen=True)
+class PopularityConfig:
+    """Popularity has no settings."""
+
+
+class Popularity(Recommender):
+    name = "popularity"
+    card = Card(
+        title="Popularity",
+        summary="Recommends what was taken most often in training, the same list for everybody. A model that does not beat it has learned nothing.",
+        paper="The usual baseline; counts of the training log",
+        geometry="none",
+        reasons={
+            "attention": "Popularity does not read the history, so it attends to nothing.",
+            "neighbours": "Popularity knows one number per item, not a place among other items.",
+            "map": "Popularity knows one number per item; there is no space to draw.",
+        },
+    )
+    min_history = 0
+
+    def __init__(self, config: PopularityConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.num_items, self.max_length = config, num_items, 1
+        self.counts = nn.Buffer(torch.zeros(num_items))
+
+    def fit(self, items: Tensor, offsets: Tensor) -> None:
+        """items: int64 [events], the training log; offsets: int64 [users + 1]"""
+        self.counts.copy_(torch.bincount(items, minlength=self.num_items).float())
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return (items[:, :1] * 0).float()
+
+    def index(self) -> ItemIndex:
+        return ItemIndex(self.counts.new_zeros(self.num_items, 1), self.counts)

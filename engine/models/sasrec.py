@@ -1,0 +1,151 @@
+"""SASRec (Kang & McAuley, ICDM 2018), as its authors' code defines the network.
+
+What ports usually change and this one keeps: item vectors are multiplied by sqrt(d); in a block the query is LayerNorm(x) while
+key and value are x itself; heads are joined without an output projection; the residual adds LayerNorm(x), not x. Positions
+count from the right end (the latest item always has the last position), which is what left padding means in their code.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.models.attention import attend, attend_with_weights, join_heads, sinusoid, split_heads, visible
+from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+from engine.models.dropout import dropout
+
+
+@dataclass(frozen=True)
+class SASRecConfig:
+    dim: int = 50
+    """Width d of item vectors and blocks."""
+    blocks: int = 2
+    """Self-attention blocks b (paper: 2; its ablation has 0, 1, 3)."""
+    heads: int = 1
+    """Attention heads; must divide dim."""
+    dropout: float = 0.5
+    """On embeddings, attention weights and both feed-forward layers (paper: .5; .2 for ML-1M)."""
+    max_length: int = 50
+    """Latest items read, n (paper: 50; 200 for ML-1M)."""
+    positions: Literal["learned", "sinusoidal", "none"] = "learned"
+    """Position signal added to the item vectors."""
+    shared_items: bool = True
+    """One item table for histories and targets; False is the paper's ablation with a separate output table."""
+    residual: bool = True
+    """Residual connections around attention and feed-forward layers."""
+    init: Literal["glorot", "normal"] = "glorot"
+    """glorot: TensorFlow's default, which the authors use. normal: N(0, .02) for every table and matrix."""
+
+
+class Block(nn.Module):
+    """One self-attention block (3.2 and 3.3 of the paper)."""
+
+    def __init__(self, config: SASRecConfig) -> None:
+        super().__init__()
+        d = config.dim
+        self.heads, self.dropout, self.residual = config.heads, config.dropout, config.residual
+        self.attention_norm = nn.LayerNorm(d, eps=1e-8)
+        self.query, self.key, self.value = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+        self.forward_norm = nn.LayerNorm(d, eps=1e-8)
+        self.inner, self.outer = nn.Linear(d, d), nn.Linear(d, d)
+
+    def forward(self, x: Tensor, mask: Tensor, real: Tensor, weights: list[Tensor] | None) -> Tensor:
+        """x: [batch, length, d]; mask: from `visible`; real: [batch, length, 1], 0 at padding."""
+        normed = self.attention_norm(x)
+        q, k, v = (split_heads(h, self.heads) for h in (self.query(normed), self.key(x), self.value(x)))
+        if weights is None:
+            attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True)
+        else:
+            attended, seen = attend_with_weights(q, k, v, mask)
+            weights.append(seen)
+        x = join_heads(attended)
+        if self.residual:
+            x = x + normed
+        normed = self.forward_norm(x)
+        hidden = dropout(F.relu(self.inner(normed)), self.dropout, self.training)
+        x = dropout(self.outer(hidden), self.dropout, self.training)
+        if self.residual:
+            x = x + normed
+        return x * real
+
+
+class SASRec(Recommender):
+    name = "sasrec"
+    card = Card(
+        title="SASRec",
+        summary="Reads the history left to right with causal self-attention; the last position's state is matched with every item. "
+        "Recent items usually weigh most, and the order matters.",
+        paper="Kang & McAuley, Self-Attentive Sequential Recommendation, ICDM 2018",
+    )
+
+    def __init__(self, config: SASRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        if config.dim % config.heads:
+            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
+        self.positions = nn.Embedding(config.max_length, config.dim) if config.positions == "learned" else None
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+        self.norm = nn.LayerNorm(config.dim, eps=1e-8)
+        self.targets = None if config.shared_items else nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
+        self._initialise(generator)
+
+    def _initialise(self, generator: torch.Generator) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                if self.config.init == "glorot":
+                    nn.init.xavier_uniform_(module.weight, generator=generator)
+                else:
+                    nn.init.normal_(module.weight, std=0.02, generator=generator)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+        with torch.no_grad():
+            for table in (self.items, self.targets):
+                if table is not None:
+                    table.weight[self.pad] = 0
+
+    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        """State after every position, float32 [batch, length, dim]; zeros before normalisation at padding.
+
+        items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block.
+        """
+        length = items.shape[1]
+        real = (items != self.pad).unsqueeze(-1).float()
+        x = self.items(items) * math.sqrt(self.config.dim)
+        if self.positions is not None:
+            x = x + self.positions.weight[self.max_length - length :]
+        elif self.config.positions == "sinusoidal":
+            x = x + sinusoid(self.max_length, self.config.dim, items.device)[self.max_length - length :]
+        x = dropout(x, self.config.dropout, self.training) * real
+        mask = visible(items, self.pad, causal=True)
+        for block in self.blocks:
+            x = block(x, mask, real, weights)
+        return self.norm(x)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items)[:, -1]
+
+    @property
+    def table(self) -> Tensor:
+        """Vectors that a state is matched with, [num_items + 1, dim]; the last row is padding."""
+        return (self.items if self.targets is None else self.targets).weight
+
+    def index(self) -> ItemIndex:
+        rows = self.table[: self.num_items]
+        return ItemIndex(rows, rows.new_zeros(self.num_items))
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        if not self.config.blocks:
+            return None
+        return AttentionShape(self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False)
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        weights: list[Tensor] = []
+        hidden = self.hidden(items, weights)
+        return hidden[:, -1], torch.stack(weights, dim=1)

@@ -1,0 +1,67 @@
+"""Answers from exported models, with numpy, pyarrow and ONNX Runtime alone: what the app imports of the engine.
+
+    zoo = Zoo.open("exports/ml-1m")
+    for refusal in zoo.refused:
+        print(refusal)                                   # name/file: reason
+    bundle = zoo.bundles["sasrec"]
+    top = bundle.recommend_one([12, 77, 903], k=10)      # Ranked(items, scores)
+    for item, score in zip(top.items, top.scores):
+        print(zoo.titles[item], score)
+    if bundle.cannot("attention") is None:
+        print(last_row(bundle.attention([12, 77, 903])))
+
+Everything not exported here is private. docs/bundle.md describes the files.
+"""
+
+from engine.data.dataset import DatasetInfo
+from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
+from engine.runtime.bundle import Bundle, Neighbours, Ranked, Recommendations
+from engine.runtime.compare import (
+    Move,
+    jaccard,
+    kendall,
+    mean_ranks,
+    movement,
+    overlap,
+    rbo,
+    rbo_weight,
+    softmax_share,
+    spearman,
+)
+from engine.runtime.explain import LeaveOneOut
+from engine.runtime.faults import BundleError, CapabilityError, QuestionError, Refusal
+from engine.runtime.manifest import Manifest
+from engine.runtime.providers import describe
+from engine.runtime.zoo import Zoo
+
+__all__ = [
+    "AttentionMap",
+    "Bundle",
+    "BundleError",
+    "CapabilityError",
+    "DatasetInfo",
+    "LeaveOneOut",
+    "Manifest",
+    "Move",
+    "Neighbours",
+    "QuestionError",
+    "Ranked",
+    "Recommendations",
+    "Refusal",
+    "Zoo",
+    "describe",
+    "entropy",
+    "jaccard",
+    "kendall",
+    "last_row",
+    "mean_distance",
+    "mean_over_heads",
+    "mean_ranks",
+    "movement",
+    "overlap",
+    "rbo",
+    "rbo_weight",
+    "rollout",
+    "softmax_share",
+    "spearman",
+]

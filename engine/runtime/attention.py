@@ -1,0 +1,114 @@
+"""What a model looked at: its attention for one history, and the usual summaries, as pure functions of the weights.
+
+Attention shows what was mixed into the query, not why an item was recommended; pages say so and show leave-one-out beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.runtime.index import Float32
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """The attention of one history, padding dropped.
+
+    Rows are the positions that look, columns those looked at, both oldest first; every row sums to 1.
+    """
+
+    weights: Float32
+    """[layers, heads, p, p]. NaN where looking is impossible (above the diagonal of a causal model, and on the diagonal of one
+    that does not look at itself), which is not the same as a weight of 0: leave those cells blank."""
+    positions: tuple[int | None, ...]
+    """[p]: the place in the history (0 is its first event); None for the position of the next item."""
+    items: tuple[int | None, ...]
+    """[p]: item numbers; None for the position of the next item."""
+    causal: bool
+    """A position sees itself and earlier ones alone."""
+    next_token: bool
+    """The last position stands for the item to predict (BERT4Rec's [MASK])."""
+    masked_diagonal: bool
+    """A position does not look at itself (AttRec)."""
+    pooled: bool
+    """The query is the mean over all rows (AttRec); otherwise it is read at the last row."""
+
+    @property
+    def layers(self) -> int:
+        return int(self.weights.shape[0])
+
+    @property
+    def heads(self) -> int:
+        return int(self.weights.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+def last_row(attention: AttentionMap, layer: int | None = None, head: int | None = None) -> Float32:
+    """What the prediction looked at: float32 [p], summing to 1.
+
+    The last row of one layer (None: the last layer, from which the query is read), of one head (None: the mean over heads).
+    Where the model pools, every row speaks for the prediction, and this is their mean.
+    """
+    weights = _filled(attention)[attention.layers - 1 if layer is None else layer]
+    row = weights.mean(axis=0) if head is None else weights[head]
+    found: Float32 = row.mean(axis=0) if attention.pooled else row[-1]
+    return found
+
+
+def mean_over_heads(attention: AttentionMap, layer: int | None = None) -> Float32:
+    """float32 [p, p], NaN where looking is impossible: the mean over the heads of one layer (None: over all layers as well)."""
+    weights = attention.weights if layer is None else attention.weights[layer : layer + 1]
+    found: Float32 = weights.mean(axis=(0, 1), dtype=np.float32)
+    return found
+
+
+def rollout(attention: AttentionMap) -> Float32:
+    """Attention rollout: how much of each input position reaches each output position, float32 [p, p], rows summing to 1.
+
+    Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers": the residual connection is taken as half of each layer
+    (0.5 I + 0.5 A), heads are averaged, layers multiplied, the last one leftmost. An approximation: the feed-forward part and
+    the sizes of the mixed vectors are ignored, and in causal models the product drifts towards early positions.
+    """
+    size = len(attention)
+    flow = np.eye(size)
+    for layer in _filled(attention).astype(np.float64):
+        flow = (0.5 * np.eye(size) + 0.5 * layer.mean(axis=0)) @ flow
+    # One position that may not look at itself has a row of zeros: what is left is the residual half.
+    found: Float32 = (flow / flow.sum(axis=-1, keepdims=True)).astype(np.float32)
+    return found
+
+
+def entropy(attention: AttentionMap) -> Float32:
+    """Bits, float32 [layers, heads, p]: 0 where a position looks at one other, log2(p) where it looks at all alike."""
+    weights = _filled(attention).astype(np.float64)
+    logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+    found: Float32 = np.maximum(0, -(weights * logs).sum(axis=-1)).astype(np.float32)
+    return found
+
+
+def mean_distance(attention: AttentionMap) -> Float32:
+    """How far each position looks, in positions: float32 [layers, heads, p], the weighted mean of |row − column|."""
+    place = np.arange(len(attention))
+    apart = np.abs(place[:, None] - place[None, :])
+    found: Float32 = (_filled(attention) * apart).sum(axis=-1).astype(np.float32)
+    return found
+
+
+def blank(raw: Float32, causal: bool, masked_diagonal: bool) -> tuple[Float32, npt.NDArray[np.bool_]]:
+    """Sets NaN where looking is impossible. raw: [layers, heads, p, p] → (a new array, the impossible cells [p, p])."""
+    size = raw.shape[-1]
+    impossible = np.zeros((size, size), bool)
+    if causal:
+        impossible |= np.triu(np.ones((size, size), bool), 1)
+    if masked_diagonal:
+        impossible |= np.eye(size, dtype=bool)
+    return np.where(impossible, np.float32(np.nan), raw), impossible
+
+
+def _filled(attention: AttentionMap) -> Float32:
+    return np.nan_to_num(attention.weights, nan=0.0)

@@ -1,0 +1,171 @@
+"""How much two lists of recommendations, or two score vectors, agree. Pure functions on numpy arrays.
+
+Scores of different models have different units: compare places, not scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Items = Sequence[int] | npt.NDArray[np.integer]
+Float64 = npt.NDArray[np.float64]
+
+
+def overlap(lists: Sequence[Items], k: int) -> npt.NDArray[np.int64]:
+    """How many items two lists share among their first k: int64 [lists, lists]; the diagonal holds the lengths."""
+    sets = [set(map(int, items[:k])) for items in lists]
+    return np.array([[len(a & b) for b in sets] for a in sets], np.int64).reshape(len(sets), len(sets))
+
+
+def jaccard(lists: Sequence[Items], k: int) -> Float64:
+    """Shared items over all items of either list, among their first k: float64 [lists, lists]; 1 where both are empty."""
+    shared = overlap(lists, k)
+    either = np.diag(shared)[:, None] + np.diag(shared)[None, :] - shared
+    return np.where(either > 0, shared / np.maximum(either, 1), 1.0)
+
+
+def rbo(first: Items, second: Items, p: float = 0.9) -> float:
+    """Rank-biased overlap of two rankings without repeats, 0 (nothing shared) to 1 (the same): the extrapolated RBO_ext.
+
+    Webber, Moffat & Zobel 2010, "A similarity measure for indefinite rankings", equation 32. A reader looks at depth d + 1 with
+    probability p after depth d; what is beyond the lists is assumed to agree as what was seen. State p with every figure, and
+    `rbo_weight(p, k)` with it: at p = 0.9 the first 10 places carry 86 % of the weight.
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p must lie between 0 and 1, not {p}")
+    short, long = sorted(([*map(int, first)], [*map(int, second)]), key=len)
+    if len(set(short)) != len(short) or len(set(long)) != len(long):
+        raise ValueError("a ranking holds an item twice")
+    if not short:
+        return 1.0 if not long else 0.0
+    s, length = len(short), len(long)
+    shared = _shared(short, long)
+    depth = np.arange(1, length + 1)
+    weight = p**depth
+    seen = np.sum(shared / depth * weight)
+    beyond = np.sum(shared[s - 1] * (depth[s:] - s) / (s * depth[s:]) * weight[s:])
+    last = (shared[-1] - shared[s - 1]) / length + shared[s - 1] / s
+    return float((1 - p) / p * (seen + beyond) + last * p**length)
+
+
+def _shared(short: list[int], long: list[int]) -> npt.NDArray[np.int64]:
+    """Items that both lists hold within their first d places, d = 1 … len(long)."""
+    place = {item: d for d, item in enumerate(short)}
+    both = np.zeros(len(long), np.int64)
+    for d, item in enumerate(long):
+        if item in place:
+            both[max(d, place[item])] += 1
+    return np.cumsum(both)
+
+
+def rbo_weight(p: float, depth: int) -> float:
+    """The share of RBO's weight on the first `depth` places (the same paper, equation 21)."""
+    d = np.arange(1, depth)
+    return float(1 - p ** (depth - 1) + (1 - p) / p * depth * (np.log(1 / (1 - p)) - np.sum(p**d / d)))
+
+
+def mean_ranks(values: npt.ArrayLike) -> Float64:
+    """Rank of every value, 1 is the highest, ties at their mean: float64, as long as `values`."""
+    _, place, counts = np.unique(-np.asarray(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place], np.float64)
+
+
+def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """Spearman's rank correlation of two score vectors over the same items, ties at their mean; NaN where one is constant."""
+    a, b = mean_ranks(first), mean_ranks(second)
+    if a.shape != b.shape:
+        raise ValueError(f"the vectors have {len(a)} and {len(b)} entries")
+    a, b = a - a.mean(), b - b.mean()
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(np.clip((a @ b) / norm, -1, 1)) if norm > 0 else float("nan")
+
+
+def kendall(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """Kendall's tau-b of two score vectors over the same items; NaN where one is constant.
+
+    Knight 1966: sort by the first, then count the exchanges that sorting by the second takes; n log² n instead of n² pairs.
+    """
+    x = np.unique(np.asarray(first), return_inverse=True)[1].astype(np.int64)
+    y = np.unique(np.asarray(second), return_inverse=True)[1].astype(np.int64)
+    if x.shape != y.shape:
+        raise ValueError(f"the vectors have {len(x)} and {len(y)} entries")
+    pairs = len(x) * (len(x) - 1) // 2
+    tied_x, tied_y, tied_both = _tied(x), _tied(y), _tied(x * (len(y) + 1) + y)
+    if tied_x == pairs or tied_y == pairs:
+        return float("nan")
+    discordant = _inversions(y[np.lexsort((y, x))])
+    concordant = pairs - tied_x - tied_y + tied_both - discordant
+    tau = (concordant - discordant) / np.sqrt(float(pairs - tied_x)) / np.sqrt(float(pairs - tied_y))
+    return float(np.clip(tau, -1, 1))
+
+
+def _tied(values: npt.NDArray[np.int64]) -> int:
+    counts = np.unique(values, return_counts=True)[1].astype(object)  # exact beyond 2**53 pairs
+    return int(sum(counts * (counts - 1)) // 2) if len(counts) else 0
+
+
+def _inversions(values: npt.NDArray[np.int64]) -> int:
+    """Pairs i < j with values[i] > values[j], by merging blocks of doubling width, all blocks of one width at once."""
+    total, width, at = 0, 1, np.arange(len(values))
+    while width < len(values):
+        block, right = at // (2 * width), (at // width) % 2
+        order = np.lexsort((right, values, block))  # equal values: the left one first, so that it does not count
+        is_right = right[order].astype(bool)
+        left_so_far = np.cumsum(~is_right)
+        left_until = np.cumsum(np.bincount(block, weights=1 - right)).astype(
+            np.int64
+        )  # left elements up to each block's end
+        total += int((left_until[block[order]] - left_so_far)[is_right].sum())
+        width *= 2
+    return total
+
+
+Change = Literal["up", "down", "same", "new", "dropped"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One item of two lists. before, after: its place in each, 1 is the top; None where it is not there."""
+
+    item: int
+    before: int | None
+    after: int | None
+
+    @property
+    def change(self) -> Change:
+        if self.before is None:
+            return "new"
+        if self.after is None:
+            return "dropped"
+        return "same" if self.after == self.before else "up" if self.after < self.before else "down"
+
+    def __str__(self) -> str:
+        """↑3, ↓1, =, new, dropped."""
+        if self.before is None or self.after is None:
+            return self.change
+        steps = self.before - self.after
+        return "=" if steps == 0 else f"↑{steps}" if steps > 0 else f"↓{-steps}"
+
+
+def movement(before: Items, after: Items) -> list[Move]:
+    """What became of each item from one list to the other: in the order of `after`, then the dropped ones as they stood."""
+    was = {int(item): place for place, item in enumerate(before, 1)}
+    now = {int(item): place for place, item in enumerate(after, 1)}
+    moves = [Move(item, was.get(item), place) for item, place in now.items()]
+    return moves + [Move(item, place, None) for item, place in was.items() if item not in now]
+
+
+def softmax_share(scores: npt.ArrayLike) -> Float64:
+    """Each item's share among all scores of one model (−inf: no candidate, share 0): float64, summing to 1.
+
+    Only for models trained with a softmax is it a probability; for the others it is a way to show distances within a list.
+    """
+    values = np.asarray(scores, np.float64)
+    weights = np.exp(values - values.max())
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,136 @@
+"""Reading files nobody vouches for: only plain files inside their folder, of the announced size and content."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engine.runtime.faults import BundleError
+from engine.runtime.manifest import File
+
+EAGER_BYTES = 16 << 20
+"""Files up to this size are read and checked when a zoo opens, larger ones on first use."""
+JSON_BYTES = 2 << 20
+JSON_DEPTH = 32
+
+# Windows has neither flag; the checks after opening still hold there. O_NONBLOCK: opening a pipe must not wait for a writer.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS |= getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A bundle's folder (or the dataset's), and the way its files are read. `name` is what messages call it."""
+
+    path: Path
+    name: str
+
+    def fault(self, file: str, reason: str) -> BundleError:
+        return BundleError(self.name, file, reason)
+
+    @contextlib.contextmanager
+    def open(self, file: str, *, limit: int, expected: File | None = None) -> Iterator[tuple[BinaryIO, int]]:
+        """Yields (stream, bytes). `file` is a plain name; links, pipes and folders are refused, as is any size over `limit`."""
+        if file != os.path.basename(file) or file in ("", ".", ".."):
+            raise self.fault(file, "the name leads out of the bundle's folder")
+        try:
+            descriptor = os.open(self.path / file, _FLAGS)
+        except FileNotFoundError:
+            raise self.fault(file, "the file is missing") from None
+        except OSError as error:
+            if (self.path / file).is_symlink():
+                raise self.fault(file, "the file is a link; a bundle holds its own files") from None
+            raise self.fault(file, f"the file cannot be opened ({error.strerror})") from None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise self.fault(file, "this is not a plain file")
+            if expected is not None and status.st_size != expected.bytes:
+                raise self.fault(file, f"the file has {status.st_size:,} bytes, the manifest says {expected.bytes:,}")
+            if status.st_size > limit:
+                reason = f"the file has {status.st_size:,} bytes, more than the {limit:,} this program reads"
+                raise self.fault(file, reason)
+            with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
+                yield stream, status.st_size
+        finally:
+            os.close(descriptor)
+
+    def size(self, file: str, *, limit: int, expected: File | None = None) -> int:
+        """Bytes of the file; all checks except that of the content."""
+        with self.open(file, limit=limit, expected=expected) as (_, size):
+            return size
+
+    def read(self, file: str, *, limit: int, expected: File | None = None) -> bytes:
+        """The whole file, its content checked against `expected`."""
+        with self.open(file, limit=limit, expected=expected) as (stream, size):
+            content = bytearray(size)
+            filled = fill(stream, memoryview(content))
+        if filled != size:
+            raise self.fault(file, "the file grew shorter while it was read")
+        if expected is not None:
+            self.check(file, hashlib.sha256(content).hexdigest(), expected)
+        return bytes(content)
+
+    def check(self, file: str, sha256: str, expected: File) -> None:
+        if sha256 != expected.sha256:
+            raise self.fault(
+                file, "the content is not what the manifest announces (sha256 differs); copy or export it again"
+            )
+
+    def json(self, file: str) -> dict[str, Any]:
+        """The object in a JSON file: at most 2 MiB, 32 levels, no NaN, no key twice, text that can be shown."""
+        content = self.read(file, limit=JSON_BYTES)
+        try:
+            raw = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
+            _shallow(raw)
+        except RecursionError:
+            raise self.fault(file, f"nested deeper than {JSON_DEPTH} levels") from None
+        except ValueError as error:
+            raise self.fault(file, f"not valid JSON ({error})") from None
+        if not isinstance(raw, dict):
+            raise self.fault(file, "not a JSON object")
+        return raw
+
+
+def fill(stream: BinaryIO, buffer: memoryview) -> int:
+    """Reads until `buffer` (bytes) is full or the file ends; returns the bytes read. One system call may bring less."""
+    filled = 0
+    while filled < len(buffer):
+        # A negative or zero answer ends it: the file is shorter than its size said.
+        count = stream.readinto(buffer[filled : filled + (1 << 30)])  # type: ignore[attr-defined]
+        if not count:
+            break
+        filled += count
+    return filled
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _shallow(value: Any, level: int = 1) -> None:
+    if level > JSON_DEPTH:
+        raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
+    if isinstance(value, str):
+        value.encode("utf-8")  # a lone surrogate parses, and fails later in the page that shows it
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            key.encode("utf-8")
+            _shallow(inner, level + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _shallow(inner, level + 1)

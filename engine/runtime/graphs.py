@@ -1,0 +1,185 @@
+"""Looks into an ONNX file before ONNX Runtime may: its inputs and outputs, and that it is alone.
+
+An ONNX file can name other files as the place of its weights (external data) or of a compiled engine (EPContext). A bundle's
+graph must not: the check reads the protocol buffer directly, since the runtime has no onnx package. Field numbers are those
+of onnx.proto (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto); they are frozen by the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+FLOAT, INT64 = 1, 7  # TensorProto.DataType
+_FIELDS = 2_000_000
+_DEPTH = 24
+
+
+class GraphFault(ValueError):
+    """Why the graph is refused, in words."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output: element type (TensorProto.DataType) and per dimension a fixed size or None where it varies."""
+
+    type: int
+    shape: tuple[int | None, ...] | None
+
+
+@dataclass
+class Signature:
+    inputs: dict[str, Value] = field(default_factory=dict)
+    outputs: dict[str, Value] = field(default_factory=dict)
+
+
+def inspect(model: bytes) -> Signature:
+    """The signature of a serialised ModelProto. Raises GraphFault where it cannot be read or refers to another file."""
+    reader = _Reader()
+    signature = Signature()
+    weights: set[str] = set()
+    graphs = 0
+    for number, value in reader.fields(memoryview(model)):
+        if number == 7:  # graph
+            graphs += 1
+            reader.graph(_message(value), 1)
+            reader.signature(_message(value), signature, weights)
+        elif number == 25:  # functions
+            reader.function(_message(value))
+        elif number == 20:  # training_info
+            raise GraphFault("the graph carries training steps")
+    if graphs != 1:
+        raise GraphFault("this is not an ONNX model")
+    for name in weights:
+        signature.inputs.pop(name, None)  # before IR version 4 every weight was an input, too
+    return signature
+
+
+def _message(value: memoryview | int) -> memoryview:
+    if isinstance(value, int):
+        raise GraphFault("the file is damaged (a number where a message belongs)")
+    return value
+
+
+class _Reader:
+    """Walks messages. The number of fields and the depth are bounded: the file is not trusted to end."""
+
+    def __init__(self) -> None:
+        self.left = _FIELDS
+
+    def fields(self, data: memoryview) -> Iterator[tuple[int, memoryview | int]]:
+        at, end = 0, len(data)
+
+        def varint() -> int:
+            nonlocal at
+            value = shift = 0
+            while at < end and shift < 64:
+                byte = data[at]
+                at += 1
+                value |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    return value
+                shift += 7
+            raise GraphFault("the file is damaged (it ends within a number)")
+
+        while at < end:
+            self.left -= 1
+            if self.left < 0:
+                raise GraphFault(f"the graph has more than {_FIELDS:,} fields")
+            tag = varint()
+            number, kind = tag >> 3, tag & 7
+            if kind == 0:
+                yield number, varint()
+                continue
+            if kind not in (1, 2, 5):
+                raise GraphFault("the file is damaged (an unknown kind of field)")
+            length = varint() if kind == 2 else {1: 8, 5: 4}[kind]
+            if length > end - at:
+                raise GraphFault("the file is damaged (it ends early)")
+            yield number, data[at : at + length]
+            at += length
+
+    def each(self, data: memoryview, handlers: dict[int, Callable[[memoryview], None]]) -> None:
+        for number, value in self.fields(data):
+            if number in handlers:
+                handlers[number](_message(value))
+
+    def graph(self, data: memoryview, depth: int) -> None:
+        if depth > _DEPTH:
+            raise GraphFault(f"graphs are nested deeper than {_DEPTH} levels")
+        self.each(
+            data,
+            {
+                1: lambda node: self.node(node, depth),
+                5: self.tensor,
+                15: self.sparse,
+            },
+        )
+
+    def function(self, data: memoryview) -> None:
+        self.each(data, {7: lambda node: self.node(node, 1), 11: lambda attribute: self.attribute(attribute, 1)})
+
+    def node(self, data: memoryview, depth: int) -> None:
+        for number, value in self.fields(data):
+            if number == 4 and bytes(_message(value)) == b"EPContext":
+                raise GraphFault("the graph refers to an engine compiled elsewhere (EPContext)")
+            if number == 5:
+                self.attribute(_message(value), depth)
+
+    def attribute(self, data: memoryview, depth: int) -> None:
+        self.each(
+            data,
+            {
+                5: self.tensor,
+                10: self.tensor,
+                6: lambda graph: self.graph(graph, depth + 1),
+                11: lambda graph: self.graph(graph, depth + 1),
+                22: self.sparse,
+                23: self.sparse,
+            },
+        )
+
+    def sparse(self, data: memoryview) -> None:
+        self.each(data, {1: self.tensor, 2: self.tensor})
+
+    def tensor(self, data: memoryview) -> None:
+        for number, value in self.fields(data):
+            if number == 13 or (number == 14 and value != 0):  # external_data, data_location
+                raise GraphFault("the graph keeps weights in another file; export it in one piece")
+
+    def signature(self, data: memoryview, found: Signature, weights: set[str]) -> None:
+        for number, value in self.fields(data):
+            if number in (11, 12):
+                name, described = self.value_info(_message(value))
+                (found.inputs if number == 11 else found.outputs)[name] = described
+            elif number == 5:
+                for inner, name_bytes in self.fields(_message(value)):
+                    if inner == 8:
+                        weights.add(_text(name_bytes))
+
+    def value_info(self, data: memoryview) -> tuple[str, Value]:
+        name, kind, shape = "", 0, None
+        for number, value in self.fields(data):
+            if number == 1:
+                name = _text(value)
+            elif number == 2:  # TypeProto
+                for inner, tensor in self.fields(_message(value)):
+                    if inner == 1:  # tensor_type
+                        for part, content in self.fields(_message(tensor)):
+                            if part == 1 and isinstance(content, int):
+                                kind = content
+                            elif part == 2:
+                                shape = tuple(
+                                    self.dimension(_message(d)) for n, d in self.fields(_message(content)) if n == 1
+                                )
+        return name, Value(kind, shape)
+
+    def dimension(self, data: memoryview) -> int | None:
+        for number, value in self.fields(data):
+            if number == 1 and isinstance(value, int):
+                return value
+        return None
+
+
+def _text(value: memoryview | int) -> str:
+    return bytes(_message(value)).decode("utf-8", "replace")

@@ -1,0 +1,143 @@
+"""Parquet tables of a bundle, checked and brought to fixed column types, so that a page can rely on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engine.runtime.files import Folder
+from engine.runtime.manifest import File
+
+TABLE_BYTES = 1 << 30
+CELLS = 200_000_000
+"""Rows times columns (list elements counted) of one table, uncompressed: what a file may unfold to."""
+COLUMNS = 200
+TEXT_BYTES = 2 << 30
+"""UTF-8 of all texts of a column, repetitions counted; also what the compressed pages of a table may unfold to."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its type after reading; low and high, the values it may take (both included); nulls allowed or not."""
+
+    type: pa.DataType
+    low: float | None = None
+    high: float | None = None
+    nulls: bool = False
+
+
+def read_table(
+    folder: Folder, file: str, columns: dict[str, Column], *, expected: File | None = None, rest: bool = False
+) -> pa.Table:
+    """The named columns, cast to their types and checked; with `rest`, every other column of a plain type after them.
+
+    Texts come as strings whatever their encoding. Raises BundleError.
+    """
+    content = folder.read(file, limit=TABLE_BYTES, expected=expected)
+    try:
+        parquet = _open(folder, file, content)
+        names = parquet.schema_arrow.names
+        for name in columns:
+            if name not in names:
+                raise folder.fault(file, f"the column {name} is missing")
+        wanted = list(columns) + ([name for name in names if name not in columns] if rest else [])
+        texts = [f.name for f in parquet.schema_arrow if f.name in wanted and _is_text(f.type)]
+        # Texts are read as dictionaries: a megabyte that a million rows repeat must be seen before it is unfolded.
+        table = _open(folder, file, content, texts).read(columns=wanted, use_threads=False)
+        table.validate(full=True)  # reading checks neither offsets nor UTF-8; a page would fail on them later
+        table = table.select(wanted)
+        for name in texts:
+            table = table.set_column(table.schema.get_field_index(name), name, _text(folder, file, name, table[name]))
+        for name, column in columns.items():
+            table = table.set_column(
+                table.schema.get_field_index(name), name, _cast(folder, file, name, table[name], column)
+            )
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+        raise folder.fault(
+            file, f"not a readable Parquet file ({(str(error).splitlines() or ['damaged'])[0][:200]})"
+        ) from None
+    for f in table.schema:
+        if not _is_plain(f.type):
+            raise folder.fault(file, f"the column {f.name} is of a type that is not read here ({f.type})")
+    return table
+
+
+def _open(folder: Folder, file: str, content: bytes, dictionaries: list[str] | None = None) -> pq.ParquetFile:
+    parquet = pq.ParquetFile(
+        pa.BufferReader(content),
+        read_dictionary=dictionaries,
+        thrift_string_size_limit=100 << 20,
+        thrift_container_size_limit=1_000_000,
+    )
+    meta = parquet.metadata
+    if meta.num_columns > COLUMNS or len(set(parquet.schema_arrow.names)) != len(parquet.schema_arrow.names):
+        raise folder.fault(file, f"more than {COLUMNS} columns, or one name twice")
+    cells, size = meta.num_rows * max(1, meta.num_columns), 0
+    for group in range(meta.num_row_groups):
+        row_group = meta.row_group(group)
+        cells += sum(row_group.column(c).num_values for c in range(row_group.num_columns))
+        size += row_group.total_byte_size
+    if cells > CELLS or size > TEXT_BYTES:
+        raise folder.fault(file, f"the table unfolds to more than {CELLS:,} cells or {TEXT_BYTES:,} bytes")
+    return parquet
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _is_plain(kind.value_type) and not pa.types.is_list(kind.value_type)
+    return bool(pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    unfolded = 0
+    for chunk in column.chunks:
+        if pa.types.is_dictionary(chunk.type) and pa.types.is_string(chunk.type.value_type):
+            unfolded += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+    if unfolded > TEXT_BYTES:
+        raise folder.fault(file, f"the texts of the column {name} unfold to {unfolded:,} bytes")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return column.cast(kind)
+
+
+def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted: Column) -> pa.ChunkedArray:
+    found = column.type
+    numeric = pa.types.is_integer(found) or pa.types.is_floating(found)
+    if pa.types.is_list(wanted.type):
+        same = (pa.types.is_list(found) or pa.types.is_large_list(found)) and pa.types.is_integer(found.value_type)
+    elif pa.types.is_string(wanted.type):
+        same = pa.types.is_string(found) or pa.types.is_large_string(found)
+    else:
+        same = numeric and (pa.types.is_floating(wanted.type) or pa.types.is_integer(found))
+        same = same or (wanted.nulls and pa.types.is_null(found))
+    if not same:
+        raise folder.fault(file, f"the column {name} must be {wanted.type}, not {found}")
+    if column.null_count and not wanted.nulls:
+        raise folder.fault(file, f"the column {name} has {column.null_count:,} empty cells")
+    column = column.cast(wanted.type)
+    values = pc.list_flatten(column) if pa.types.is_list(wanted.type) else column
+    if pa.types.is_list(wanted.type) and values.null_count:
+        raise folder.fault(file, f"the column {name} has empty elements")
+    if pa.types.is_floating(values.type):
+        if wanted.nulls:  # writers differ in how they leave a cell empty; pages see nulls alone
+            column = values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+        numbers = pc.drop_null(values).to_numpy()
+        if not np.isfinite(numbers).all():
+            raise folder.fault(file, f"the column {name} holds NaN or infinity")
+    if len(values) > values.null_count and (wanted.low is not None or wanted.high is not None):
+        span = pc.min_max(values).as_py()
+        if (wanted.low is not None and span["min"] < wanted.low) or (
+            wanted.high is not None and span["max"] > wanted.high
+        ):
+            allowed = f"{wanted.low:g} to {wanted.high:g}" if wanted.high is not None else f"{wanted.low:g} or more"
+            raise folder.fault(
+                file, f"the column {name} holds {span['min']:g} to {span['max']:g}; it may hold {allowed}"
+            )
+    return column

@@ -1,0 +1,202 @@
+"""The models of one dataset, exports/<dataset>/: its catalogue, its people, its bundles, and those it had to refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
+
+from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
+from engine.errors import SeqscopeError
+from engine.runtime.bundle import Bundle, Catalogue, complaints
+from engine.runtime.faults import BundleError, Refusal
+from engine.runtime.files import Folder
+from engine.runtime.tables import Column, read_table
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_INFO = TypeAdapter(DatasetInfo)
+Names = list[str]  # within the class, `list` is its method
+Paths = list[Path]
+_NO_USERS = pa.schema(
+    [("user", pa.int32()), ("user_id", pa.string()), ("history", pa.list_(pa.int32())), ("target", pa.int32())]
+)
+
+
+class Zoo:
+    """A dataset folder, opened. Immutable: to see new exports, open it again (`Zoo.stamp` tells when).
+
+    Attributes:
+        path: the folder.
+        info: `DatasetInfo`, dataset.json.
+        items: pyarrow Table: item int32 (row i is item i), item_id string, title string, popularity int64 (training events),
+            then the attributes as they are.
+        users: pyarrow Table: user int32, user_id string, history list<int32>, target int32; people with a held-out item.
+            Empty where the folder has no users.parquet (histories may be private).
+        popularity: int64 [items].
+        bundles: name → `Bundle`, in the order of their manifests' `order`, equal ones by name.
+        refused: what was not taken, and why; the rest goes on working.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        info: DatasetInfo,
+        items: pa.Table,
+        users: pa.Table,
+        bundles: dict[str, Bundle],
+        refused: list[Refusal],
+    ) -> None:
+        self.path = path
+        self.info = info
+        self.items = items
+        self.users = users
+        self.bundles = bundles
+        self.refused = refused
+        self.popularity: npt.NDArray[np.int64] = items["popularity"].to_numpy()
+
+    @classmethod
+    def open(cls, path: Path | str, *, warm: bool = False) -> Zoo:
+        """Opens exports/<dataset>/. Raises SeqscopeError where the dataset itself cannot be read; a bundle is refused instead.
+
+        warm: make every session now and ask it once; what only fails when it is run is refused, too.
+        """
+        path = Path(path).absolute()
+        if not path.is_dir():
+            raise SeqscopeError(f"There is no folder {path}. Export a model to it first, or choose another dataset.")
+        folder = Folder(path, path.name)
+        info = _info(folder)
+        items = _items(folder, info)
+        users = _users(folder, items.num_rows)
+        catalogue = Catalogue(info.name, info.fingerprint, items.num_rows)
+        bundles: list[Bundle] = []
+        refused: list[Refusal] = []
+        for child in sorted(child for child in path.iterdir() if not child.name.startswith(".") and child.is_dir()):
+            shown = child.name.encode("utf-8", "replace").decode()[:100]
+            try:
+                _admit(child, path, shown)
+                bundle = Bundle.open(child, catalogue)
+                if warm:
+                    bundle.warm()
+                bundles.append(bundle)
+            except BundleError as fault:
+                refused.append(Refusal(shown, fault.file, fault.reason))
+            except Exception as error:  # one bundle must not take the others along, whatever it holds
+                refused.append(Refusal(shown, "manifest.json", f"the bundle cannot be read ({type(error).__name__})"))
+        bundles.sort(key=lambda bundle: (bundle.manifest.order, bundle.name))
+        return cls(path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused)
+
+    @staticmethod
+    def list(root: Path | str) -> Paths:
+        """The dataset folders below exports/, by name; empty where there is no such folder."""
+        root = Path(root)
+        if not root.is_dir():
+            return []
+        found = (child for child in root.iterdir() if not child.name.startswith("."))
+        return sorted(child for child in found if (child / "dataset.json").is_file())
+
+    @staticmethod
+    def stamp(path: Path | str) -> str:
+        """A short text that changes when the dataset or a bundle is added, replaced or removed; cheap, for cache keys."""
+        path = Path(path)
+        digest = hashlib.sha256()
+        for file in [
+            path / "dataset.json",
+            path / "items.parquet",
+            path / "users.parquet",
+            *sorted(path.glob("*/manifest.json")),
+        ]:
+            try:
+                status = file.stat()
+            except OSError:
+                continue
+            digest.update(
+                f"{file.parent.name}/{file.name} {status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
+            )
+        return digest.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        """How many items the catalogue has."""
+        return int(self.items.num_rows)
+
+    @functools.cached_property
+    def item_ids(self) -> Names:
+        """[items]: the source's own names of the items."""
+        found: Names = self.items["item_id"].to_pylist()
+        return found
+
+    @functools.cached_property
+    def titles(self) -> Names:
+        """[items]: what people see. Foreign text: escape it."""
+        found: Names = self.items["title"].to_pylist()
+        return found
+
+    @functools.cached_property
+    def _positions(self) -> dict[str, int]:
+        return {item_id: item for item, item_id in enumerate(self.item_ids)}
+
+    def position(self, item_id: str) -> int | None:
+        """The item number of an item_id; None where the catalogue has none of that name."""
+        return self._positions.get(item_id)
+
+
+def _admit(child: Path, root: Path, shown: str) -> None:
+    if not _NAME.fullmatch(child.name):
+        raise BundleError(shown, "manifest.json", "a bundle's folder is named in lowercase letters, digits, - and _")
+    if child.is_symlink() and not child.resolve().is_relative_to(root.resolve()):
+        raise BundleError(shown, "manifest.json", "the folder is a link that leads out of the dataset's folder")
+
+
+def _info(folder: Folder) -> DatasetInfo:
+    raw = folder.json("dataset.json")
+    version = raw.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise folder.fault(
+            "dataset.json", f"format {str(version)[:20]}; this Seqscope reads {SCHEMA_VERSION}. Export again"
+        )
+    unknown = sorted(raw.keys() - {field.name for field in dataclasses.fields(DatasetInfo)})
+    if unknown:
+        raise folder.fault("dataset.json", f"unknown entries: {', '.join(unknown)[:200]}")
+    try:
+        # As JSON, since strict validation of a dataclass takes no dict.
+        return _INFO.validate_json(json.dumps(raw), strict=True)
+    except ValidationError as error:
+        raise folder.fault("dataset.json", complaints(error)) from None
+
+
+def _items(folder: Folder, info: DatasetInfo) -> pa.Table:
+    wanted = {
+        "item": Column(pa.int32(), 0),
+        "item_id": Column(pa.string()),
+        "title": Column(pa.string()),
+        "popularity": Column(pa.int64(), 0),
+    }
+    items = read_table(folder, "items.parquet", wanted, rest=True)
+    if items.num_rows != info.counts.get("items") or not items.num_rows:
+        raise folder.fault(
+            "items.parquet", f"{items.num_rows:,} items where dataset.json counts {info.counts.get('items', 0):,}"
+        )
+    if not np.array_equal(items["item"].to_numpy(), np.arange(items.num_rows)):
+        raise folder.fault("items.parquet", "row i must be item i")
+    if len(items["item_id"].unique()) != items.num_rows:
+        raise folder.fault("items.parquet", "an item_id stands twice")
+    return items
+
+
+def _users(folder: Folder, items: int) -> pa.Table:
+    wanted = {
+        "user": Column(pa.int32(), 0),
+        "user_id": Column(pa.string()),
+        "history": Column(pa.list_(pa.int32()), 0, items - 1),
+        "target": Column(pa.int32(), 0, items - 1),
+    }
+    if not (folder.path / "users.parquet").exists():
+        return _NO_USERS.empty_table()
+    return read_table(folder, "users.parquet", wanted)

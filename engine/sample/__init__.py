@@ -1,0 +1,1 @@
+"""Simulated viewers of real films: the embedded sample, its planted story, and procedural data for load tests."""

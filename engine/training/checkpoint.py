@@ -1,0 +1,84 @@
+"""Everything a training needs to go on bit for bit, in one safetensors file that is replaced as a whole.
+
+Tensors: ``model.<name>`` and ``optimiser.<parameter>.<state>``; the counters are JSON in the file's metadata.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from engine.errors import SeqscopeError
+from engine.files import replacing
+
+
+@dataclass
+class State:
+    """Counters of a training in progress."""
+
+    epoch: int = 0
+    """Epochs completed."""
+    step: int = 0
+    """Steps completed in the epoch under way."""
+    total_steps: int = 0
+    loss_sum: float = 0.0
+    """Loss times targets, over the steps of the epoch under way."""
+    target_count: int = 0
+    first_loss: float | None = None
+    """Mean loss of the first epoch, against which divergence is judged."""
+    best: float = -1.0
+    """Best validation NDCG@10 so far."""
+    best_epoch: int = 0
+    worse: int = 0
+    """Validations in a row without a better one."""
+    seconds: float = 0.0
+    """Training and validation time, summed over interruptions."""
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    """One entry per epoch: epoch, step, seconds, loss, valid_ndcg (None between validations)."""
+    finished: bool = False
+    identity: str = ""
+    """Digest of recipe and dataset: a checkpoint continues nothing else."""
+
+
+def save(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None, state: State) -> None:
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    if optimiser is not None:
+        for number, entries in optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{number}.{key}": value for key, value in entries.items()}
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    with replacing(path) as staged:
+        save_file(tensors, staged, metadata={"state": json.dumps(dataclasses.asdict(state))})
+
+
+def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) -> State:
+    """Put a checkpoint's tensors into `model` and `optimiser` and return its counters."""
+    tensors: dict[str, Tensor] = {}
+    try:
+        with safe_open(path, "pt") as file:
+            state = State(**json.loads((file.metadata() or {})["state"]))
+            for name in file.keys():  # noqa: SIM118 (not a dict)
+                tensors[name] = file.get_tensor(name)
+        model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise SeqscopeError(f"{path} is damaged or from another version ({error}). Start over with --restart.") from None
+    if optimiser is not None:
+        entries: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith("optimiser."):
+                _, number, key = name.split(".", 2)
+                entries.setdefault(int(number), {})[key] = tensor
+        optimiser.load_state_dict({"state": entries, "param_groups": optimiser.state_dict()["param_groups"]})
+    return state
+
+
+def load_model(path: Path, model: nn.Module) -> None:
+    """Put the model tensors of a checkpoint into `model`."""
+    load(path, model, None)

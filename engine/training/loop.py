@@ -1,0 +1,211 @@
+"""The training loop: epochs of steps, validation, early stopping, checkpoints.
+
+All randomness of a step follows from (seed, epoch, step), so a training that goes on from a checkpoint computes what it would
+have computed without the interruption: on a CPU bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.console import Progress, duration
+from engine.errors import SeqscopeError
+from engine.evaluation import metrics
+from engine.evaluation.ranks import full_ranks, sampled_ranks
+from engine.models import Recommender
+from engine.training import checkpoint
+from engine.training.checkpoint import State
+from engine.training.distributed import World
+from engine.training.objectives import Objective
+from engine.training.optimiser import build, learning_rate
+from engine.training.recipe import Recipe
+
+DIVERGED = 4.0
+"""A mean loss so many times that of the first epoch is not coming back."""
+
+
+def seed_of(*words: object) -> int:
+    """A 63-bit seed that depends on every word: streams of different epochs, steps and purposes share nothing."""
+    digest = hashlib.sha256("/".join(map(str, words)).encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+class Step(nn.Module):
+    """A model with its objective, so that one call gives the loss (and gradients may be averaged around it)."""
+
+    def __init__(self, model: Recommender, objective: Objective) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        return self.objective.loss(self.model, batch)
+
+
+class Validation:
+    """NDCG@10 on the validation items; cases: engine.data.dataset.Cases; negatives: int32 [cases, m] or None for full ranking."""
+
+    def __init__(self, cases: Any, negatives: Any, trained_users: bool) -> None:
+        self.cases, self.negatives, self.trained_users = cases, negatives, trained_users
+
+    def __call__(self, model: Recommender) -> float:
+        if not len(self.cases):
+            return 0.0
+        model.eval()
+        if self.negatives is None:
+            ranking = full_ranks(model, self.cases, trained_users=self.trained_users)
+        else:
+            ranking = sampled_ranks(model, self.cases, self.negatives, trained_users=self.trained_users)
+        model.train()
+        return float(metrics.ndcg(ranking.ranks, 10).mean())
+
+
+class Trainer:
+    """One training: `run()` goes from the state in `state` to the end of the recipe."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        model: Recommender,
+        objective: Objective,
+        validation: Validation,
+        folder: Path,
+        device: torch.device,
+        world: World,
+        autocast: bool,
+        label: str = "",
+    ) -> None:
+        self.recipe, self.model, self.objective, self.validation = recipe, model, objective, validation
+        self.folder, self.device, self.world, self.autocast = folder, device, world, autocast
+        self.label = label or recipe.name
+        self.optimiser = build(recipe.optimiser, model)
+        step = Step(model, objective)
+        self.step = world.wrap(torch.compile(step) if recipe.training.compile else step, device)
+        self.state = State()
+
+    @property
+    def checkpoint_path(self) -> Path:
+        return self.folder / "checkpoint.safetensors"
+
+    def resume(self) -> bool:
+        """Take up the folder's checkpoint, where there is one."""
+        if not self.checkpoint_path.exists():
+            return False
+        self.state = checkpoint.load(self.checkpoint_path, self.model, self.optimiser)
+        return True
+
+    def run(self) -> State:
+        training, state = self.recipe.training, self.state
+        self.model.train()
+        progress = Progress(training.epochs, self.label) if self.world.leads else None
+        resumed_at, began = state.epoch + state.step / max(self.objective.steps, 1), time.monotonic()
+        while state.epoch < training.epochs and not state.finished:
+            rate = self._epoch()
+            if self.world.leads and progress:
+                entry = state.curve[-1]
+                ndcg = f" NDCG@10 {state.best:.4f} (epoch {state.best_epoch})" if state.best >= 0 else ""
+                left = (time.monotonic() - began) / (state.epoch - resumed_at) * (training.epochs - state.epoch)
+                note = f"epoch {state.epoch}/{training.epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
+                progress.update(training.epochs if state.finished else state.epoch, note + f", at most {duration(left)} left")
+        state.finished = True
+        self._save()
+        return state
+
+    def _epoch(self) -> float:
+        """One epoch from wherever the state says; returns examples per second."""
+        training, state, world = self.recipe.training, self.state, self.world
+        plan = list(self.objective.batches(torch.Generator().manual_seed(seed_of(training.seed, state.epoch, "order"))))
+        began = saved = time.monotonic()
+        done_before, examples = state.seconds, 0
+        loss_sum = torch.tensor(state.loss_sum, dtype=torch.float64, device=self.device)
+        for number in range(state.step, len(plan)):
+            loss, targets = self._step(plan[number], len(plan))
+            loss_sum += loss * targets
+            state.target_count += targets
+            examples += len(plan[number])
+            state.step, state.total_steps = number + 1, state.total_steps + 1
+            now = time.monotonic()
+            state.seconds = done_before + now - began
+            if now - saved > training.checkpoint_seconds and world.size == 1:
+                state.loss_sum = float(loss_sum)
+                self._save()
+                saved = now
+        train_seconds = time.monotonic() - began
+        loss = float(loss_sum) / max(state.target_count, 1)
+        state.epoch, state.step, state.loss_sum, state.target_count = state.epoch + 1, 0, 0.0, 0
+        self._check(loss)
+        score = self._validate() if state.epoch % training.validate_every == 0 or state.epoch == training.epochs else None
+        state.seconds = done_before + time.monotonic() - began
+        state.curve.append(
+            {
+                "epoch": state.epoch,
+                "step": state.total_steps,
+                "seconds": round(state.seconds, 3),
+                "loss": loss,
+                "valid_ndcg": score,
+            }
+        )
+        self._save()
+        return examples / max(train_seconds, 1e-9)
+
+    def _step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
+        """One optimiser step; returns the batch's mean loss (float64 scalar on the device) and its number of targets."""
+        training, state, world, optimiser = self.recipe.training, self.state, self.world, self.optimiser
+        place = (training.seed, state.epoch, state.step)
+        generator = torch.Generator(self.device).manual_seed(seed_of(*place, "draw"))
+        batch = self.objective.draw(examples, generator)
+        targets = int(self.objective.targets(batch).sum())
+        batch = world.rows(batch)
+        own = int(self.objective.targets(batch).sum()) if world.size > 1 else targets
+        torch.manual_seed(seed_of(*place, "dropout", world.rank))
+        rate = learning_rate(self.recipe.optimiser, state.total_steps, steps * training.epochs)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            loss = self.step(*batch)
+        # gradients are averaged over processes: weigh each by its share of targets, so that the sum is the mean over all
+        share = own * world.size / max(targets, 1)
+        optimiser.zero_grad(set_to_none=True)
+        (loss * share if world.size > 1 else loss).backward()
+        if self.recipe.optimiser.clip_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip_norm)
+        optimiser.step()
+        self.objective.after_step(self.model)
+        total = world.sum(loss.detach().double() * own) / max(targets, 1)
+        return total, targets
+
+    def _check(self, loss: float) -> None:
+        state = self.state
+        where = f"{self.recipe.name}, epoch {state.epoch}"
+        kept = f" The best model so far (epoch {state.best_epoch}) is kept." if state.best >= 0 else ""
+        if not math.isfinite(loss):
+            raise SeqscopeError(f"{where}: the loss is {loss}.{kept} Try a smaller optimiser.lr, or optimiser.clip_norm=5.")
+        if state.first_loss is None:
+            state.first_loss = loss
+        elif loss > DIVERGED * state.first_loss:
+            raise SeqscopeError(
+                f"{where}: the loss grew from {state.first_loss:.4f} to {loss:.4f}, training has diverged.{kept} Try a smaller optimiser.lr."
+            )
+
+    def _validate(self) -> float:
+        state, training = self.state, self.recipe.training
+        score = self.validation(self.model) if self.world.leads else 0.0
+        score = self.world.broadcast([score], self.device)[0]
+        if score > state.best:
+            state.best, state.best_epoch, state.worse = score, state.epoch, 0
+            if self.world.leads:
+                checkpoint.save(self.folder / "best.safetensors", self.model, None, state)
+        else:
+            state.worse += 1
+            state.finished = bool(training.patience) and state.worse >= training.patience
+        return score
+
+    def _save(self) -> None:
+        if self.world.leads:
+            checkpoint.save(self.checkpoint_path, self.model, self.optimiser, self.state)

@@ -1,0 +1,89 @@
+"""Losses over next-item targets: pure functions of tensors, each the mean over its targets.
+
+Where items are scored: `hidden` float [targets, dim] against rows of `table` [items, dim].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def binary_cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
+    """SASRec's loss (3.6): −log σ(s⁺) − Σ log(1 − σ(s⁻)). positive: [targets]; negative: [targets, k]."""
+    return (F.softplus(-positive) + F.softplus(negative).sum(1)).mean()
+
+
+def generalised_binary_cross_entropy(positive: Tensor, negative: Tensor, items: int, t: float) -> Tensor:
+    """gBCE (Petrov & Macdonald, RecSys 2023, 4.3): the positive's probability raised to β, which undoes the bias of sampling.
+
+    With k negatives of `items` − 1: α = k / (items − 1), β = α(t(1 − 1/α) + 1/α); t = 1 calibrates, t = 0 is BCE;
+    the sum is divided by k + 1. −log σ(s)^β = β·softplus(−s), so no power is ever taken.
+    """
+    k = negative.shape[1]
+    alpha = k / (items - 1)
+    beta = alpha * (t * (1 - 1 / alpha) + 1 / alpha)
+    return ((beta * F.softplus(-positive) + F.softplus(negative).sum(1)) / (k + 1)).mean()
+
+
+def sampled_softmax(positive: Tensor, negative: Tensor) -> Tensor:
+    """Cross-entropy of the positive among itself and its k negatives. positive: [targets]; negative: [targets, k]."""
+    return (torch.logsumexp(torch.cat([positive[:, None], negative], 1), 1) - positive).mean()
+
+
+def cross_entropy(
+    hidden: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Softmax cross-entropy over the whole catalogue. targets: int64 [targets]; bias: [items] or None.
+
+    Logits exist a block of targets at a time, and the gradient is taken while a block is at hand, so memory does not grow with
+    targets × items. `dtype` is the precision of the three matrix products (sums and exponentials stay float32).
+    """
+    return _LinearCrossEntropy.apply(hidden, table, bias, targets, dtype)  # type: ignore[no-any-return]
+
+
+def _block(items: int, device: torch.device) -> int:
+    """Targets per block: logits that stay in the CPU's last cache, or that fill a GPU without filling its memory."""
+    budget = (1 << 20) if device.type == "cpu" else (1 << 28)
+    return max(32, budget // items)
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, hidden: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        total = len(targets)
+        h, e = hidden.detach().to(dtype), table.detach().to(dtype)
+        et = e.T.contiguous() if hidden.device.type == "cpu" else e.T
+        grad_h = torch.empty_like(hidden)
+        grad_e = torch.zeros(table.shape, dtype=torch.float32, device=table.device)
+        grad_b = None if bias is None else torch.zeros_like(bias)
+        loss = torch.zeros((), dtype=torch.float64 if hidden.device.type == "cpu" else torch.float32, device=hidden.device)
+        tiny = torch.finfo(torch.float32).tiny
+        size = _block(table.shape[0], hidden.device)
+        for start in range(0, total, size):
+            part, wanted = h[start : start + size], targets[start : start + size, None]
+            logits = (part @ et).float()
+            if bias is not None:
+                logits += bias.detach()
+            weights = logits.softmax(1)
+            # a probability below the smallest float counts as that float (a loss of 87): only the printed loss is bounded
+            loss -= weights.gather(1, wanted).clamp_(min=tiny).log_().sum()
+            # d loss / d logits = softmax − one-hot, before the division by the number of targets
+            weights.scatter_add_(1, wanted, weights.new_full(wanted.shape, -1.0))
+            if grad_b is not None:
+                grad_b += weights.sum(0)
+            low = weights.to(dtype)
+            grad_h[start : start + size] = low @ e
+            grad_e += (part.T @ low).T
+        ctx.save_for_backward(grad_h / total, grad_e / total, *(() if grad_b is None else (grad_b / total,)))
+        return (loss / total).to(hidden.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        grad_h, grad_e, *grad_b = ctx.saved_tensors
+        return grad_h * grad, grad_e * grad, grad_b[0] * grad if grad_b else None, None, None

@@ -1,0 +1,48 @@
+"""How training examples are made from a log, and which loss they get. One file per objective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from engine.models import Recommender
+
+
+class Objective(Protocol):
+    """What the training loop asks of an objective.
+
+    A batch is a tuple of tensors whose first dimension is the examples; how it was drawn depends on the generator alone, so
+    that every process of a distributed run draws the same batch and keeps its own rows of it.
+    """
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        """One epoch: the numbers of the examples of each step."""
+
+    @property
+    def steps(self) -> int:
+        """Steps in one epoch."""
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """The batch of these examples, on the device, with its random parts (negatives, masks) drawn."""
+
+    def targets(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """How many targets each example of the batch has, int64 [examples]: the weight of its share of the mean loss."""
+
+    def loss(self, model: Any, batch: tuple[Tensor, ...]) -> Tensor:
+        """Mean over the batch's targets, float32 scalar."""
+
+    def after_step(self, model: Any) -> None:
+        """Whatever constraint the model's paper puts on its parameters."""
+
+
+def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: int) -> Tensor:
+    """int64 [rows, width]: `values[end − length : end]` of each row, `pad` on the left. ends, lengths: int64 [rows]."""
+    column = torch.arange(width, device=values.device) - width
+    real = column >= -lengths.clamp(max=width)[:, None]
+    return torch.where(real, values[(ends[:, None] + column).clamp(min=0)], pad)
+
+
+__all__ = ["Objective", "Recommender", "gather_last"]

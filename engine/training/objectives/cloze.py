@@ -1,0 +1,87 @@
+"""Cloze: hidden items are filled in from both sides (BERT4Rec, 3.6). Every hidden item becomes [MASK], none is left or swapped.
+
+Examples are windows of at most max_length items over each training sequence, the last one first and the others every
+step · max_length items before it. A share of examples hides the last item alone, as recommendation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from engine.models.bert4rec import BERT4Rec
+from engine.training import losses
+from engine.training.batches import by_length
+from engine.training.objectives import gather_last
+from engine.training.recipe import ClozeConfig
+
+Batch = tuple[Tensor, ...]
+
+
+def windows(offsets: Tensor, size: int, step: int) -> tuple[Tensor, Tensor]:
+    """End and length (int64 [windows]) of the windows of at most `size` events, every `step` events from the end."""
+    lengths = offsets.diff()
+    count = torch.where(lengths >= 2, 1 + (lengths - size).clamp(min=0).add(step - 1) // step, 0)
+    owner = torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), count)
+    place = torch.arange(len(owner), device=offsets.device) - (count.cumsum(0) - count)[owner]
+    ends = (offsets[1:][owner] - place * step).clamp(min=0)
+    # the earliest window is full as well, so it may overlap the next one by more than size − step
+    ends = torch.maximum(ends, offsets[:-1][owner] + torch.minimum(lengths[owner], torch.tensor(size)))
+    return ends, torch.minimum(lengths[owner], torch.tensor(size))
+
+
+class Cloze:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+
+    def __init__(
+        self,
+        config: ClozeConfig,
+        model: BERT4Rec,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+        dtype: torch.dtype,
+    ) -> None:
+        self.config, self.batch_size, self.dtype = config, batch_size, dtype
+        self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
+        self.items = items
+        size = model.config.max_length
+        ends, lengths = windows(offsets.cpu(), size, max(1, int(config.step * size)))
+        self.ends, self.lengths = ends.to(items.device), lengths.to(items.device)
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.ends) // self.batch_size)
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        lengths = self.lengths[rows]
+        width = int(lengths.max())
+        tokens = gather_last(self.items, self.ends[rows], lengths, width, self.pad)
+        # a random order of each row's items; the first ones are hidden, at least one and at most max_masked
+        order = torch.rand(tokens.shape, generator=generator, device=tokens.device)
+        order = order.masked_fill(tokens == self.pad, 2.0).argsort(1).argsort(1)
+        wanted = (lengths * self.config.mask_share).round().long().clamp(1, self.config.max_masked)
+        hidden = order < wanted[:, None]
+        last = torch.rand(len(rows), generator=generator, device=tokens.device) < self.config.last_only
+        only_last = torch.zeros_like(hidden)
+        only_last[:, -1] = True
+        hidden = torch.where(last[:, None], only_last, hidden)
+        return tokens.masked_fill(hidden, self.mask), tokens.masked_fill(~hidden, self.pad)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return (batch[1] != self.pad).sum(1)
+
+    def loss(self, model: BERT4Rec, batch: Batch) -> Tensor:
+        tokens, targets = batch
+        hidden = targets != self.pad
+        states = model.transform(model.hidden(tokens)[hidden])
+        return losses.cross_entropy(states, model.table[: self.num_items], model.bias, targets[hidden], dtype=self.dtype)
+
+    def after_step(self, model: BERT4Rec) -> None:
+        pass

@@ -1,0 +1,82 @@
+"""Next item at every position: the input is a sequence without its last item, the targets are the sequence without its first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.models.sasrec import SASRec
+from engine.training import losses
+from engine.training.batches import by_length
+from engine.training.objectives import gather_last
+from engine.training.recipe import NextItemConfig
+from engine.training.sampling import Taken
+
+Batch = tuple[Tensor, ...]
+
+
+class NextItem:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+
+    def __init__(
+        self,
+        config: NextItemConfig,
+        model: SASRec,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+        dtype: torch.dtype,
+    ) -> None:
+        self.config, self.batch_size, self.dtype = config, batch_size, dtype
+        self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
+        self.items = items
+        lengths = offsets.diff()
+        self.users = (lengths >= 2).nonzero().squeeze(1)  # one item alone predicts nothing
+        self.ends = offsets[1:][self.users]
+        self.lengths = (lengths[self.users] - 1).clamp(max=model.max_length)
+        self.sampled = config.loss != "cross-entropy"
+        self.taken = Taken(items, offsets, model.num_items) if self.sampled else None
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.users) // self.batch_size)
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        lengths, ends = self.lengths[rows], self.ends[rows]
+        width = int(lengths.max())
+        sequence = gather_last(self.items, ends, lengths + 1, width + 1, self.pad)
+        # the first target belongs to the first input; what stands left of it is padding in both
+        inputs, targets = sequence[:, :-1], sequence[:, 1:]
+        targets = targets.masked_fill(inputs == self.pad, self.pad)
+        if self.taken is None:
+            return inputs, targets
+        shape = (len(rows), width, self.config.negatives)
+        return inputs, targets, self.taken.negatives(self.users[rows][:, None, None], shape, generator)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return (batch[1] != self.pad).sum(1)
+
+    def loss(self, model: SASRec, batch: Batch) -> Tensor:
+        inputs, targets = batch[:2]
+        real = targets != self.pad
+        hidden = model.hidden(inputs)[real]  # [targets, dim]
+        wanted = targets[real]
+        if not self.sampled:
+            return losses.cross_entropy(hidden, model.table[: self.num_items], None, wanted, dtype=self.dtype)
+        positive = (hidden * F.embedding(wanted, model.table)).sum(-1)
+        negative = torch.einsum("td,tkd->tk", hidden, F.embedding(batch[2][real], model.table))
+        if self.config.loss == "bce":
+            return losses.binary_cross_entropy(positive, negative)
+        if self.config.loss == "gbce":
+            return losses.generalised_binary_cross_entropy(positive, negative, self.num_items, self.config.gbce_t)
+        return losses.sampled_softmax(positive, negative)
+
+    def after_step(self, model: SASRec) -> None:
+        pass

@@ -1,0 +1,221 @@
+"""Recipes: everything a paper's table of hyper-parameters would print, typed, from TOML and `--set key=value`.
+
+A recipe has four tables: `model` (the model's configuration), `objective` (how training examples are made and which loss they
+get), `optimiser` and `training`. A key that does not exist, or a value of the wrong type, is refused by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.errors import UsageError
+from engine.models import MODELS
+
+RECIPES = Path(__file__).resolve().parent.parent / "recipes"
+
+
+@dataclass(frozen=True)
+class NextItemConfig:
+    """Every position of a sequence predicts the item after it (SASRec)."""
+
+    loss: Literal["bce", "gbce", "sampled-softmax", "cross-entropy"] = "bce"
+    """bce: one or more sampled negatives; gbce: BCE corrected for sampling; cross-entropy: the whole catalogue."""
+    negatives: int = 1
+    """Uniform negatives per target, outside the user's training items (all losses but cross-entropy)."""
+    gbce_t: float = 0.75
+    """Calibration t of gBCE."""
+
+
+@dataclass(frozen=True)
+class ClozeConfig:
+    """Items hidden behind [MASK] are filled in (BERT4Rec)."""
+
+    mask_share: float = 0.2
+    """Share ρ of items hidden (authors: .6 Beauty, .4 Steam, .2 MovieLens)."""
+    max_masked: int = 40
+    """At most this many hidden items per sequence (authors: 30 Beauty, 20 Steam, 40 ML-1M, 20 ML-20M)."""
+    last_only: float = 0.1
+    """Share of examples in which the last item alone is hidden, as at recommendation time (authors: one more copy beside
+    10 randomly masked ones)."""
+    step: float = 0.5
+    """Windows over sequences longer than max_length start every step · max_length items (authors: .5; Beauty .1)."""
+
+
+@dataclass(frozen=True)
+class WindowConfig:
+    """L items in a row predict the T after them (AttRec)."""
+
+    targets: int = 3
+    """Items predicted per window, T."""
+    negatives: int = 1
+    """Negatives per target, uniform outside the user's training items."""
+    margin: float = 0.5
+    """Hinge margin γ."""
+    dropout: float = 0.0
+    """On the gathered vectors of users and items (an option of later implementations)."""
+    l2: float = 0.001
+    """Weight of ½‖·‖² over the vectors that an example touches (authors' code: .001 over whole tables)."""
+
+
+@dataclass(frozen=True)
+class CountConfig:
+    """Nothing is learned by gradient: the model counts."""
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    name: Literal["adam", "adamw", "adagrad"] = "adam"
+    lr: float = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.98
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    """Decoupled for adamw, where biases and LayerNorm are left out of it."""
+    initial_accumulator: float = 0.0
+    """adagrad alone."""
+    warmup_steps: int = 0
+    """The rate climbs linearly over so many steps."""
+    decay: Literal["none", "linear"] = "none"
+    """linear: to zero at the last of training.epochs."""
+    clip_norm: float = 0.0
+    """Global gradient norm limit; 0 leaves gradients alone."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    epochs: int = 200
+    """At most so many passes over the training examples."""
+    batch_size: int = 128
+    """Examples (sequences, or windows) per step, over all processes together."""
+    seed: int = 1
+    validate_every: int = 5
+    """Epochs between validations."""
+    patience: int = 10
+    """Stop after so many validations without a better NDCG@10; 0 never stops early."""
+    valid_protocol: Literal["full", "u100"] = "full"
+    """What NDCG@10 on the validation items is computed against: the whole catalogue, or 100 frozen negatives."""
+    valid_users: int = 10_000
+    """Validation uses at most so many users, drawn once."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the matrix products with the item table (on a GPU: of the whole forward pass). auto: bfloat16 where the processor
+    multiplies it faster, float32 elsewhere."""
+    compile: bool = False
+    """torch.compile the model (needs a C++ compiler; pays off on a GPU)."""
+    checkpoint_seconds: float = 60.0
+    """Between epochs a checkpoint is written at least this often."""
+
+
+OBJECTIVES: dict[str, type[Any]] = {
+    "sasrec": NextItemConfig,
+    "bert4rec": ClozeConfig,
+    "attrec": WindowConfig,
+    "markov": CountConfig,
+    "popularity": CountConfig,
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    """What the run is called; the file's name."""
+    family: str
+    """Name of the model, a key of engine.models.MODELS."""
+    model: Any
+    objective: Any
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    title: str = ""
+    """Name for people; the model's own where empty."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def _typed(value: Any, hint: Any, where: str) -> Any:
+    """`value` as the type `hint` says, or a UsageError that names `where`."""
+    if typing.get_origin(hint) is Literal:
+        choices = typing.get_args(hint)
+        if value not in choices:
+            raise UsageError(f"{where}: {value!r} is not one of {', '.join(map(str, choices))}")
+        return value
+    if isinstance(hint, types.UnionType):
+        raise UsageError(f"{where}: cannot be set")
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise UsageError(f"{where}: {value!r} is not of type {hint.__name__}")
+    return value
+
+
+def _build(kind: type[Any], table: dict[str, Any], where: str) -> Any:
+    hints = typing.get_type_hints(kind)
+    unknown = sorted(table.keys() - hints.keys())
+    if unknown:
+        raise UsageError(f"{where}: no setting {', '.join(unknown)}; there are {', '.join(hints) or 'none'}")
+    return kind(**{key: _typed(value, hints[key], f"{where}.{key}") for key, value in table.items()})
+
+
+def from_dict(raw: dict[str, Any], where: str) -> Recipe:
+    """A recipe from the tables of a TOML file or of run.json; raises UsageError with `where` in it."""
+    raw = dict(raw)
+    family = raw.pop("family", None)
+    if family not in MODELS:
+        raise UsageError(f"{where}: family {family!r} is not a model; there are {', '.join(MODELS)}")
+    tables = {key: raw.pop(key, {}) for key in ("model", "objective", "optimiser", "training")}
+    title, name = raw.pop("title", ""), raw.pop("name", "")
+    if raw:
+        raise UsageError(f"{where}: unknown entries {', '.join(sorted(raw))}")
+    return Recipe(
+        name=name,
+        family=family,
+        title=title,
+        model=_build(MODELS[family][0], tables["model"], f"{where}: model"),
+        objective=_build(OBJECTIVES[family], tables["objective"], f"{where}: objective"),
+        optimiser=_build(OptimiserConfig, tables["optimiser"], f"{where}: optimiser"),
+        training=_build(TrainingConfig, tables["training"], f"{where}: training"),
+    )
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word is a string
+
+
+def load(model: str, dataset: str, recipe: str | None, overrides: list[str]) -> Recipe:
+    """The recipe for `model` on `dataset`.
+
+    recipe: a path to a TOML file, or DATASET/NAME or NAME under engine/recipes; None takes recipes/<dataset>/<model>.toml,
+    or recipes/default/<model>.toml for a dataset without recipes of its own. overrides: "table.key=value".
+    """
+    if recipe is None:
+        candidates = [RECIPES / dataset / f"{model}.toml", RECIPES / "default" / f"{model}.toml"]
+    else:
+        named = recipe.removesuffix(".toml")
+        candidates = [Path(recipe), RECIPES / f"{named}.toml", RECIPES / dataset / f"{named}.toml"]
+    path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
+    if path is None:
+        there = sorted(str(p.relative_to(RECIPES).with_suffix("")) for p in RECIPES.glob("*/*.toml"))
+        raise UsageError(f"no recipe {recipe or model!r}; there are {', '.join(there)}, or give the path of a TOML file")
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    for text in overrides:
+        key, sign, value = text.partition("=")
+        table, dot, entry = key.strip().partition(".")
+        if not sign or not dot or table not in ("model", "objective", "optimiser", "training"):
+            raise UsageError(f"--set {text}: write it as table.key=value with model, objective, optimiser or training as table")
+        raw.setdefault(table, {})[entry] = _value(value.strip())
+    raw["name"] = path.stem
+    found = from_dict(raw, path.name)
+    if found.family != model:
+        raise UsageError(f"{path} is a recipe for {found.family}, not for {model}")
+    return found

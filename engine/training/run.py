@@ -1,0 +1,162 @@
+"""A run: one recipe on one dataset, in one folder (see docs/architecture.md). From dataset to trained model and back."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine import __version__
+from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.negatives import frozen
+from engine.files import write_json
+from engine.models import MODELS, Recommender
+from engine.training import checkpoint, device as devices
+from engine.training.checkpoint import State
+from engine.training.distributed import World
+from engine.training.loop import Trainer, Validation, seed_of
+from engine.training.objectives.cloze import Cloze
+from engine.training.objectives.next_item import NextItem
+from engine.training.objectives.window import Windows
+from engine.training.recipe import Recipe, from_dict
+
+OBJECTIVES: dict[str, Any] = {"sasrec": NextItem, "bert4rec": Cloze, "attrec": Windows}
+
+
+def identity(recipe: Recipe, dataset: Dataset) -> str:
+    """Digest of what determines a training; --set of an unimportant key does not exist, so every key counts."""
+    text = json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def build_model(recipe: Recipe, num_items: int, num_users: int) -> Recommender:
+    generator = torch.Generator().manual_seed(seed_of(recipe.training.seed, "model"))
+    try:
+        return MODELS[recipe.family][1](recipe.model, num_items, num_users, generator)  # type: ignore[call-arg]
+    except ValueError as error:
+        raise UsageError(f"{recipe.name}: {error}") from None
+
+
+def train(
+    recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "auto", world: World = World(), restart: bool = False  # noqa: B008
+) -> dict[str, Any]:
+    """Train `recipe` on `dataset` into `folder`, going on where an interrupted training of the same stopped.
+
+    Returns what run.json holds. Raises SeqscopeError where the folder holds another training (and `restart` is not given).
+    """
+    if restart and world.leads:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    where = devices.choose(device, world.local)
+    key = identity(recipe, dataset)
+    model = build_model(recipe, dataset.num_items, dataset.num_users)
+    training = dataset.training
+    items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+    record = _record(recipe, dataset, where)
+    if hasattr(model, "fit"):
+        model.fit(items, offsets)
+        state = State(finished=True, identity=key, best_epoch=0)
+        checkpoint.save(folder / "best.safetensors", model, None, state)
+    else:
+        model.to(where)
+        dtype = devices.product_dtype(recipe.training.precision, where)
+        objective = OBJECTIVES[recipe.family](
+            recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size, dtype
+        )
+        if not objective.steps:
+            raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
+        autocast = where.type == "cuda" and dtype == torch.bfloat16
+        trainer = Trainer(
+            recipe, model, objective, _validation(recipe, dataset, model), folder, where, world, autocast,
+            label=f"{dataset.info.name}/{recipe.name}",
+        )  # fmt: skip
+        if trainer.resume() and trainer.state.identity != key:
+            raise SeqscopeError(
+                f"{folder} holds a training with other settings or other data. Give another --out, or --restart to replace it."
+            )
+        trainer.state.identity = key
+        state = trainer.run()
+    record |= {
+        "seconds": round(state.seconds, 1),
+        "epochs": state.epoch,
+        "best_epoch": state.best_epoch,
+        "valid_ndcg": state.best if state.best >= 0 else None,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "curve": state.curve,
+    }
+    if world.leads:
+        write_json(folder / "run.json", record)
+    return record
+
+
+def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Recipe, dict[str, Any], Dataset]:
+    """The best model of a finished run (in evaluation mode, on the CPU), its recipe, its record and its dataset."""
+    path = folder / "run.json"
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        recipe = from_dict(dict(record["recipe"]), str(path))
+        data = Dataset(dataset or record["dataset_path"])
+    except FileNotFoundError:
+        hint = "its training has not finished; run the same `seqscope train` again" if folder.is_dir() else "no such folder"
+        raise SeqscopeError(f"{folder} is not a finished run: {hint}") from None
+    except (json.JSONDecodeError, KeyError, TypeError, UsageError) as error:
+        raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
+    if data.info.fingerprint != record["fingerprint"]:
+        raise SeqscopeError(f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again.")
+    model = build_model(recipe, data.num_items, data.num_users)
+    checkpoint.load_model(folder / "best.safetensors", model)
+    return model.eval(), recipe, record, data
+
+
+def _validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:
+    cases = dataset.cases("valid")
+    negatives = None if recipe.training.valid_protocol == "full" else frozen(dataset, "valid", recipe.training.valid_protocol)
+    if len(cases) > recipe.training.valid_users:
+        rng = np.random.default_rng(seed_of(recipe.training.seed, "validation"))
+        rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
+        cases, negatives = cases.take(rows), None if negatives is None else negatives[rows]
+    return Validation(cases, negatives, model.trained_users)
+
+
+def _record(recipe: Recipe, dataset: Dataset, device: torch.device) -> dict[str, Any]:
+    return {
+        "recipe": recipe.to_dict(),
+        "dataset": dataset.info.name,
+        "dataset_path": str(dataset.path),
+        "fingerprint": dataset.info.fingerprint,
+        "command": "seqscope " + " ".join(sys.argv[1:]),
+        "commit": commit(),
+        "device": devices.describe(device),
+        "versions": {
+            "seqscope": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the code that runs, with "+changes" where files differ from it; None outside a git checkout."""
+    root = Path(__file__).resolve().parents[2]
+    try:
+        head, status = (
+            subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "engine"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head + ("+changes" if status else "")
+
+

@@ -1,0 +1,226 @@
+"""The app in a real browser: a Streamlit server per exports folder, and Debian's chromium through Playwright.
+
+    def test_front_page(visit, console_errors):
+        page = visit("/")
+        assert page.get_by_role("heading", level=1).is_visible()
+        assert not console_errors
+
+Where chromium is missing these tests are skipped, but never in CI (CI=true): there they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.doctor import find_chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
+
+READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
+# A deep link makes Streamlit's page look for its server beneath the page's own path first; the misses are no fault of the app.
+_HARMLESS = re.compile(r"/[^/]+/_stcore/(health|host-config)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks these tests and puts them last: while Playwright runs, the thread has an event loop, which no other test may meet."""
+    here = Path(__file__).parent
+    ours = [item for item in items if here in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.browser)
+    items[:] = [item for item in items if item not in ours] + ours
+
+
+def pytest_runtest_setup() -> None:
+    if find_chromium() is None:
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(
+                "browser tests must run in CI, and chromium is missing (apt-get install chromium)", pytrace=False
+            )
+        # Skipped here and not in a fixture: pytest then sums all of them up in one line.
+        pytest.skip("browser tests: chromium not found (apt-get install chromium, or name one in SEQSCOPE_CHROMIUM)")
+
+
+@dataclass
+class Server:
+    """A running app. `log` is what it has written so far."""
+
+    url: str
+    exports: Path
+    process: subprocess.Popen[bytes]
+    log_file: Path
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text("utf-8", errors="replace")
+
+
+@pytest.fixture(scope="session")
+def serve(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Server]]:
+    """serve(exports) starts the app on that folder of bundles, once per folder."""
+    running: dict[Path, Server] = {}
+
+    def start(exports: Path) -> Server:
+        exports = exports.resolve()
+        if exports not in running:
+            running[exports] = _start(root, exports, tmp_path_factory.mktemp("server") / "log.txt")
+        return running[exports]
+
+    yield start
+    for server in running.values():
+        server.process.terminate()
+    for server in running.values():
+        try:
+            server.process.wait(10)
+        except subprocess.TimeoutExpired:
+            server.process.kill()
+            server.process.wait()
+
+
+@pytest.fixture(scope="session")
+def server(serve: Callable[[Path], Server], root: Path) -> Server:
+    """The app with the embedded sample."""
+    return serve(root / "exports")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=find_chromium())
+        yield running
+        running.close()
+
+
+@dataclass
+class Heard:
+    """What a page's browser reported."""
+
+    errors: list[str] = field(default_factory=list)
+    """Console errors and uncaught exceptions."""
+    foreign: list[str] = field(default_factory=list)
+    """Requests to other machines."""
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def console_errors(heard: Heard) -> list[str]:
+    """Console errors and uncaught exceptions of all pages of this test, as they come."""
+    return heard.errors
+
+
+@pytest.fixture
+def foreign_requests(heard: Heard) -> list[str]:
+    """Requests of all pages of this test that leave the server's machine, as they come. Nothing is blocked."""
+    return heard.foreign
+
+
+@pytest.fixture
+def new_page(browser: Browser, heard: Heard) -> Iterator[Callable[..., Page]]:
+    """new_page(**options) opens a page of a visitor of its own; options as for Browser.new_context, 1440 × 900 unless told."""
+    contexts = []
+
+    def make(**options: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: _note_console(heard, message))
+        page.on("pageerror", lambda error: heard.errors.append(f"uncaught: {error}"))
+        page.on("request", lambda request: _note_request(heard, request.url))
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(new_page: Callable[..., Page]) -> Page:
+    return new_page()
+
+
+@pytest.fixture
+def visit(page: Page, server: Server) -> Callable[[str], Page]:
+    """visit(path) opens a path of the app with the embedded sample and waits until its script has run."""
+
+    def go(path: str = "/") -> Page:
+        page.goto(server.url + path)
+        settle(page)
+        return page
+
+    return go
+
+
+def settle(page: Page, quiet: float = 0.3) -> None:
+    """Waits until the app is connected and its script has not run for `quiet` seconds (a rerun may follow a rerun)."""
+    deadline = time.monotonic() + 30
+    still = None
+    while time.monotonic() < deadline:
+        page.wait_for_selector(READY, state="attached")
+        still = still or time.monotonic()
+        page.wait_for_timeout(50)
+        if page.query_selector(READY) is None:
+            still = None
+        elif time.monotonic() - still >= quiet:
+            return
+    raise AssertionError("the app's script did not come to rest within 30 s")
+
+
+@pytest.fixture(name="settle")
+def settle_fixture() -> Callable[..., None]:
+    """settle(page) after a click or an edit: waits until the app's script has run."""
+    return settle
+
+
+def _note_console(heard: Heard, message: ConsoleMessage) -> None:
+    if message.type == "error" and not _HARMLESS.search(message.location.get("url", "")):
+        heard.errors.append(f"{message.text} ({message.location.get('url', '')})")
+
+
+def _note_request(heard: Heard, url: str) -> None:
+    if not re.match(r"(data|blob|about):|(https?|wss?)://(localhost|127\.0\.0\.1)[:/]", url):
+        heard.foreign.append(url)
+
+
+def _start(root: Path, exports: Path, log_file: Path) -> Server:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py"]
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--server.address=127.0.0.1", f"--server.port={port}"],
+            cwd=root,
+            env={**os.environ, "SEQSCOPE_EXPORTS": str(exports)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    server = Server(f"http://127.0.0.1:{port}", exports, process, log_file)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
+                return server
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    process.kill()
+    raise AssertionError(f"the app did not start:\n{server.log}")

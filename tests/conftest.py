@@ -1,0 +1,32 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.doctor import find_public_data
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def public_data() -> Path:
+    """The folder of public logs (ml-1m/, ml-100k/, …); tests that ask for it are skipped where there is none."""
+    folder = find_public_data(ROOT)
+    assert folder is not None
+    return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Skipped here and not in the fixture: pytest then sums all of them up in one line.
+    folder = find_public_data(ROOT)
+    if "public_data" in getattr(item, "fixturenames", ()) and (folder is None or not folder.is_dir()):
+        pytest.skip("public logs not found: set SEQSCOPE_DATA to their folder")

@@ -1,0 +1,91 @@
+"""Sorting, repeated events, k-core: against definitions that fit on one line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from engine.data.order import core, first_mentions, renumber, time_order
+
+Log = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@pytest.fixture(params=range(3))
+def log(request: pytest.FixtureRequest) -> Log:
+    """user, item, time of 400 events in file order, with many ties and repetitions"""
+    rng = np.random.default_rng(request.param)
+    user, item = rng.integers(0, 25, 400).astype(np.int32), rng.integers(0, 12, 400).astype(np.int32)
+    return user, item, rng.integers(0, 9, 400)
+
+
+def test_ties_keep_the_order_of_the_file(log: Log) -> None:
+    user, item, time = log
+    expected = sorted(range(len(user)), key=lambda row: (user[row], time[row], row))
+    assert time_order(user, item, time, "file", 0).tolist() == expected
+
+
+def test_ties_by_item(log: Log) -> None:
+    user, item, time = log
+    expected = sorted(range(len(user)), key=lambda row: (user[row], time[row], item[row], row))
+    assert time_order(user, item, time, "item", 0).tolist() == expected
+
+
+def test_ties_shuffled_by_seed(log: Log) -> None:
+    user, item, time = log
+    drawn = time_order(user, item, time, "shuffle", 7)
+    assert np.array_equal(drawn, time_order(user, item, time, "shuffle", 7))
+    assert not np.array_equal(drawn, time_order(user, item, time, "shuffle", 8))
+    assert sorted(drawn) == list(range(len(user)))
+    assert [(user[r], time[r]) for r in drawn] == sorted(zip(user, time, strict=True))
+
+
+def test_without_times_rows_stand_in_order(log: Log) -> None:
+    user, item, _ = log
+    for ties in ("file", "item", "shuffle"):
+        assert time_order(user, item, None, ties, 1).tolist() == sorted(range(len(user)), key=lambda row: (user[row], row))
+
+
+@pytest.mark.parametrize("rule", ["exact", "keep", "first", "last"])
+def test_repeated_events(log: Log, rule: str) -> None:
+    order = time_order(*log, "file", 0)
+    user, item, time = (column[order] for column in log)
+    rows = list(zip(user.tolist(), item.tolist(), time.tolist(), strict=True))
+    key = {"exact": lambda row: row, "first": lambda row: row[:2], "last": lambda row: row[:2]}.get(rule)
+    expected, seen = [], set()
+    for position in reversed(range(len(rows))) if rule == "last" else range(len(rows)):
+        mark = key(rows[position]) if key else position
+        expected.append((position, mark not in seen))
+        seen.add(mark)
+    assert first_mentions(user, item, time, rule).tolist() == [stays for _, stays in sorted(expected)]
+
+
+def test_a_log_without_times_has_no_exact_repetitions() -> None:
+    user = item = np.zeros(3, np.int32)
+    assert first_mentions(user, item, None, "exact").all()
+    assert first_mentions(user, item, None, "first").tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(("min_user", "min_item"), [(0, 0), (5, 5), (16, 20), (18, 1), (1, 40), (500, 500)])
+def test_core_is_the_fixed_point(log: Log, min_user: int, min_item: int) -> None:
+    user, item, _ = log
+    kept = set(range(len(user)))
+    while True:
+        users, items = Counter(user[row] for row in kept), Counter(item[row] for row in kept)
+        fewer = {row for row in kept if users[user[row]] >= min_user and items[item[row]] >= min_item}
+        if fewer == kept:
+            break
+        kept = fewer
+    assert set(np.flatnonzero(core(user, item, min_user, min_item))) == kept
+
+
+def test_core_goes_on_until_nothing_changes() -> None:
+    # Without item 9 user 2 has one event, and without user 2 item 1 has too few.
+    user, item = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 0, 1, 9])
+    assert core(user, item, 2, 2).tolist() == [False, False, True, True, False, False]
+
+
+def test_renumber_leaves_no_gap() -> None:
+    new, used = renumber(np.array([7, 3, 7, 5], np.int32), 9)
+    assert new.tolist() == [2, 0, 2, 1] and used.tolist() == [3, 5, 7]

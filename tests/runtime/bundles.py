@@ -1,0 +1,347 @@
+"""Small whole zoos for tests, written with onnx.helper: no torch, a few milliseconds each.
+
+The toy encoder is query = tanh(Σ decay^age · E[item]): order matters, padding (a row of zeros) does not, and `Toy.scores`
+says in numpy what a bundle must answer. `make_zoo` writes five models, one per shape of attention and index.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pyarrow as pa
+import pyarrow.parquet as pq
+from onnx import TensorProto, helper, numpy_helper
+
+from engine.data.dataset import DatasetInfo
+
+FINGERPRINT = "ab" * 32
+TEMPERATURES = ((1.0, 0.5), (2.0, -1.0))  # [layers][heads]: one attention pattern each
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A toy model. attention: "causal", "token" (a position for the next item), "pooled" (window 3) or None."""
+
+    name: str
+    items: int = 40
+    dim: int = 6
+    max_length: int = 8
+    seed: int = 0
+    attention: str | None = "causal"
+    identity: bool = False
+    geometry: str = "cosine"
+    min_history: int = 1
+    order: int = 100
+    decay: float = 0.8
+
+    @property
+    def rows(self) -> np.ndarray:
+        """float32 [items, dim + 1], or [items, 1]; item 7 equals item 3."""
+        table = np.random.default_rng(self.seed + 1).standard_normal((self.items, self.dim + 1)).astype(np.float32)
+        if self.identity:
+            return np.floor(table[:, :1] * 3) + 10  # many ties
+        table[7] = table[3]
+        return table
+
+    @property
+    def table(self) -> np.ndarray:
+        """float32 [items + 2, dim]: what the encoder reads; padding is zero, then comes the mask token."""
+        found = np.random.default_rng(self.seed).standard_normal((self.items + 2, self.dim)).astype(np.float32)
+        found[self.items] = 0
+        return found
+
+    def scores(self, history: list[int]) -> np.ndarray:
+        """float64 [items]"""
+        rows = self.rows.astype(np.float64)
+        if self.identity:
+            return rows[:, 0]
+        read = history[-self.max_length :]
+        ages = np.arange(len(read))[::-1]
+        query = np.tanh((self.decay ** ages[:, None] * self.table[read].astype(np.float64)).sum(0))
+        return rows[:, :-1] @ query + rows[:, -1]
+
+    def maps(self, history: list[int]) -> np.ndarray:
+        """float64 [layers, heads, p, p], 0 where looking is impossible."""
+        read = history[-self.max_length :]
+        if self.attention == "pooled":
+            read = read[-3:]
+        if self.attention == "token":
+            read = [*read, self.items + 1]
+        rows = self.table[read].astype(np.float64)
+        logits = np.array([[heat * rows @ rows.T for heat in heads] for heads in TEMPERATURES])
+        hidden = np.zeros((len(read), len(read)), bool)
+        if self.attention == "causal":
+            hidden = np.triu(np.ones_like(hidden), 1)
+        if self.attention == "pooled":
+            hidden = np.eye(len(read), dtype=bool)
+        logits[..., hidden] = -1e9
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
+        return np.where(hidden, 0, weights / weights.sum(-1, keepdims=True))
+
+
+TOYS = (
+    Toy("alpha", order=1),
+    Toy("beta", seed=10, attention="token", geometry="euclidean", order=2),
+    Toy("gamma", seed=20, attention="pooled", max_length=5, order=2),
+    Toy("popular", seed=30, identity=True, dim=40, attention=None, geometry="none", min_history=0),
+    Toy("plain", seed=40, attention=None, min_history=0),
+)
+
+
+def make_zoo(root: Path, toys: tuple[Toy, ...] = TOYS, name: str = "toys") -> Path:
+    """Writes root/<name>/ and returns it."""
+    path = root / name
+    path.mkdir(parents=True)
+    items = toys[0].items
+    write_dataset(path, items)
+    for toy in toys:
+        write_bundle(path, toy)
+    return path
+
+
+def write_dataset(path: Path, items: int) -> None:
+    rng = np.random.default_rng(5)
+    histories = [rng.integers(0, items, n).tolist() for n in (1, 2, 5, 12)]
+    info = DatasetInfo(
+        name=path.name,
+        title="Toys",
+        source="Made up for tests.",
+        licence="None needed.",
+        simulated=True,
+        counts={"users": 4, "items": items, "events": 28, "train": 20, "valid": 4, "test": 4},
+        lengths={"min": 3.0, "median": 5.5, "mean": 7.0, "max": 14.0},
+        sparsity=0.825,
+        time={"unit": "order", "first": None, "last": None, "ties": 0},
+        split={"kind": "leave-one-out"},
+        options={},
+        left_out={},
+        fingerprint=FINGERPRINT,
+        created="2026-01-01T00:00:00Z",
+        created_by="tests",
+        attributes=["genres", "year"],
+    )
+    (path / "dataset.json").write_text(info.to_json(), "utf-8")
+    catalogue = {
+        "item": pa.array(range(items), pa.int32()),
+        "item_id": [f"toy-{i}" for i in range(items)],
+        "title": [f"Toy {i} – <b>bold</b>" for i in range(items)],
+        "genres": [["wood"], ["tin", "plush"]] * (items // 2) + [[]] * (items % 2),
+        "year": pa.array([1950 + i % 70 for i in range(items)], pa.int32()),
+        "popularity": pa.array(rng.integers(0, 50, items), pa.int64()),
+    }
+    pq.write_table(pa.table(catalogue), path / "items.parquet")
+    users = {
+        "user": pa.array(range(4), pa.int32()),
+        "user_id": [f"u{i}" for i in range(4)],
+        "history": pa.array(histories, pa.list_(pa.int32())),
+        "target": pa.array(rng.integers(0, items, 4), pa.int32()),
+    }
+    pq.write_table(pa.table(users), path / "users.parquet")
+
+
+def write_bundle(root: Path, toy: Toy) -> Path:
+    """Writes root/<toy.name>/ and returns it."""
+    folder = root / toy.name
+    folder.mkdir()
+    (folder / "encoder.onnx").write_bytes(encoder_graph(toy).SerializeToString())
+    np.save(folder / "index.npy", toy.rows)
+    if toy.attention is not None:
+        (folder / "attention.onnx").write_bytes(attention_graph(toy).SerializeToString())
+    for file, table in side_tables(toy).items():
+        pq.write_table(table, folder / file)
+    (folder / "manifest.json").write_text(json.dumps(manifest(toy)), "utf-8")
+    seal(folder)
+    return folder
+
+
+def seal(folder: Path, **changes: Any) -> None:
+    """Sets entries of the manifest, and brings its sizes and hashes up to date: a bundle whose author meant what it holds."""
+    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+    raw |= changes
+    raw["files"] = {
+        file.name: {"sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "bytes": file.stat().st_size}
+        for file in sorted(folder.iterdir())
+        if file.suffix in (".onnx", ".npy", ".parquet") and file.is_file()
+    }
+    (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
+
+
+def manifest(toy: Toy) -> dict[str, Any]:
+    described = {
+        "layers": 2,
+        "heads": 2,
+        "causal": toy.attention == "causal",
+        "window": 3 if toy.attention == "pooled" else toy.max_length,
+        "next_token": toy.attention == "token",
+        "masked_diagonal": toy.attention == "pooled",
+        "pooled": toy.attention == "pooled",
+    }
+    comparable = toy.geometry != "none"
+    return {
+        "schema_version": 1,
+        "name": toy.name,
+        "title": toy.name.capitalize(),
+        "family": "toy",
+        "summary": "A toy. It is for tests.",
+        "paper": "None.",
+        "order": toy.order,
+        "dataset": "toys",
+        "fingerprint": FINGERPRINT,
+        "num_items": toy.items,
+        "encoder": {"dim": toy.dim, "max_length": toy.max_length, "min_history": toy.min_history},
+        "attention": described if toy.attention is not None else None,
+        "index": {"kind": "identity" if toy.identity else "dense", "geometry": toy.geometry},
+        "capabilities": {
+            "attention": toy.attention is not None,
+            "neighbours": comparable,
+            "map": comparable,
+            "unseen_items": False,
+            "trained_users": False,
+            "reasons": {} if comparable else {"neighbours": "Counts have no neighbours."},
+        },
+        "training": {
+            "recipe": {"model": {"dim": toy.dim}},
+            "command": "none",
+            "commit": None,
+            "device": "cpu",
+            "seconds": 0.0,
+            "seed": toy.seed,
+            "epochs": 0,
+            "best_epoch": 0,
+            "parameters": 0,
+            "versions": {},
+            "started": "2026-01-01T00:00:00Z",
+        },
+        "metrics": {"full": {"HR@10": 0.5, "NDCG@10": 0.25}},
+        "projection": {"method": "UMAP", "parameters": {}, "trustworthiness": 0.9, "neighbours": 15}
+        if comparable
+        else None,
+        "check": {"histories": 1, "lengths": [1], "max_abs_difference": 0.0},
+        "created": "2026-01-01T00:00:00Z",
+        "created_by": "tests",
+        "files": {},
+    }
+
+
+def side_tables(toy: Toy) -> dict[str, pa.Table]:
+    rng = np.random.default_rng(toy.seed)
+    tables = {
+        "ranks.parquet": pa.table(
+            {
+                "user": pa.array([0, 1, 2, 3], pa.int32()),
+                "target": pa.array([1, 2, 3, 4], pa.int32()),
+                "history_length": pa.array([1, 2, 5, 12], pa.int32()),
+                "protocol": ["full"] * 4,
+                "rank": [1.0, 2.5, 7.0, float(toy.items)],
+            }
+        ),
+        "exposure.parquet": pa.table(
+            {
+                "protocol": pa.array(["full", "full"]).dictionary_encode(),
+                "k": pa.array([10, 10], pa.int32()),
+                "item": pa.array([0, 5], pa.int32()),
+                "count": pa.array([4, 3], pa.int32()),
+            }
+        ),
+        "curve.parquet": pa.table(
+            {"step": [1, 2], "epoch": [1, 2], "seconds": [0.5, 1.0], "loss": [3.0, 2.0], "valid_ndcg": [None, 0.25]}
+        ),
+    }
+    if toy.geometry != "none":
+        places = rng.standard_normal((2, toy.items))
+        tables["map.parquet"] = pa.table(
+            {"item": pa.array(range(toy.items), pa.int32()), "x": places[0], "y": places[1]}
+        )
+    return tables
+
+
+class Graph:
+    """Builds an ONNX graph node by node; `add` returns the name of the node's output."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def constant(self, value: Any, dtype: Any) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def ints(self, *values: int) -> str:
+        return self.constant(values, np.int64)
+
+    def add(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        output = output or f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [output], **attributes))
+        return output
+
+    def model(self, output: str, shape: list[str | int], kind: int = TensorProto.FLOAT) -> onnx.ModelProto:
+        items = helper.make_tensor_value_info("items", TensorProto.INT64, ["batch", "length"])
+        result = helper.make_tensor_value_info(output, kind, shape)
+        graph = helper.make_graph(self.nodes, "toy", [items], [result], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+        onnx.checker.check_model(model)
+        return model
+
+
+def encoder_graph(toy: Toy) -> onnx.ModelProto:
+    g = Graph()
+    if toy.identity:
+        shape = g.add("Concat", g.add("Shape", "items", start=0, end=1), g.ints(toy.items), axis=0)
+        g.add("ConstantOfShape", shape, output="query", value=numpy_helper.from_array(np.zeros(1, np.float32)))
+        return g.model("query", ["batch", toy.items])
+    rows = g.add("Gather", g.constant(toy.table, np.float32), "items")  # [batch, length, dim]
+    length = g.add("Squeeze", g.add("Shape", "items", start=1, end=2))
+    ages = g.add(
+        "Range", g.add("Sub", length, g.constant(1, np.int64)), g.constant(-1, np.int64), g.constant(-1, np.int64)
+    )
+    weight = g.add("Pow", g.constant(toy.decay, np.float32), g.add("Cast", ages, to=TensorProto.FLOAT))
+    weighted = g.add("Mul", rows, g.add("Unsqueeze", weight, g.ints(1)))
+    g.add("Tanh", g.add("ReduceSum", weighted, g.ints(1), keepdims=0), output="query")
+    return g.model("query", ["batch", toy.dim])
+
+
+def attention_graph(toy: Toy) -> onnx.ModelProto:
+    g = Graph()
+    items = "items"
+    if toy.attention == "pooled":
+        items = g.add("Slice", items, g.ints(-3), g.ints(2**31), g.ints(1))
+    if toy.attention == "token":
+        one = g.add("Concat", g.add("Shape", items, start=0, end=1), g.ints(1), axis=0)
+        items = g.add("Concat", items, g.add("Expand", g.ints(toy.items + 1), one), axis=1)
+    rows = g.add("Gather", g.constant(toy.table, np.float32), items)
+    products = g.add("MatMul", rows, g.add("Transpose", rows, perm=[0, 2, 1]))  # [batch, p, p]
+    size = g.add("Squeeze", g.add("Shape", items, start=1, end=2))
+    place = g.add("Range", g.constant(0, np.int64), size, g.constant(1, np.int64))
+    across, down = g.add("Unsqueeze", place, g.ints(0)), g.add("Unsqueeze", place, g.ints(1))
+    diagonal = g.add("Equal", across, down)
+    padding = g.add("Unsqueeze", g.add("Equal", items, g.ints(toy.items)), g.ints(1))
+    hidden = padding
+    if toy.attention == "causal":
+        hidden = g.add("Or", hidden, g.add("Greater", across, down))
+    if toy.attention == "pooled":
+        hidden = g.add("Or", hidden, diagonal)
+    else:  # a padded position looks at itself, so that its row is no division by zero
+        hidden = g.add("And", hidden, g.add("Not", diagonal))
+    layers = []
+    for heats in TEMPERATURES:
+        heads = []
+        for heat in heats:
+            logits = g.add("Mul", products, g.constant(heat, np.float32))
+            weights = g.add("Softmax", g.add("Where", hidden, g.constant(-1e9, np.float32), logits), axis=-1)
+            heads.append(g.add("Unsqueeze", weights, g.ints(1)))
+        layers.append(g.add("Unsqueeze", g.add("Concat", *heads, axis=1), g.ints(1)))
+    g.add("Concat", *layers, axis=1, output="attention")
+    return g.model("attention", ["batch", 2, 2, "rows", "columns"])
+
+
+def sized(toy: Toy, **changes: Any) -> Toy:
+    """A copy with some fields changed."""
+    return dataclasses.replace(toy, **changes)

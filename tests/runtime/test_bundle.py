@@ -1,0 +1,213 @@
+"""Recommending: right answers, the same alone and in a batch, whatever the lengths, ties and counts."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import SeqscopeError
+from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo
+from tests.runtime.bundles import TOYS, Toy, make_zoo, seal
+
+ALPHA = TOYS[0]
+RNG = np.random.default_rng(1)
+HISTORIES = [RNG.integers(0, ALPHA.items, n).tolist() for n in (1, 2, 7, 8, 9, 30)]  # max_length is 8
+toys = pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
+lengths = pytest.mark.parametrize("history", HISTORIES, ids=len)
+
+
+@toys
+@lengths
+def test_scores_are_the_model_s(zoo: Zoo, toy: Toy, history: list[int]) -> None:
+    scores = zoo.bundles[toy.name].scores(history)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, toy.scores(history), atol=2e-6)
+
+
+@toys
+def test_a_batch_answers_as_each_history_alone_to_the_last_bit(zoo: Zoo, toy: Toy) -> None:
+    bundle = zoo.bundles[toy.name]
+    together = bundle.recommend(HISTORIES, 10)
+    assert together.items.shape == together.scores.shape == (len(HISTORIES), 10)
+    assert (together.items.dtype, together.scores.dtype) == (np.int32, np.float32)
+    for row, history in enumerate(HISTORIES):
+        alone = bundle.recommend([history], 10)
+        np.testing.assert_array_equal(together.items[row], alone.items[0])
+        np.testing.assert_array_equal(together.scores[row], alone.scores[0])
+        assert together.valid[row] == alone.valid[0]
+
+
+@toys
+@lengths
+def test_the_best_come_first_ties_by_number_and_the_history_is_left_out(zoo: Zoo, toy: Toy, history: list[int]) -> None:
+    bundle = zoo.bundles[toy.name]
+    scores = bundle.scores(history)
+    expected = [int(i) for i in np.lexsort((np.arange(toy.items), -scores)) if i not in history]
+    for k in (1, 3, toy.items):
+        items, found = bundle.recommend_one(history, k)
+        assert items.tolist() == expected[:k]
+        np.testing.assert_array_equal(found, scores[items])
+
+
+def test_equal_rows_score_equally_wherever_they_stand(tmp_path: Path) -> None:
+    # BLAS computes the last rows of a product with another kernel than the first ones; 33 and 65 numbers a row show it.
+    for dim in (32, 64):
+        toy = Toy("equal", items=1003, dim=dim)
+        path = make_zoo(tmp_path / str(dim), (toy,))
+        rows = np.repeat(toy.rows[:1], toy.items, axis=0)
+        rows[5] += 1
+        np.save(path / "equal" / "index.npy", rows)
+        seal(path / "equal")
+        scores = Zoo.open(path).bundles["equal"].scores([1, 2])
+        assert len(np.unique(np.delete(scores, 5))) == 1
+        assert Zoo.open(path).bundles["equal"].ranks([5], [0, 1002]).tolist() == [501.5, 501.5]
+
+
+def test_more_than_the_catalogue_holds(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    history = list(range(10))
+    found = bundle.recommend([history, [0]], 10**9)
+    assert found.items.shape == (2, ALPHA.items)
+    assert found.valid.tolist() == [30, 39]
+    assert (found.items[0, 30:] == -1).all() and (found.scores[0, 30:] == -np.inf).all()
+    assert sorted(found.items[0, :30]) == list(range(10, 40))
+    assert len(bundle.recommend_one(history, 10**9).items) == 30
+    nothing = bundle.recommend_one(range(ALPHA.items), 5)
+    assert nothing.items.size == nothing.scores.size == 0
+
+
+def test_what_is_left_out(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    history = [4, 5]
+    everything = bundle.recommend_one(history, ALPHA.items, exclude_history=False)
+    assert sorted(everything.items) == list(range(ALPHA.items))
+    top = [int(item) for item in bundle.recommend_one(history, 3).items]
+    without = bundle.recommend_one(history, ALPHA.items, exclude=top[:2])
+    assert without.items[0] == top[2]
+    assert not set(without.items) & {*history, *top[:2]}
+
+
+def test_no_histories_at_all(zoo: Zoo) -> None:
+    found = zoo.bundles["alpha"].recommend([], 4)
+    assert found.items.shape == (0, 4) and found.valid.shape == (0,)
+
+
+def test_an_empty_history_where_the_model_can(zoo: Zoo) -> None:
+    assert (
+        zoo.bundles["popular"].recommend_one([], 3).items.tolist()
+        == np.argsort(-TOYS[3].rows[:, 0], kind="stable")[:3].tolist()
+    )
+    assert len(zoo.bundles["plain"].recommend_one([], 3).items) == 3
+    with pytest.raises(QuestionError, match="Alpha needs at least one item"):
+        zoo.bundles["alpha"].recommend_one([], 3)
+
+
+@pytest.mark.parametrize(
+    ("history", "k", "says"),
+    [
+        ([40], 3, "no item number 40: this catalogue has 0 to 39"),
+        ([-1], 3, "no item number -1"),
+        ([1, 2**70], 3, "whole numbers"),
+        ([1.5], 3, "whole numbers"),
+        (["1"], 3, "whole numbers"),
+        ([[1]], 3, "whole numbers"),
+        ([True], 3, "whole numbers"),
+        ([1], 0, "1 or more, not 0"),
+        ([1], -4, "1 or more"),
+        ([1], 2.5, "whole number"),
+    ],
+)
+def test_questions_that_have_no_answer(zoo: Zoo, history: list, k: int, says: str) -> None:
+    with pytest.raises(QuestionError, match=says) as caught:
+        zoo.bundles["alpha"].recommend_one(history, k)
+    assert isinstance(caught.value, SeqscopeError)
+
+
+def test_numpy_histories_are_histories(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    for dtype in (np.int32, np.int64, np.uint16):
+        found = bundle.recommend_one(np.array([1, 2, 3], dtype), np.int64(5))
+        assert found.items.tolist() == bundle.recommend_one((1, 2, 3), 5).items.tolist()
+
+
+def test_what_of_a_history_is_read(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    assert [list(bundle.used(range(n))) for n in (0, 1, 8, 10)] == [[], [0], [*range(8)], [*range(2, 10)]]
+    old = list(range(30, 38))
+    np.testing.assert_array_equal(bundle.scores([1, 2, *old]), bundle.scores(old))
+
+
+def test_ranks_take_the_mean_of_ties_among_what_is_not_in_the_history(zoo: Zoo) -> None:
+    for toy in TOYS:
+        bundle = zoo.bundles[toy.name]
+        history = [2, 9, 2]
+        scores = bundle.scores(history)
+        for item in (0, 2, 3, 7, 39):
+            others = [i for i in range(toy.items) if i not in history and i != item]
+            above = sum(scores[i] > scores[item] for i in others)
+            level = sum(scores[i] == scores[item] for i in others)
+            assert bundle.ranks(history, [item]).tolist() == [1 + above + level / 2]
+        assert bundle.ranks(history, []).shape == (0,)
+    both = zoo.bundles["alpha"].ranks([1], [3, 7])  # equal rows
+    assert both[0] == both[1] and both[0] % 1 == 0.5
+
+
+def test_neighbours_by_cosine(zoo: Zoo) -> None:
+    rows = ALPHA.rows[:, :-1].astype(np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = zoo.bundles["alpha"].neighbours(3, 5)
+    near = rows @ rows[3]
+    near[3] = -np.inf
+    assert found.items.tolist() == np.argsort(-near)[:5].tolist()
+    assert found.items[0] == 7 and found.measure == "cosine"
+    np.testing.assert_allclose(found.similarity, np.sort(near)[::-1][:5], atol=1e-6)
+
+
+def test_neighbours_by_distance(zoo: Zoo) -> None:
+    rows = TOYS[1].rows[:, :-1].astype(np.float64)
+    apart = np.linalg.norm(rows - rows[3], axis=1)
+    apart[3] = np.inf
+    found = zoo.bundles["beta"].neighbours(3, 100)
+    assert len(found.items) == 39 and 3 not in found.items
+    assert found.items.tolist() == np.argsort(apart, kind="stable")[:39].tolist()
+    np.testing.assert_allclose(found.similarity, -np.sort(apart)[:39], atol=1e-5)
+    assert found.similarity[0] == 0 and found.measure == "euclidean"
+
+
+def test_what_a_model_cannot_do_it_says(zoo: Zoo) -> None:
+    popular = zoo.bundles["popular"]
+    assert popular.cannot("neighbours") == "Counts have no neighbours."
+    assert popular.cannot("attention") == "This model has no attention to show."
+    assert zoo.bundles["alpha"].cannot("neighbours") is None
+    with pytest.raises(CapabilityError, match="Counts have no neighbours"):
+        popular.neighbours(0, 3)
+    with pytest.raises(CapabilityError, match="no attention"):
+        popular.attention([1])
+    with pytest.raises(KeyError):
+        popular.cannot("fly")
+
+
+def test_side_tables_have_fixed_types(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    ranks, exposure, curve, places = (
+        bundle.ranks_table(),
+        bundle.exposure_table(),
+        bundle.curve_table(),
+        bundle.map_table(),
+    )
+    assert ranks is not None and exposure is not None and curve is not None and places is not None
+    assert [str(f.type) for f in ranks.schema] == ["int32", "int32", "int32", "string", "double"]
+    assert [str(f.type) for f in exposure.schema] == ["string", "int32", "int32", "int64"]
+    assert [str(f.type) for f in curve.schema] == ["int64", "double", "double", "double", "double"]
+    assert [str(f.type) for f in places.schema] == ["int32", "float", "float"]
+    assert curve["valid_ndcg"].to_pylist() == [None, 0.25]
+    assert zoo.bundles["popular"].map_table() is None
+
+
+def test_errors_survive_a_pickle() -> None:
+    # caches and process pools send them
+    error = pickle.loads(pickle.dumps(BundleError("a", "b.npy", "c")))  # noqa: S301
+    assert (error.bundle, error.file, error.reason, str(error)) == ("a", "b.npy", "c", "a/b.npy: c")

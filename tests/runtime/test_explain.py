@@ -1,0 +1,68 @@
+"""Leave-one-out against asking the model again without the event, one question at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.runtime import QuestionError, Zoo
+from tests.runtime.bundles import TOYS, Toy
+
+RNG = np.random.default_rng(2)
+
+
+@pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
+@pytest.mark.parametrize("length", [2, 3, 7, 8, 9, 20])
+def test_against_a_loop(zoo: Zoo, toy: Toy, length: int) -> None:
+    bundle = zoo.bundles[toy.name]
+    history = RNG.integers(0, toy.items, length).tolist()
+    item = 11
+    found = bundle.leave_one_out(history, item)
+    assert found.effect.shape == found.rank_without.shape == (length,) and found.effect.dtype == np.float32
+    assert found.score == bundle.scores(history)[item]
+    assert found.rank == bundle.ranks(history, [item])[0]
+    candidates = [i for i in range(toy.items) if i not in history or i == item]
+    for place in range(length):
+        rest = history[:place] + history[place + 1 :]
+        scores = bundle.scores(rest)
+        assert found.effect[place] == pytest.approx(found.score - scores[item], abs=3e-6)
+        rank = 1 + sum(scores[i] > scores[item] for i in candidates)
+        rank += sum(scores[i] == scores[item] for i in candidates if i != item) / 2
+        assert found.rank_without[place] == rank
+        if place not in found.read:
+            assert found.effect[place] == 0 and found.rank_without[place] == found.rank
+    assert list(found.read) == list(range(max(0, length - toy.max_length), length))
+
+
+def test_many_variants_take_several_batches(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = zoo.bundles["alpha"]
+    history = RNG.integers(0, 40, 8).tolist()
+    whole = bundle.leave_one_out(history, 3)
+    monkeypatch.setattr("engine.runtime.bundle._TOKENS", 21)  # three variants of seven
+    np.testing.assert_allclose(bundle.leave_one_out(history, 3).effect, whole.effect, atol=1e-6)
+
+
+def test_the_only_event_of_a_history(zoo: Zoo) -> None:
+    found = zoo.bundles["alpha"].leave_one_out([4], 9)
+    assert np.isnan(found.effect).all() and np.isnan(found.rank_without).all() and found.rank >= 1
+    plain = zoo.bundles["plain"]
+    assert plain.leave_one_out([4], 9).effect[0] == pytest.approx(plain.scores([4])[9] - plain.scores([])[9], abs=1e-6)
+
+
+def test_an_event_that_stands_twice_is_removed_once(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    found = bundle.leave_one_out([4, 6, 4], 9)
+    assert found.effect[0] == pytest.approx(bundle.scores([4, 6, 4])[9] - bundle.scores([6, 4])[9], abs=1e-6)
+
+
+def test_an_item_of_the_history_can_be_asked_for(zoo: Zoo) -> None:
+    found = zoo.bundles["alpha"].leave_one_out([4, 6, 8], 6)
+    assert found.rank == zoo.bundles["alpha"].ranks([4, 6, 8], [6])[0]
+
+
+def test_an_empty_history_has_no_events(zoo: Zoo) -> None:
+    assert zoo.bundles["popular"].leave_one_out([], 3).effect.shape == (0,)
+    with pytest.raises(QuestionError):
+        zoo.bundles["alpha"].leave_one_out([], 3)
+    with pytest.raises(QuestionError):
+        zoo.bundles["alpha"].leave_one_out([1, 2], 40)

@@ -1,0 +1,67 @@
+"""Top-k by partition against sorting everything, duplicates, and the passes over large files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.runtime import index
+from engine.runtime.faults import BundleError
+from engine.runtime.files import Folder
+from engine.runtime.index import best, read_index
+from engine.runtime.manifest import File
+
+RNG = np.random.default_rng(8)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 5, 1000])
+@pytest.mark.parametrize("size", [1, 2, 50])
+def test_best_against_a_sort(kinds: int, size: int) -> None:
+    for _ in range(20):
+        scores = RNG.integers(0, kinds, size).astype(np.float32)
+        scores[RNG.random(size) < 0.2] = -np.inf
+        order = [i for i in np.lexsort((np.arange(size), -scores)) if scores[i] > -np.inf]
+        for k in (1, 2, size // 2 + 1, size, size + 5):
+            found = best(scores, k)
+            assert found.dtype == np.int32 and found.tolist() == order[:k]
+
+
+def read(path: Path, array: np.ndarray, identity: bool = False) -> index.ItemIndex:
+    np.save(path / "index.npy", array)
+    content = (path / "index.npy").read_bytes()
+    expected = File(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+    return read_index(Folder(path, "toy"), expected, len(array), array.shape[1] - 1, identity)
+
+
+def test_reading_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_CHUNK", 100)
+    array = RNG.standard_normal((103, 7)).astype(np.float32)
+    array[90], array[102], array[50] = array[4], array[4], array[49]
+    found = read(tmp_path, array)
+    np.testing.assert_array_equal(found.table, array)
+    assert found.table.flags.c_contiguous and not found.table.flags.writeable
+    assert dict(zip(found.duplicates.tolist(), found.originals.tolist(), strict=True)) == {90: 4, 102: 4, 50: 49}
+    np.testing.assert_allclose(found.distances(4), np.linalg.norm(array[:, :-1] - array[4, :-1], axis=1), atol=1e-6)
+    array[77, 3] = np.inf
+    with pytest.raises(BundleError, match="the row of item 77"):
+        read(tmp_path, array)
+
+
+def test_rows_that_differ_in_the_bias_alone_are_not_equal(tmp_path: Path) -> None:
+    array = np.ones((5, 4), np.float32)
+    array[3, -1] = 2
+    found = read(tmp_path, array)
+    assert found.duplicates.tolist() == [1, 2, 4]
+    assert found.scores(np.ones(3, np.float32)).tolist() == [4, 4, 4, 5, 4]
+
+
+def test_a_row_of_zeros_is_near_to_nothing(tmp_path: Path) -> None:
+    array = RNG.standard_normal((4, 3)).astype(np.float32)
+    array[2] = 0
+    found = read(tmp_path, array)
+    cosines = found.cosines(0, found.lengths())
+    assert cosines[2] == 0 and cosines[0] == pytest.approx(1)
+    assert (found.cosines(2, found.lengths()) == 0).all()

@@ -1,0 +1,78 @@
+"""Eight threads on one zoo get the answers that one gets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.runtime import BundleError, Zoo
+from engine.runtime.lazily import Lazily
+
+
+def answers(zoo: Zoo, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    found: list[np.ndarray] = []
+    for _ in range(6):
+        for bundle in zoo.bundles.values():
+            history = rng.integers(0, 40, rng.integers(1, 12)).tolist()
+            top = bundle.recommend_one(history, 10)
+            found += [top.items, top.scores, bundle.leave_one_out(history, 3).effect, bundle.ranks(history, [1, 2])]
+            if bundle.cannot("attention") is None:
+                found.append(bundle.attention(history).weights)
+            if bundle.cannot("neighbours") is None:
+                found.append(bundle.neighbours(history[0], 5).items)
+    return found
+
+
+def test_eight_threads(zoo_path: Path) -> None:
+    expected = [answers(Zoo.open(zoo_path), seed) for seed in range(8)]
+    zoo = Zoo.open(zoo_path)  # fresh: all threads meet sessions that are still to be made
+    start = threading.Barrier(8)
+
+    def work(seed: int) -> list[np.ndarray]:
+        start.wait()
+        return answers(zoo, seed)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(work, range(8)))
+    for mine, theirs in zip(found, expected, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_lazy_value_is_made_once() -> None:
+    made = []
+
+    def make() -> int:
+        time.sleep(0.02)
+        made.append(1)
+        return 7
+
+    value = Lazily(make)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda _: value.value(), range(16))) == [7] * 16
+    assert made == [1]
+
+
+def test_a_fault_is_kept_and_another_error_is_not() -> None:
+    made = []
+
+    def make(error: Exception) -> int:
+        made.append(1)
+        raise error
+
+    broken = Lazily(lambda: make(BundleError("a", "b", "c")))
+    for _ in range(3):
+        with pytest.raises(BundleError):
+            broken.value()
+    assert len(made) == 1
+    unlucky = Lazily(lambda: make(MemoryError()))
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            unlucky.value()
+    assert len(made) == 3

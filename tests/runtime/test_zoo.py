@@ -1,0 +1,227 @@
+"""The dataset folder: what is read, in which order, what is refused as a whole, and what changes its stamp."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+from tests.runtime.bundles import TOYS, make_zoo, seal, write_bundle
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_zoo(tmp_path, TOYS[:2])
+
+
+def test_what_a_zoo_holds(zoo: Zoo) -> None:
+    assert len(zoo) == 40 and zoo.info.title == "Toys" and zoo.info.simulated and zoo.refused == []
+    assert zoo.item_ids[:2] == ["toy-0", "toy-1"] and zoo.titles[5] == "Toy 5 – <b>bold</b>"
+    assert zoo.position("toy-17") == 17 and zoo.position("nothing") is None
+    assert zoo.popularity.dtype == np.int64 and zoo.popularity.shape == (40,)
+    assert zoo.items.column_names == ["item", "item_id", "title", "popularity", "genres", "year"]
+    assert zoo.items["genres"][1].as_py() == ["tin", "plush"]
+    assert zoo.users.num_rows == 4 and len(zoo.users["history"][3].as_py()) == 12
+
+
+def test_order_is_the_manifests_then_the_names(zoo: Zoo) -> None:
+    assert list(zoo.bundles) == ["alpha", "beta", "gamma", "plain", "popular"]
+
+
+def test_datasets_are_found(tmp_path: Path, path: Path) -> None:
+    make_zoo(tmp_path, TOYS[:1], name="another")
+    shutil.copytree(path, tmp_path / ".staging")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    assert [found.name for found in Zoo.list(tmp_path)] == ["another", "toys"]
+    assert Zoo.list(tmp_path / "nowhere") == []
+
+
+def test_staging_folders_and_stray_files_are_no_bundles(path: Path) -> None:
+    shutil.copytree(path / "alpha", path / ".alpha.tmp")
+    (path / "README.md").write_text("hello")
+    zoo = Zoo.open(path)
+    assert list(zoo.bundles) == ["alpha", "beta"] and zoo.refused == []
+
+
+@pytest.mark.parametrize("name", ["Alpha", "al pha", "älpha", "a" * 70, "<b>"])
+def test_folders_named_otherwise_are_refused(path: Path, name: str) -> None:
+    shutil.copytree(path / "alpha", path / name)
+    zoo = Zoo.open(path)
+    assert list(zoo.bundles) == ["alpha", "beta"]
+    assert [refusal.name for refusal in zoo.refused] == [name] and "lowercase" in zoo.refused[0].reason
+
+
+def test_a_name_that_is_not_text(path: Path) -> None:
+    try:
+        os.mkdir(os.fsencode(path) + b"/\xff")
+    except OSError:
+        pytest.skip("this file system names files in UTF-8 alone")
+    (refusal,) = Zoo.open(path).refused
+    str(refusal).encode("utf-8")
+
+
+def test_whatever_happens_the_others_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.runtime import bundle
+
+    real = bundle.read_index
+
+    def fail(folder: object, *rest: object) -> object:
+        if getattr(folder, "name", "") == "alpha":
+            raise ZeroDivisionError
+        return real(folder, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bundle, "read_index", fail)
+    zoo = Zoo.open(path)
+    assert list(zoo.bundles) == ["beta"] and "ZeroDivisionError" in zoo.refused[0].reason
+
+
+def test_a_linked_dataset_folder_works(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(path)
+    assert list(Zoo.open(tmp_path / "link").bundles) == ["alpha", "beta"]
+
+
+def test_histories_may_be_left_out(path: Path) -> None:
+    (path / "users.parquet").unlink()
+    users = Zoo.open(path).users
+    assert users.num_rows == 0 and users.column_names == ["user", "user_id", "history", "target"]
+
+
+def test_large_texts_and_plain_columns_come_through(path: Path) -> None:
+    items = pq.read_table(path / "items.parquet")
+    items = items.append_column("text", pa.array(["word " * 5000] * 40).cast(pa.large_string()))
+    items = items.append_column("kind", pa.array(["a", "b"] * 20).dictionary_encode())
+    items = items.append_column("score", pa.array([None] * 20 + [1.5] * 20))
+    pq.write_table(items, path / "items.parquet")
+    found = Zoo.open(path).items
+    assert len(found["text"][0].as_py()) == 25_000 and found["kind"].to_pylist()[:2] == ["a", "b"]
+    assert found["score"].null_count == 20
+
+
+def rewrite(file: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        pq.write_table(change(pq.read_table(path / file)), path / file)
+
+    return spoil
+
+
+def column(name: str, values: object) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+
+
+def info(**changes: object) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        raw = json.loads((path / "dataset.json").read_text()) | changes
+        (path / "dataset.json").write_text(json.dumps(raw))
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda path: (path / "dataset.json").unlink(), "dataset.json: the file is missing"),
+        (lambda path: (path / "items.parquet").unlink(), "items.parquet: the file is missing"),
+        (lambda path: (path / "users.parquet").write_bytes(b"PAR1"), "users.parquet: not a readable Parquet file"),
+        (info(schema_version=9), "dataset.json: format 9; this Seqscope reads 1"),
+        (info(surprise=1), "unknown entries: surprise"),
+        (info(simulated="yes"), "simulated: "),
+        (info(counts={"items": 39}), "40 items where dataset.json counts 39"),
+        (rewrite("items.parquet", column("item", list(range(1, 41)))), "row i must be item i"),
+        (rewrite("items.parquet", column("item_id", ["same"] * 40)), "an item_id stands twice"),
+        (rewrite("items.parquet", column("title", [None] * 40)), "the column title must be string"),
+        (rewrite("items.parquet", column("title", [None] + ["x"] * 39)), "the column title has 1 empty cells"),
+        (rewrite("items.parquet", column("title", [b"\xff"] * 40)), "the column title must be string, not binary"),
+        (
+            rewrite("items.parquet", lambda table: table.drop_columns(["popularity"])),
+            "the column popularity is missing",
+        ),
+        (
+            rewrite("items.parquet", lambda table: table.append_column("s", pa.array([{"a": 1}] * 40))),
+            "type that is not read",
+        ),
+        (rewrite("users.parquet", column("history", [[1], [2], [40], []])), "the column history holds 1 to 40"),
+        (rewrite("users.parquet", column("history", [[1], [2], [None], []])), "the column history has empty elements"),
+        (rewrite("users.parquet", column("history", [["1"]] * 4)), "the column history must be list"),
+        (rewrite("users.parquet", column("target", [0, 1, 2, -1])), "the column target holds -1 to 2"),
+    ],
+)
+def test_a_damaged_dataset_is_an_error_that_names_the_file(
+    path: Path, spoil: Callable[[Path], object], says: str
+) -> None:
+    spoil(path)
+    with pytest.raises(SeqscopeError) as caught:
+        Zoo.open(path)
+    assert says in str(caught.value)
+
+
+def test_text_that_is_not_utf8(path: Path) -> None:
+    items = pq.read_table(path / "items.parquet")
+    bad = pa.Array.from_buffers(pa.string(), 40, pa.array([b"\xff\xfe"] * 40).buffers())
+    pq.write_table(items.set_column(2, "title", bad), path / "items.parquet")
+    with pytest.raises(SeqscopeError, match=r"items\.parquet"):
+        Zoo.open(path)
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="There is no folder"):
+        Zoo.open(tmp_path / "nowhere")
+
+
+def test_the_stamp_changes_with_the_bundles(path: Path) -> None:
+    stamps = [Zoo.stamp(path)]
+    assert Zoo.stamp(path) == stamps[0]
+    write_bundle(path, TOYS[4])
+    stamps.append(Zoo.stamp(path))
+    shutil.rmtree(path / "beta")
+    stamps.append(Zoo.stamp(path))
+    seal(path / "alpha", title="Renamed")
+    stamps.append(Zoo.stamp(path))
+    assert len(set(stamps)) == 4
+    Zoo.stamp(path / "nowhere")
+
+
+def test_the_digest_changes_with_the_content(path: Path) -> None:
+    before = Zoo.open(path).bundles
+    np.save(path / "alpha" / "index.npy", TOYS[0].rows * 2)
+    seal(path / "alpha")
+    after = Zoo.open(path).bundles
+    assert before["alpha"].digest != after["alpha"].digest and before["beta"].digest == after["beta"].digest
+
+
+def test_a_bundle_replaced_while_open_answers_as_it_was(path: Path) -> None:
+    zoo = Zoo.open(path)
+    expected = Zoo.open(path).bundles["alpha"].scores([1, 2])
+    shutil.rmtree(path / "alpha")
+    np.testing.assert_array_equal(zoo.bundles["alpha"].scores([1, 2]), expected)
+
+
+def test_nothing_heavy_is_needed(zoo_path: Path) -> None:
+    # pyarrow imports pandas where it finds it; here it finds none, and everything works.
+    code = f"""
+        import sys
+        heavy = {{"torch", "streamlit", "pandas", "duckdb", "onnx", "scipy"}}
+        class Absent:
+            def find_spec(self, name, path=None, target=None):
+                if name in heavy:
+                    raise ImportError(name)
+        sys.meta_path.insert(0, Absent())
+        from engine.runtime import Zoo
+        bundle = Zoo.open({str(zoo_path)!r}, warm=True).bundles["alpha"]
+        bundle.attention([1, 2]); bundle.neighbours(1, 2); bundle.leave_one_out([1, 2], 3); bundle.ranks_table()
+        print(bundle.recommend_one([1, 2], 3).items.size)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n" and done.stderr == ""

@@ -1,0 +1,244 @@
+"""The console command: exit codes, help, and what training may import."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engine import __version__, cli
+from engine.data.write import write_dataset
+from engine.errors import SeqscopeError, UsageError
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[argparse.Namespace], object]], None]:
+    """stub(run) adds a command `stub` with one option --number that does what `run` does."""
+
+    def install(run: Callable[[argparse.Namespace], object]) -> None:
+        module = types.ModuleType("engine.commands.stub", "A command for this test.")
+        module.configure = lambda parser: parser.add_argument("--number", type=int)  # type: ignore[attr-defined]
+        module.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "engine.commands.stub", module)
+        monkeypatch.setitem(cli.COMMANDS, "stub", ("engine.commands.stub", "a command for this test"))
+
+    return install
+
+
+def raising(error: BaseException) -> Callable[[argparse.Namespace], object]:
+    def run(args: argparse.Namespace) -> object:
+        raise error
+
+    return run
+
+
+class TestExitCodes:
+    @pytest.mark.parametrize("answer", [0, None])
+    def test_done_is_0(self, stub: Callable[..., None], answer: object) -> None:
+        stub(lambda args: answer)
+        assert cli.main(["stub"]) == 0
+
+    def test_a_command_may_choose_its_code(self, stub: Callable[..., None]) -> None:
+        stub(lambda args: 1)
+        assert cli.main(["stub"]) == 1
+
+    def test_what_the_user_can_mend_is_1_and_one_line(
+        self, stub: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        stub(raising(SeqscopeError("log.txt:3: two words expected, one found.")))
+        assert cli.main(["stub"]) == 1
+        assert capsys.readouterr().err == "seqscope: log.txt:3: two words expected, one found.\n"
+
+    def test_wrong_use_found_by_the_command_is_2(self, stub: Callable[..., None]) -> None:
+        stub(raising(UsageError("--number and --all exclude each other")))
+        assert cli.main(["stub"]) == 2
+
+    @pytest.mark.parametrize(
+        ("argv", "said"),
+        [
+            ([], "COMMAND"),
+            (["no-such-command"], "no-such-command"),
+            (["stub", "--no-such-option"], "--no-such-option"),
+            (["stub", "--number", "three"], "invalid int value: 'three'"),
+        ],
+    )
+    def test_wrong_use_is_2_and_shows_the_usage(
+        self, stub: Callable[..., None], capsys: pytest.CaptureFixture[str], argv: list[str], said: str
+    ) -> None:
+        stub(lambda args: 0)
+        assert cli.main(argv) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert said in captured.err
+        assert "usage: seqscope" in captured.err
+
+    def test_a_reader_that_went_away_is_1_without_a_word(self, root: Path) -> None:
+        program = (
+            "import sys, types; from engine import cli; stub = types.ModuleType('engine.commands.stub'); "
+            "stub.configure = lambda parser: None; stub.run = lambda args: print('x' * 1_000_000); "
+            "sys.modules[stub.__name__] = stub; cli.COMMANDS['stub'] = (stub.__name__, ''); sys.exit(cli.main(['stub']))"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-u", "-c", program], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout and process.stderr
+            process.stdout.close()
+            assert process.wait(60) == 1
+            assert process.stderr.read() == b""
+
+    def test_interrupted_is_130(self, stub: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+        stub(raising(KeyboardInterrupt()))
+        assert cli.main(["stub"]) == 130
+        assert capsys.readouterr().err == "seqscope: interrupted\n"
+
+    def test_a_fault_of_the_program_keeps_its_traceback(self, stub: Callable[..., None]) -> None:
+        stub(raising(ZeroDivisionError("a bug")))
+        with pytest.raises(ZeroDivisionError):
+            cli.main(["stub"])
+
+
+class TestHelp:
+    def test_the_manual_names_every_command(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["--help"])
+        out = capsys.readouterr().out
+        assert stop.value.code == 0
+        assert all(f"\n    {name}" in out for name in cli.COMMANDS)
+
+    @pytest.mark.parametrize("name", list(cli.COMMANDS))
+    def test_every_command_explains_itself(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([name, "--help"])
+        out = capsys.readouterr().out
+        assert stop.value.code == 0
+        assert f"usage: seqscope {name}" in out
+        description = importlib.import_module(cli.COMMANDS[name][0]).__doc__
+        assert description and description.strip().splitlines()[0] in out
+
+    def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["--version"])
+        assert stop.value.code == 0
+        assert capsys.readouterr().out == f"seqscope {__version__}\n"
+
+    def test_python_m_engine_is_the_command(self, root: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "engine", "--version"], cwd=root, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"seqscope {__version__}\n"
+
+
+# Run in a process of its own: as on a machine that has nothing but the packages in `allowed`.
+ON_A_BARE_MACHINE = """
+    import importlib, importlib.machinery, pkgutil, sys
+
+    allowed = {allowed!r}
+
+    class Bare(importlib.machinery.PathFinder):
+        @classmethod
+        def find_spec(cls, name, path=None, target=None):
+            top = name.partition(".")[0]
+            there = top in allowed or top in sys.stdlib_module_names or top.startswith("_")
+            return super().find_spec(name, path, target) if there else None
+
+    sys.meta_path[:] = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, Bare]
+
+    def everything_in(name):
+        package = importlib.import_module(name)
+        for inner in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{{name}}."):
+            importlib.import_module(inner.name)
+
+"""
+OF_TORCH = {  # torch itself, and what it requires
+    "torch", "torchgen", "functorch", "filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "sympy",
+    "setuptools", "pkg_resources", "typing_extensions",
+}  # fmt: skip
+FOR_TRAINING = OF_TORCH | {"numpy", "pyarrow", "safetensors", "cython_runtime"}
+
+
+def on_a_bare_machine(root: Path, allowed: set[str], program: str) -> subprocess.CompletedProcess[str]:
+    start = textwrap.dedent(ON_A_BARE_MACHINE).format(allowed=allowed | {"engine"})
+    command = [sys.executable, "-c", start + textwrap.dedent(program)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+class TestImports:
+    def test_training_needs_torch_numpy_pyarrow_and_safetensors_alone(self, root: Path) -> None:
+        done = on_a_bare_machine(
+            root,
+            FOR_TRAINING,
+            """
+            for name in ("engine.cli", "engine.commands.train", "engine.training", "engine.models"):
+                everything_in(name)
+            foreign = {name.partition(".")[0] for name in sys.modules} - allowed - set(sys.stdlib_module_names)
+            print(sorted(name for name in foreign if not name.startswith("_")))
+            """,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == "[]"
+
+    @pytest.mark.parametrize("model", ["popularity", "sasrec"])
+    def test_training_a_prepared_dataset_runs_on_a_bare_machine(self, root: Path, tmp_path: Path, model: str) -> None:
+        tiny_dataset(tmp_path / "tiny")
+        recipe = tmp_path / "short.toml"
+        recipe.write_text(f'family = "{model}"\n' + ("[training]\nepochs = 1\n" if model == "sasrec" else ""))
+        argv = ["train", model, "--dataset", str(tmp_path / "tiny"), "--recipe", str(recipe)]
+        argv += ["--out", str(tmp_path / "run"), "--device", "cpu"]
+        done = on_a_bare_machine(root, FOR_TRAINING, f"from engine import cli\nsys.exit(cli.main({argv!r}))")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "run" / "best.safetensors").is_file()
+
+    def test_the_bare_machine_of_these_tests_is_bare(self, root: Path) -> None:
+        done = on_a_bare_machine(root, FOR_TRAINING, "import duckdb")
+        assert done.returncode == 1
+        assert "No module named 'duckdb'" in done.stderr
+
+    def test_the_runtime_answers_without_torch(self, root: Path) -> None:
+        program = """
+            everything_in("engine.runtime")
+            print(sorted({"torch", "streamlit", "duckdb"} & sys.modules.keys()))
+        """
+        without = {"numpy", "pyarrow", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"}
+        without |= {"typing_extensions", "onnxruntime", "cython_runtime"}
+        done = on_a_bare_machine(root, without, program)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == "[]"
+
+    def test_help_is_quick_because_nothing_heavy_is_imported(self, root: Path) -> None:
+        program = """
+            import engine.cli
+            print(sorted({"torch", "numpy", "pyarrow", "duckdb"} & sys.modules.keys()))
+        """
+        done = on_a_bare_machine(root, set(), program)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == "[]"
+
+
+def tiny_dataset(folder: Path) -> None:
+    """24 users who each saw 10 of 20 items."""
+    rng = np.random.default_rng(0)
+    write_dataset(
+        folder,
+        name="tiny",
+        title="Tiny",
+        source="made up for a test",
+        licence="none",
+        simulated=True,
+        items=pa.table(
+            {"item_id": [f"i{number}" for number in range(20)], "title": [f"Item {number}" for number in range(20)]}
+        ),
+        users=[f"u{number}" for number in range(24)],
+        user=np.repeat(np.arange(24), 10),
+        item=np.concatenate([rng.permutation(20)[:10] for _ in range(24)]),
+        timestamp=None,
+        time_unit="order",
+    )
