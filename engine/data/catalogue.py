@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.data.log import MAX_ID
+from engine.data.faults import CONTROLS, MAX_ID
 from engine.data.problems import Problems
 
 Record = dict[str, Any]
@@ -23,7 +23,7 @@ RESERVED = ("item", "item_id", "title", "popularity")
 """Columns with a meaning of their own, in a dataset or in a bundle."""
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 _DECIMAL = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROLS = re.compile(f"{CONTROLS}+")
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _id_fault(item_id: str) -> str | None:
         return "missing item id"
     if len(item_id) > MAX_ID:
         return f"item id longer than {MAX_ID} characters"
-    return "control character in the item id" if re.search(r"[\x00-\x1f\x7f]", item_id) else None
+    return "control character in the item id" if re.search(CONTROLS, item_id) else None
 
 
 def _attributes(rows: list[Record | None]) -> dict[str, list[Any]]:

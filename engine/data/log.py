@@ -12,15 +12,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from engine.data.faults import LATEST, Rule, fault, log_rules, seconds
 from engine.data.options import TIME_UNITS
 from engine.data.problems import Problems
 from engine.data.rows import Layout, Mapping, rows_query, sql
 from engine.errors import SeqscopeError
-
-LATEST = 4_102_444_800
-"""2100-01-01: a later time is an error or another unit."""
-MAX_ID = 200
-"""Characters of a user or item id."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,13 @@ def read_log(
     _map_items(con, item_map)
     timed = log.mapping.time is not None
     unit = time_unit or _time_unit(con) if timed else "s"
-    _check(con, log, problems, unit, timed=timed, rated=min_rating is not None, mapped=item_map is not None)
+    rules = log_rules(
+        log.mapping,
+        mapped=item_map is not None,
+        rated=min_rating is not None,
+        guessed_unit=time_unit is None and unit != "s",
+    )
+    _check(con, log, problems, rules, timed=timed, scale=TIME_UNITS[unit])
 
     below = 0
     if min_rating is not None:
@@ -84,7 +86,7 @@ def read_log(
         _number(con, what, wanted)
     query = (
         "SELECT file::BIGINT * 1099511627776 + line AS row, user_names.number AS user, item_names.number AS item"
-        + (", try_cast(exact AS BIGINT) AS time" if timed else "")
+        + (", try_cast(seconds AS BIGINT) AS time" if timed else "")
         + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {wanted}"
     )
     columns = con.execute(query).fetchnumpy()
@@ -117,7 +119,7 @@ def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
     """The unit by which most numeric times fall between 1970 and 2100."""
     # Each unit has the range above that of the unit before it; no two overlap.
     fits = ", ".join(
-        f"count_if(number >= {LATEST * scale // 1000 if scale > 1 else 0} AND number < {LATEST * scale})"
+        f"count(*) FILTER (number >= {LATEST * scale // 1000 if scale > 1 else 0} AND number < {LATEST * scale})"
         for scale in TIME_UNITS.values()
     )
     found = con.execute(f"SELECT {fits} FROM (SELECT try_cast(time AS DOUBLE) AS number FROM parsed)").fetchall()[0]
@@ -125,86 +127,25 @@ def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
 
 
 def _check(
-    con: duckdb.DuckDBPyConnection,
-    log: LogFiles,
-    problems: Problems,
-    unit: str,
-    *,
-    timed: bool,
-    rated: bool,
-    mapped: bool,
+    con: duckdb.DuckDBPyConnection, log: LogFiles, problems: Problems, rules: list[Rule], *, timed: bool, scale: int
 ) -> None:
-    """Make the table `checked` (ok, exact seconds, score beside the ids) and report every bad value of every row."""
-    scale = TIME_UNITS[unit]
-    iso = r"'^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?$'"
+    """Make the table `checked` (ok, seconds and score beside the ids) and report every bad row."""
     # The zone of this machine must not decide what a date means.
     con.execute("SET TimeZone = 'UTC'")
-    number = "try_cast(time AS DOUBLE)"
-    value = (
-        f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN floor({number} / {scale}) "
-        f"WHEN regexp_full_match(time, {iso}) THEN floor(epoch(try_cast(time AS TIMESTAMPTZ))) END"
-    )
-    score = "try_cast(rating AS DOUBLE)"
+    score = "CASE WHEN isfinite(try_cast(rating AS DOUBLE)) THEN try_cast(rating AS DOUBLE) END"
     con.execute(
-        f"CREATE TABLE checked AS SELECT *, {_id_fault('user')} AS user_fault, "
-        f"{_item_fault(mapped)} AS item_fault, {_time_fault(scale) if timed else 'NULL::VARCHAR'} AS time_fault, "
-        f"{_rating_fault() if rated else 'NULL::VARCHAR'} AS rating_fault, "
-        "coalesce(user_fault, item_fault, time_fault, rating_fault) IS NULL AS ok "
-        f"FROM (SELECT *, {value if timed else 'NULL'} AS exact, CASE WHEN isfinite({score}) THEN {score} END AS score "
-        "FROM mapped)"
+        f"CREATE TABLE checked AS SELECT *, {fault(rules)} AS fault, fault IS NULL AS ok "
+        f"FROM (SELECT *, {seconds(scale) if timed else 'NULL'} AS seconds, {score} AS score FROM mapped)"
     )
     con.execute("DROP VIEW mapped; DROP TABLE parsed")
-    names = "CASE file " + " ".join(f"WHEN {i} THEN {sql(path.name)}" for i, path in enumerate(log.files)) + " END"
-    # Several faults of one row are one problem, at the first faulty column: problems count rows.
-    columns = {
-        "user": log.mapping.user, "item": log.mapping.item, "time": log.mapping.time, "rating": log.mapping.rating,
-    }  # fmt: skip
-    shown = {"user": "user_id", "item": "coalesce(unmapped, item_id)", "time": "time", "rating": "rating"}
-    cases = {
-        part: " ".join(f"WHEN {what}_fault IS NOT NULL THEN {pick}" for what, pick in picks.items())
-        for part, picks in {
-            "column": {what: sql(_column_name(what, name)) for what, name in columns.items()},
-            "value": shown,
-            "reason": {what: f"{what}_fault" for what in columns},
-        }.items()
-    }
+    file = (
+        "CASE file "
+        + " ".join(f"WHEN {number} THEN {sql(path.name)}" for number, path in enumerate(log.files))
+        + " END"
+    )
     problems.insert(
-        f'SELECT {names} AS file, line, CASE {cases["column"]} END AS "column", '
-        f"coalesce(CASE {cases['value']} END, '') AS value, CASE {cases['reason']} END AS reason FROM checked WHERE NOT ok"
-    )
-
-
-def _column_name(what: str, column: str | int | None) -> str:
-    return column if isinstance(column, str) else what
-
-
-def _id_fault(what: str) -> str:
-    name = f"{what}_id"
-    return (
-        f"CASE WHEN coalesce({name}, '') = '' THEN 'missing {what}' "
-        f"WHEN length({name}) > {MAX_ID} THEN '{what} id longer than {MAX_ID} characters' "
-        f"WHEN regexp_matches({name}, '[\\x00-\\x1f\\x7f]') THEN 'control character in the {what} id' END"
-    )
-
-
-def _item_fault(mapped: bool) -> str:
-    unmapped = "WHEN unmapped <> '' THEN 'item not in the item map' " if mapped else ""
-    return _id_fault("item").replace("CASE ", f"CASE {unmapped}", 1)
-
-
-def _time_fault(scale: int) -> str:
-    # Seconds in a column of milliseconds look like January 1970.
-    other = f"WHEN {scale} > 1 AND exact >= 0 AND exact < {LATEST // 1000} THEN 'time in another unit than most' "
-    return (
-        "CASE WHEN coalesce(time, '') = '' THEN 'missing time' "
-        "WHEN exact IS NULL THEN 'time is neither a number nor an ISO date' "
-        f"WHEN exact < 0 THEN 'time before 1970' WHEN exact >= {LATEST} THEN 'time after 2099' {other}END"
-    )
-
-
-def _rating_fault() -> str:
-    return (
-        "CASE WHEN coalesce(rating, '') = '' THEN 'missing rating' WHEN score IS NULL THEN 'rating is not a number' END"
+        f'SELECT {file} AS file, line, fault.column AS "column", fault.value AS value, fault.reason AS reason '
+        "FROM checked WHERE NOT ok"
     )
 
 

@@ -16,6 +16,8 @@ from engine.models.dropout import dropout as drop
 
 QUERIES = 64
 """Queries per block of CPU attention in training: a causal block needs no key after its last query, which saves half the work."""
+LOGITS = 1 << 20
+"""Logits per block of CPU attention in training: what a block reads and writes stays in the cache."""
 
 
 def visible(items: Tensor, pad: int, causal: bool) -> Tensor:
@@ -39,17 +41,20 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype), dropout_p=dropout)
     # the fused CPU kernel has no dropout
     batch, heads, length, dim = q.shape
-    bias = mask.expand(batch, heads, length, length).reshape(batch * heads, length, length)
-    q, k, v = (x.reshape(batch * heads, length, dim) for x in (q, k, v))
     size = QUERIES if causal else length
+    rows = max(1, LOGITS // (heads * size * length))
+    scaled = q / math.sqrt(dim)
     blocks = []
-    for start in range(0, length, size):
-        end = min(start + size, length)
-        # baddbmm adds the mask in the same pass as the product
-        keys = k[:, :end].transpose(1, 2)
-        logits = torch.baddbmm(bias[:, start:end, :end], q[:, start:end], keys, alpha=1 / math.sqrt(dim))
-        blocks.append(torch.bmm(drop(F.softmax(logits, dim=-1), dropout), v[:, :end]))
-    return torch.cat(blocks, dim=1).view(batch, heads, length, dim)
+    for first in range(0, batch, rows):
+        part = slice(first, first + rows)
+        columns = []
+        for start in range(0, length, size):
+            end = min(start + size, length)
+            logits = scaled[part, :, start:end] @ k[part, :, :end].transpose(-1, -2)
+            weights = F.softmax(logits.add_(mask[part, :, start:end, :end]), dim=-1)
+            columns.append(drop(weights, dropout) @ v[part, :, :end])
+        blocks.append(torch.cat(columns, dim=2) if len(columns) > 1 else columns[0])
+    return torch.cat(blocks)
 
 
 def attend_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

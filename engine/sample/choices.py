@@ -120,7 +120,8 @@ class _Crowd:
     def reasons(self, rows: np.ndarray) -> np.ndarray:
         """int8 [rows]: a `Reason` each; SEQUEL only where a followed series has a next part that is out."""
         others = np.searchsorted(self.others, self.rng.random(len(rows)), side="right") + int(Reason.MOOD)
-        go_on = self.ready(rows).any(axis=1) & (self.rng.random(len(rows)) < self.story.sequel)
+        calling = self.ready(rows) & (self.rng.random((len(rows), self.story.follows)) < self.story.sequel)
+        go_on = calling.any(axis=1)
         return np.where(go_on, int(Reason.SEQUEL), others).astype(np.int8)
 
     def ready(self, rows: np.ndarray) -> np.ndarray:

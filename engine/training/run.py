@@ -75,7 +75,7 @@ def train(
         )
         if not objective.steps:
             raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
-        autocast = where.type == "cuda" and dtype == torch.bfloat16
+        autocast = dtype == torch.bfloat16
         trainer = Trainer(
             recipe, model, objective, _validation(recipe, dataset, model), folder, where, world, autocast,
             label=f"{dataset.info.name}/{recipe.name}",

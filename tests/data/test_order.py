@@ -44,7 +44,9 @@ def test_ties_shuffled_by_seed(log: Log) -> None:
 def test_without_times_rows_stand_in_order(log: Log) -> None:
     user, item, _ = log
     for ties in ("file", "item", "shuffle"):
-        assert time_order(user, item, None, ties, 1).tolist() == sorted(range(len(user)), key=lambda row: (user[row], row))
+        assert time_order(user, item, None, ties, 1).tolist() == sorted(
+            range(len(user)), key=lambda row: (user[row], row)
+        )
 
 
 @pytest.mark.parametrize("rule", ["exact", "keep", "first", "last"])

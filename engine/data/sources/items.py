@@ -35,7 +35,8 @@ def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFi
     text = inspect(path, encoding)
     first = next((line for _, line in text.lines() if line and line.strip()), "").strip()
     if first.startswith(("{", "[")):
-        if parse_object(first) is None:
+        row = parse_object(first)
+        if row is None or all(isinstance(value, dict) for value in row.values()):
             document = partial(document_records, path, encoding)
             return _columns(path, document, list(next(document())[1]), options, workshop)
         lines = partial(json_records, path, encoding, problems)

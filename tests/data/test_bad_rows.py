@@ -1,0 +1,225 @@
+"""Bad rows: all of them at once, each with file, line, column and reason; the good ones are kept, or nothing is with --strict."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+
+import pytest
+
+from engine.data.rows import Layout, records
+from engine.data.text import inspect
+from tests.data.conftest import LOG, Bench, histories, item_rows
+
+GOOD = LOG.splitlines(keepends=True)
+
+
+def reported(bench: Bench) -> list[tuple[str, int, str, str, str]]:
+    """The rows of report.csv: file, line, column, value, reason"""
+    with (bench.folder / "report.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [(r["file"], int(r["line"] or 0), r["column"], json.loads(r["value"]), r["reason"]) for r in rows]
+
+
+def test_every_kind_of_fault_at_its_place(bench: Bench) -> None:
+    bad = ["1,2\n", "1,2,3,4\n", ",2,3\n", "1, ,3\n", "1,2,\n", "1,2,soon\n", "1,2,-5\n", "1,2,99999999999\n"]
+    bad += [f"{'u' * 201},2,3\n", "a\x0bb,2,3\n"]
+    log = bench.write("log.csv", "".join([*GOOD, "\n", *bad, "   \n", "9,9,9\n"]))
+    dataset = bench.load(log, "--report", bench.folder / "report.csv")
+    assert dataset.info.counts["events"] == 17  # the line behind the bad ones is read
+    line = len(GOOD) + 2
+    assert reported(bench) == [
+        ("log.csv", line, "row", "1,2", "too few fields"),
+        ("log.csv", line + 1, "row", "1,2,3,4", "too many fields"),
+        ("log.csv", line + 2, "user", "", "missing user"),
+        ("log.csv", line + 3, "item", "", "missing item"),
+        ("log.csv", line + 4, "time", "", "missing time"),
+        ("log.csv", line + 5, "time", "soon", "time is neither a number nor an ISO date"),
+        ("log.csv", line + 6, "time", "-5", "time before 1970"),
+        ("log.csv", line + 7, "time", "99999999999", "time after 2099"),
+        ("log.csv", line + 8, "user", "u" * 100, "user id longer than 200 characters"),
+        ("log.csv", line + 9, "user", "a\x0bb", "control character in the user id"),
+    ]
+    assert dataset.info.left_out == dict.fromkeys((row[-1] for row in reported(bench)), 1)
+    assert "10 bad rows:" in bench.err and f"log.csv:{line + 6}: time: time before 1970" in bench.err
+
+
+def test_strict_reports_all_and_writes_nothing(bench: Bench) -> None:
+    log = bench.write("log.csv", "".join([*GOOD, *["1,2\n"] * 30, ",,\n"]))
+    message = bench.fails(log, "--strict", "--report", bench.folder / "report.csv")
+    assert len(reported(bench)) == 31
+    assert "30  too few fields" in message and "1  missing user" in message
+    assert message.count("  log.csv:") == 20 and "and 11 more; all are in" in message
+    assert message.rstrip().endswith("31 bad rows, and nothing was written, because of --strict.")
+
+
+def test_strict_lets_a_clean_log_pass(bench: Bench) -> None:
+    assert bench.load(bench.write("log.csv", LOG), "--strict").info.left_out == {}
+
+
+def test_only_bad_rows(bench: Bench) -> None:
+    assert "2 bad rows, and no good row is left" in bench.fails(
+        bench.write("log.csv", "user,item,time\n1,2,x\n1,2,y\n")
+    )
+    assert "no good row is left" in bench.fails(bench.write("head.csv", "user,item,time\n"))
+
+
+def test_lines_are_physical_where_quoted_fields_contain_line_ends(bench: Bench) -> None:
+    rows = [
+        "user,item,note,time\r\n",  # 1
+        '1,a,"two\r\nlines",1\r\n',  # 2, 3
+        "1,b,,2\r\n",  # 4
+        '1,c,"say ""hi""\r\n\r\n\r\nthere",x\r\n',  # 5 to 8
+        "\r\n",  # 9
+        '"1","d",plain,3\r\n',  # 10
+        '2,"a"b,,4\r\n',  # 11
+        "2,a,,1\r\n2,b,,2\r\n2,c,,3\r\n2,d\r\n",  # 12 to 15
+    ]
+    dataset = bench.load(bench.write("log.csv", "".join(rows)), "--report", bench.folder / "report.csv")
+    assert histories(dataset) == {"1": ["a", "b", "d"], "2": ["a", "b", "c"]}
+    assert [(line, column, reason) for _, line, column, _, reason in reported(bench)] == [
+        (5, "time", "time is neither a number nor an ISO date"),
+        (11, "row", "text after a closing quote"),
+        (15, "row", "too few fields"),
+    ]
+
+
+def test_an_open_quote_costs_its_own_line_alone(bench: Bench) -> None:
+    rows = ["user,item,time\n", '1,"a,1\n', *(f"{u},{i},{i}\n" for u in (1, 2) for i in range(4)), '2,"x",9\n']
+    dataset = bench.load(bench.write("log.csv", "".join(rows)), "--report", bench.folder / "report.csv")
+    assert dataset.info.counts["events"] == 9
+    assert [row[1:] for row in reported(bench)] == [(2, "row", "", "quote that is never closed")]
+
+
+def test_quotes_inside_a_field_are_plain_characters(bench: Bench) -> None:
+    log = bench.write("log.tsv", 'user\titem\n1\t5" disk\n1\tb\n1\tc\n2\t5" disk\n2\tb\n2\tc\n')
+    assert histories(bench.load(log))["1"] == ['5" disk', "b", "c"]
+
+
+def test_python_and_duckdb_cut_the_same_rows(bench: Bench) -> None:
+    """The two readers of delimited text agree where both can read."""
+    plain = bench.write("plain.csv", LOG)
+    quoted = bench.write("quoted.csv", LOG.replace("1,1,101", '"1","1","101"'))
+    mixed = bench.write("mixed.csv", LOG.replace("\n", "\r\n", 3))
+    assert [inspect(path).plain and not inspect(path).quotes for path in (plain, quoted, mixed)] == [True, False, False]
+    prints = {bench.load(path).info.fingerprint for path in (plain, quoted, mixed)}
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [("\n", "\r\n"), ("\n", "\r"), ("user", "\ufeffuser"), ("\n", "\n\n"), ("\n", "  \n")]
+)
+def test_line_ends_and_byte_order_marks(bench: Bench, change: tuple[str, str]) -> None:
+    plain = bench.load(bench.write("log.csv", LOG)).info.fingerprint
+    other = bench.load(bench.write("log.csv", LOG.replace(*change)))
+    assert other.info.fingerprint == plain and other.info.left_out == {}
+
+
+def test_compressed_logs(bench: Bench) -> None:
+    plain = bench.load(bench.write("log.csv", LOG)).info.fingerprint
+    for name in ("log.csv.gz", "log.csv"):  # what a file is counts, not what it is called
+        assert bench.load(bench.write(name, gzip.compress(LOG.encode()))).info.fingerprint == plain
+    quoted = gzip.compress(LOG.replace("1,1,101", '"1",1,101').encode())
+    assert bench.load(bench.write("log.csv.gz", quoted)).info.fingerprint == plain
+
+
+def test_nul_bytes(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG + "5\x00,1,1\n5,\x00,1\n")
+    dataset = bench.load(log)
+    assert dataset.info.left_out == {"control character in the item id": 1, "control character in the user id": 1}
+    assert dataset.info.counts["events"] == 16
+
+
+def test_json_lines(bench: Bench) -> None:
+    good = [json.dumps({"user": f"u{u}", "item": i, "time": i}) for u in range(3) for i in range(3)]
+    deep = '{"user": "u9", "item": ' + "[" * 50_000 + "]" * 50_000 + "}"
+    bad = [
+        "{",
+        "[1, 2]",
+        "null",
+        '{"user": "u1"}',
+        deep,
+        '{"user": "u1", "item": "a\\u0000b", "time": 1}',
+        "{'user': 1}",
+        '"a"',
+    ]
+    dataset = bench.load(
+        bench.write("log.jsonl", "\n".join([*good, "", *bad, "\x00"])), "--report", bench.folder / "report.csv"
+    )
+    assert histories(dataset) == {f"u{u}": ["0", "1", "2"] for u in range(3)}
+    assert [(line, reason) for _, line, _, _, reason in reported(bench)] == [
+        (11, "not valid JSON"), (12, "not a JSON object"), (13, "not a JSON object"), (14, "missing item"),
+        (15, "item id longer than 200 characters"), (16, "control character in the item id"), (17, "not valid JSON"),
+        (18, "not a JSON object"), (19, "not valid JSON"),
+    ]  # fmt: skip
+
+
+def test_very_long_lines(bench: Bench) -> None:
+    log = bench.write(
+        "log.csv",
+        LOG.replace("user,item,time", "user,item,time,note").replace("\n", ",\n")[:-1] + "x" * 5_000_000 + "\n1,9,9,\n",
+    )
+    log.write_text(log.read_text().replace("time,note,", "time,note"))
+    dataset = bench.load(log, "--report", bench.folder / "report.csv")
+    assert [row[1:] for row in reported(bench)] == [(17, "row", "", "line of more than a million characters")]
+    assert dataset.info.counts["events"] == 16
+
+
+def test_wrong_delimiter(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG.replace(",", ";"))
+    assert "separated by semicolons" in bench.fails(log, "--delimiter", ",")
+    assert bench.load(log).info.counts["events"] == 16 and "separated by semicolons" in bench.err
+    assert bench.load(log, "--delimiter", ";").info.counts["events"] == 16
+    message = bench.fails(bench.write("words.txt", "user item time\na b 1\n"), "--source", "table")
+    assert "only one column" in message and "--delimiter" in message
+
+
+def test_one_user(bench: Bench) -> None:
+    log = bench.write("log.csv", "user,item,time\n" + "".join(f"1,{n},{n}\n" for n in range(9)))
+    assert "belongs to one user ('1')" in bench.fails(log)
+
+
+def test_repeated_header_names_and_unknown_columns(bench: Bench) -> None:
+    assert "more than once" in bench.fails(bench.write("log.csv", LOG.replace("time", "item", 1)))
+    log = bench.write("log.csv", LOG)
+    assert "has no column 'who'" in bench.fails(log, "--user-column", "who", code=2)
+    assert "two purposes" in bench.fails(log, "--user-column", "item", "--item-column", "item", code=2)
+    assert "which column is the user" in bench.fails(bench.write("log.csv", LOG.replace("user", "wer")), code=2)
+    log = bench.write("log.csv", LOG)
+    assert "--min-rating needs a rating column" in bench.fails(log, "--min-rating", 3, code=2)
+
+
+def test_not_utf8(bench: Bench) -> None:
+    log = bench.write("log.csv", (LOG + "1,Amélie,900\n").encode("latin-1"))
+    assert "line 18: byte 0xE9 is not UTF-8" in bench.fails(log)
+    assert histories(bench.load(log, "--encoding", "latin-1"))["1"][-1] == "Amélie"
+
+
+def test_the_report_is_safe_to_open_and_to_place(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG + '1,2,=HYPERLINK("http://x")\n')
+    bench.load(log, "--report", bench.folder / "report.csv")
+    assert '"""=HYPERLINK' in (bench.folder / "report.csv").read_text()  # a JSON string, no formula
+    message = bench.fails(log, "--report", bench.folder / "no" / "such" / "folder.csv")
+    assert "cannot be written" in message and "--report" in message
+
+
+def test_problems_in_the_item_file_count_too(bench: Bench) -> None:
+    items = bench.write("items.csv", 'item,title\n1,One\n2,Two,2\n,None\n1,Again\n3,"a" b\n4,Four\n')
+    log = bench.write("log.csv", LOG)
+    dataset = bench.load(log, "--items", items, "--report", bench.folder / "report.csv")
+    assert [row[:3] + row[4:] for row in reported(bench)] == [
+        ("items.csv", 3, "row", "too many fields"),
+        ("items.csv", 4, "item", "missing item id"),
+        ("items.csv", 5, "item", "second row of the same item"),
+        ("items.csv", 6, "row", "text after a closing quote"),
+    ]
+    assert [row["title"] for row in item_rows(dataset)] == ["One", "2", "3", "Four"]
+    assert "nothing was written" in bench.fails(log, "--items", items, "--strict")
+
+
+def test_records_without_a_known_width(bench: Bench) -> None:
+    text = inspect(bench.write("x.csv", 'a,b\n"1\n2",3\n"4'))
+    assert [fields for _, fields, _ in records(text, Layout("delimited"), 0)] == [
+        ["a", "b"], ["1\n2", "3"], "quote that is never closed",
+    ]  # fmt: skip

@@ -1,0 +1,135 @@
+"""The catalogue: any text survives, attributes get the type of their values, nobody is without a title."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.data.catalogue import attribute_table, typed
+from tests.data.conftest import LOG, Bench, csv_log, item_ids, item_rows
+
+WORLD = [
+    "한국어 제목", "عنوان عربي", "日本語", "😀👩‍👩‍👧", "<script>alert('x')</script>", '=HYPERLINK("http://x","y")', "a\u0301", "á",
+    "\u202eright to left", "comma, quote \" and ; |", "'--; DROP TABLE items", "\\n not a line end", "{{braces}} %s $1",
+]  # fmt: skip
+
+
+def test_any_text_survives_from_every_form(bench: Bench) -> None:
+    log = bench.write("log.csv", csv_log([(u, i, i) for u in (1, 2) for i in range(len(WORLD))]))
+    rows = [{"item": i, "title": text, "note": text, "tags": [text, "x"]} for i, text in enumerate(WORLD)]
+    quoted = ['"{}","{}"'.format(i, text.replace('"', '""')) for i, text in enumerate(WORLD)]
+    forms = {
+        "items.jsonl": "\n".join(json.dumps(row, ensure_ascii=False) for row in rows),
+        "escaped.jsonl": "\n".join(json.dumps(row) for row in rows),
+        "items.json": json.dumps(rows),
+        "letter.json": json.dumps({str(row["item"]): {k: v for k, v in row.items() if k != "item"} for row in rows}),
+        "items.csv": "item,title\n" + "\n".join(quoted),
+        "items.tsv": "item\ttitle\n" + "\n".join(line.replace('","', '"\t"') for line in quoted),
+    }
+    pq.write_table(pa.Table.from_pylist(rows), bench.folder / "items.parquet")
+    for path in [*(bench.write(name, text) for name, text in forms.items()), bench.folder / "items.parquet"]:
+        made = item_rows(bench.load(log, "--items", path))
+        assert [row["title"] for row in made] == WORLD, path
+        if "csv" not in path.name and "tsv" not in path.name:
+            assert [row["note"] for row in made] == WORLD and [row["tags"] for row in made] == [
+                [text, "x"] for text in WORLD
+            ]
+
+
+def test_any_id_survives(bench: Bench) -> None:
+    ids = [text for text in WORLD if not set('",;') & set(text)]
+    dataset = bench.load(bench.write("log.csv", csv_log([(u, i, n) for u in ids[:3] for n, i in enumerate(ids)])))
+    assert item_ids(dataset) == sorted(ids)
+
+
+def test_titles(bench: Bench) -> None:
+    rows = [(1, "  One  "), (2, ""), (3, "x" * 10_000), (4, "two\nlines\x07"), (9, "Nobody's"), (8, "")]
+    items = bench.write("items.jsonl", "\n".join(json.dumps({"id": i, "title": title}) for i, title in rows))
+    dataset = bench.load(bench.write("log.csv", LOG.replace("4,4,404", "4,5,404")), "--items", items)
+    assert [row["title"] for row in item_rows(dataset)] == ["One", "2", "x" * 299 + "…", "two lines", "5"]
+    assert dataset.info.left_out == {"items that no user has": 2}
+    for note in (
+        "1 titles longer than 300 characters, shortened",
+        "1 empty titles; the id stands in",
+        "1 titles with control characters",
+        "1 items of the log without a row in the item file",
+    ):
+        assert note in bench.err
+
+
+def test_items_nobody_has_can_be_kept(bench: Bench) -> None:
+    items = bench.write("items.csv", "id,title,year\n1,One,1999\n9,Nine,2001\n4,Four,\n7,,2000\n")
+    log = bench.write("log.csv", LOG)
+    dataset = bench.load(log, "--items", items, "--keep-unused-items")
+    assert item_ids(dataset) == ["1", "2", "3", "4", "9", "7"]
+    assert [row["year"] for row in item_rows(dataset)] == [1999, None, None, None, 2001, 2000]
+    assert dataset.info.left_out == {} and dataset.num_items == 6
+    assert dataset.info.fingerprint != bench.load(log, "--items", items).info.fingerprint
+
+
+def test_without_a_catalogue_ids_are_titles(bench: Bench) -> None:
+    assert [row["title"] for row in item_rows(bench.load(bench.write("log.csv", LOG)))] == ["1", "2", "3", "4"]
+    assert "ids stand in for titles" in bench.err
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["1", "20", None, "-3"], pa.int64(), [1, 20, None, -3]),
+        (["1", "007"], pa.string(), ["1", "007"]),
+        (["1.5", "2", None], pa.float64(), [1.5, 2.0, None]),
+        (["1.5", "n/a"], pa.string(), ["1.5", "n/a"]),
+        ([1, 2**70], pa.float64(), [1.0, float(2**70)]),
+        ([True, None, False], pa.bool_(), [True, None, False]),
+        ([True, 1], pa.string(), ["true", "1"]),
+        ([["a"], None, "b", [1, None, ""]], pa.list_(pa.string()), [["a"], None, ["b"], ["1"]]),
+        ([{"a": "é"}, None], pa.string(), ['{"a": "é"}', None]),
+        ([1.0, 2.5], pa.float64(), [1.0, 2.5]),
+        (["9" * 18, "1"], pa.int64(), [int("9" * 18), 1]),
+        (["9" * 30], pa.string(), ["9" * 30]),
+        (["1e5"], pa.string(), ["1e5"]),
+        (["\ud800x"], pa.string(), ["?x"]),
+    ],
+)
+def test_attributes_have_the_type_of_their_values(
+    values: list[object], kind: pa.DataType, expected: list[object]
+) -> None:
+    column = typed(values)
+    assert column.type == kind and column.to_pylist() == expected
+
+
+def test_attribute_names_never_clash() -> None:
+    table = attribute_table(
+        ["1"], ["t"], {"Title": ["x"], "popularity": [3], "item": [1], "empty": [None], "Year": [1], "year": [2]}
+    )
+    assert table.column_names == ["item_id", "title", "Title_", "popularity_", "item_", "Year", "year_"]
+
+
+def test_the_id_column_is_the_one_the_log_speaks(bench: Bench) -> None:
+    rows = [{"id": n, "asin": f"B{n}", "title": f"T{n}"} for n in range(1, 5)]
+    items = bench.write("items.jsonl", "\n".join(map(json.dumps, rows)))
+    by_number = bench.load(bench.write("log.csv", LOG), "--items", items)
+    assert "in the column id" in bench.err and item_rows(by_number)[0]["asin"] == "B1"
+    letters = bench.write("letters.csv", csv_log([(u, f"B{i}", i) for u in (1, 2) for i in range(1, 5)]))
+    by_asin = bench.load(letters, "--items", items)
+    assert "in the column asin" in bench.err and [row["title"] for row in item_rows(by_asin)] == [
+        "T1",
+        "T2",
+        "T3",
+        "T4",
+    ]
+    told = bench.load(letters, "--items", items, "--item-id-column", "asin", "--title-column", "id")
+    assert [row["title"] for row in item_rows(told)] == ["1", "2", "3", "4"]
+    assert "no column 'nope'" in bench.fails(letters, "--items", items, "--title-column", "nope", code=2)
+
+
+def test_item_files_that_make_no_sense(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG)
+    assert "which column is the item's id" in bench.fails(log, "--items", bench.write("a.csv", "x,y\n1,2\n"), code=2)
+    assert "object of objects" in bench.fails(log, "--items", bench.write("b.json", "[1, 2,\n 3]"))
+    assert "line 2 column" in bench.fails(log, "--items", bench.write("c.json", '{"a":\n {"title" 1}}'))
+    assert "does not exist" in bench.fails(log, "--items", bench.folder / "none.csv")
+    assert "Is it cut off" in bench.fails(log, "--items", bench.write("d.parquet", b"PAR1" + b"x" * 50))

@@ -1,0 +1,100 @@
+"""What is left out on purpose: low ratings, repeated events, what is outside the core; and how items and users are numbered."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.data.conftest import LOG, Bench, csv_log, histories, item_ids, user_ids
+
+
+def test_min_rating(bench: Bench) -> None:
+    rows = [(u, i, i, rating) for u in range(3) for i, rating in enumerate((5, 3, 4, 4.5, 2))] + [
+        (0, 9, 9, "good"),
+        (0, 9, 9, ""),
+    ]
+    log = bench.write("log.csv", csv_log(rows, "user,item,time,rating"))
+    dataset = bench.load(log, "--min-rating", 4)
+    assert histories(dataset) == {str(u): ["0", "2", "3"] for u in range(3)}
+    assert dataset.info.left_out == {"missing rating": 1, "rating is not a number": 1, "rated below 4": 6}
+    assert bench.load(log).info.counts["events"] == 17  # ratings nobody asks for cannot be bad
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected", "reason"),
+    [
+        ("exact", ["a", "b", "a", "c", "a"], "same user, item and time again"),
+        ("keep", ["a", "a", "b", "a", "c", "a"], None),
+        ("first", ["a", "b", "c"], "same user and item again"),
+        ("last", ["b", "c", "a"], "same user and item again"),
+    ],
+)
+def test_duplicates(bench: Bench, rule: str, expected: list[str], reason: str | None) -> None:
+    events = [("a", 1), ("a", 9), ("a", 5), ("c", 7), ("a", 1), ("b", 3)]
+    log = bench.write("log.csv", csv_log([(u, item, time) for u in "xy" for item, time in events]))
+    dataset = bench.load(log, "--duplicates", rule)
+    assert histories(dataset)["x"] == expected
+    assert dataset.info.left_out == ({reason: 2 * (6 - len(expected))} if reason else {})
+
+
+def test_k_core_and_min_history(bench: Bench) -> None:
+    rows = [(u, i, i) for u in range(6) for i in range(4)] + [(7, 0, 0), (7, 1, 1), (7, 2, 2), (8, 99, 1), (0, 98, 9)]
+    log = bench.write("log.csv", csv_log(rows))
+    dataset = bench.load(log, "--k-core", 4)
+    assert user_ids(dataset) == [str(u) for u in range(6)] and item_ids(dataset) == ["0", "1", "2", "3"]
+    assert dataset.info.left_out == {"user or item with fewer than 4 events": 5}
+    assert bench.load(log, "--min-history", 3).info.left_out == {"user with fewer than 3 events": 1}
+    assert "leaves out every one of the 29 events" in bench.fails(log, "--k-core", 50)
+    assert dataset.info.options["k_core"] == 4
+
+
+def test_min_history_and_k_core_iterate_together(bench: Bench) -> None:
+    # User 9 is too short; without it item b has one event, and user 8 becomes too short as well.
+    rows = (
+        [(u, i, n) for u in (1, 2) for n, i in enumerate("acde")]
+        + [(8, i, n) for n, i in enumerate("acb")]
+        + [(9, "b", 1)]
+    )
+    dataset = bench.load(bench.write("log.csv", csv_log(rows)), "--k-core", 2, "--min-history", 3)
+    assert user_ids(dataset) == ["1", "2"] and item_ids(dataset) == ["a", "c", "d", "e"]
+
+
+def test_integers_are_ordered_by_value_and_words_by_code_point(bench: Bench) -> None:
+    numbers = bench.load(
+        bench.write("log.csv", csv_log([(u, i, n) for u in (10, 9) for n, i in enumerate((100, 20, 3, -1))]))
+    )
+    assert item_ids(numbers) == ["-1", "3", "20", "100"] and user_ids(numbers) == ["9", "10"]
+    words = bench.load(
+        bench.write(
+            "log.csv", csv_log([(u, i, n) for u in ("b", "10") for n, i in enumerate(("é", "Z", "a", "100", "20"))])
+        )
+    )
+    assert item_ids(words) == ["100", "20", "Z", "a", "é"] and user_ids(words) == ["10", "b"]
+
+
+def test_leading_zeros_are_part_of_an_id(bench: Bench) -> None:
+    dataset = bench.load(
+        bench.write("log.csv", csv_log([(u, i, n) for u in (1, 2) for n, i in enumerate(("007", "7", "08"))]))
+    )
+    assert item_ids(dataset) == ["007", "7", "08"]
+
+
+def test_the_same_rows_give_the_same_dataset(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG)
+    first, second = bench.load(log, name="one"), bench.load(log, name="two")
+    assert first.info.fingerprint == second.info.fingerprint
+    for name in ("interactions.parquet", "items.parquet", "users.parquet"):
+        assert (first.path / name).read_bytes() == (second.path / name).read_bytes()
+
+
+def test_several_files_are_one_log(bench: Bench) -> None:
+    whole = bench.load(bench.write("log.csv", LOG)).info.fingerprint
+    head, *rows = LOG.splitlines(keepends=True)
+    parts = [bench.write(f"part-{n}.csv", head + "".join(rows[5 * n : 5 * n + 5])) for n in range(4)]
+    assert bench.load(*parts).info.fingerprint == whole
+    other = bench.write("other.csv", LOG.replace("user,item,time", "item,user,time"))
+    assert "has other columns" in bench.fails(parts[0], other)
+
+
+def test_names_with_wildcards_mean_themselves(bench: Bench) -> None:
+    bench.write("log1.csv", "user,item,time\n" + "1,1,1\n" * 50)
+    assert bench.load(bench.write("we[ird]/log[1]*?.csv", LOG)).info.counts["events"] == 16

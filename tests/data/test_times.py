@@ -1,0 +1,128 @@
+"""Times: seconds, milliseconds, ISO dates and Parquet's own types mean the same moment, whatever the machine's zone."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.data.conftest import Bench, csv_log
+
+MOMENTS = [978_300_760 + 86_400 * 30 * n + 7 * n for n in range(12)]
+PAIRS = [(n // 4, n % 4, moment) for n, moment in enumerate(MOMENTS)]
+
+
+def utc(seconds: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        str,
+        lambda s: f"{s}.0",
+        lambda s: f"{s}.75",
+        lambda s: f"{s * 1000 + 123}",
+        lambda s: f"{s * 1_000_000 + 5}",
+        lambda s: f"{s}000000000",
+        lambda s: f"{s / 1e9!r}e9" if s / 1e9 * 1e9 == s else str(s),
+        lambda s: utc(s).strftime("%Y-%m-%d %H:%M:%S"),
+        lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%S.250"),
+        lambda s: utc(s).astimezone(datetime.timezone(datetime.timedelta(hours=9))).isoformat(),
+        lambda s: utc(s).strftime("%Y-%m-%d %H:%M:%S UTC"),
+    ],
+)
+def test_one_moment_in_many_words(bench: Bench, write: Callable[[int], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Seoul")
+    dataset = bench.load(bench.write("log.csv", csv_log([(u, i, write(s)) for u, i, s in PAIRS])))
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
+    assert dataset.info.time["unit"] == "second" and dataset.info.left_out == {}
+
+
+def test_days(bench: Bench) -> None:
+    dataset = bench.load(bench.write("log.csv", csv_log([(u, i, utc(s).date()) for u, i, s in PAIRS])))
+    assert dataset.info.time["unit"] == "day"
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == [s - s % 86_400 for s in MOMENTS]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.float64(), pa.timestamp("ms"), pa.timestamp("us", "America/New_York"), pa.string()]
+)
+def test_parquet_types(bench: Bench, kind: pa.DataType) -> None:
+    times = (
+        pa.array(MOMENTS).cast(pa.timestamp("s")).cast(kind)
+        if pa.types.is_timestamp(kind)
+        else pa.array(MOMENTS).cast(kind)
+    )
+    users = pa.array([float(u) for u, _, _ in PAIRS])  # as pandas writes whole numbers beside missing ones
+    table = pa.table({"user_id": users, "item_id": [i for _, i, _ in PAIRS], "timestamp": times})
+    pq.write_table(table, bench.folder / "log.parquet")
+    dataset = bench.load(bench.folder / "log.parquet")
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
+    assert pq.read_table(dataset.path / "users.parquet")["user_id"].to_pylist() == ["0", "1", "2"]
+
+
+def test_what_is_no_time(bench: Bench) -> None:
+    words = [
+        "soon",
+        "2014-13-01",
+        "2014-02-30",
+        "01/02/2014",
+        "nan",
+        "inf",
+        "today",
+        "١٢٣",
+        "1e400",
+        "-1",
+        "1969-12-31",
+        "2101-01-01",
+    ]
+    log = bench.write("log.csv", csv_log([*PAIRS, *((9, 9, word) for word in words)]))
+    dataset = bench.load(log)
+    assert dataset.info.left_out == {
+        "time is neither a number nor an ISO date": 9, "time before 1970": 2, "time after 2099": 1,
+    }  # fmt: skip
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
+
+
+def test_a_few_seconds_among_milliseconds(bench: Bench) -> None:
+    rows = [(u, i, s * 1000) for u, i, s in PAIRS] + [(9, 9, MOMENTS[0])]
+    assert bench.load(bench.write("log.csv", csv_log(rows))).info.left_out == {"time in another unit than most": 1}
+
+
+def test_the_unit_can_be_named(bench: Bench) -> None:
+    log = bench.write("log.csv", csv_log([(u, i, 1000 * n) for n, (u, i, _) in enumerate(PAIRS)]))
+    first = bench.load(log)
+    assert first.timestamps is not None and first.timestamps.tolist() == [1000 * n for n in range(12)]
+    assert "before 1980" in bench.err
+    second = bench.load(log, "--time-unit", "ms")
+    assert second.timestamps is not None and second.timestamps.tolist() == list(range(12))
+
+
+def test_ties_and_row_order(bench: Bench) -> None:
+    rows = [(u, item, 5) for u in (1, 2) for item in ("c", "a", "b", "d")]
+    log = bench.write("log.csv", csv_log(rows))
+    by_file, by_item = bench.load(log), bench.load(log, "--ties", "item")
+    shuffled = [bench.load(log, "--ties", "shuffle", "--seed", seed).events.values.tolist() for seed in (1, 1, 2)]
+    assert by_file.events[0].tolist() == [2, 0, 1, 3] and by_item.events[0].tolist() == [0, 1, 2, 3]
+    assert shuffled[0] == shuffled[1] != shuffled[2]
+    assert by_file.info.time["ties"] == 6
+    untimed = bench.load(log, "--time-column", "-")
+    assert untimed.timestamps is None and untimed.info.time["unit"] == "order"
+
+
+def test_split_by_time_from_the_command(bench: Bench) -> None:
+    log = bench.write("log.csv", csv_log([(u, i, 86_400 * (10 * i + u)) for u in range(5) for i in range(10)]))
+    dataset = bench.load(log, "--split", "time", "--valid-from", "1970-02-20", "--test-from", 86_400 * 75)
+    assert dataset.info.split == {"kind": "time", "valid_from": 86_400 * 50, "test_from": 86_400 * 75}
+    assert dataset.info.counts == {"users": 5, "items": 10, "events": 50, "train": 25, "valid": 5, "test": 5}
+    assert len(dataset.cases("test").history[0]) == 8  # six trained, two between
+    assert "validation from 1970-02-20, test from 1970-03-17" in bench.out
+    assert "--split time" in bench.fails(log, "--valid-from", "1970-02-20", code=2)
+    assert "write a date" in bench.fails(log, "--split", "time", "--valid-from", "spring", code=2)
+    assert "ascend" in bench.fails(log, "--split", "time", "--quantiles", 0.9, 0.5, code=2)
+    assert "only an order" in bench.fails(log, "--split", "time", "--time-column", "-")
