@@ -8,8 +8,8 @@ SECONDS_SINCE = $$(( $$(date +%s) - $(1) ))
 .SHELLFLAGS := -ec
 
 # Where the app listens. HOST=0.0.0.0 opens it to other machines.
-HOST ?= localhost
-PORT ?= 8501
+HOST := localhost
+PORT := 8501
 
 # The first Python on this machine that is new enough.
 define FIND_PYTHON
@@ -23,6 +23,11 @@ endef
 define MAKE_VENV
 $(PYTHON) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { $(FIND_PYTHON); $$python -m venv --clear $(VENV); }
 endef
+
+# An environment whose Python has gone, after an upgrade of the system say, is made again.
+ifneq ($(shell $(PYTHON) -c 'print("works")' 2>/dev/null),works)
+.PHONY: $(VENV)/.run $(VENV)/.dev
+endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

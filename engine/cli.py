@@ -57,7 +57,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             name, help=help_line, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         command.configure(sub)
-        sub.set_defaults(run=command.run)
+        sub.set_defaults(carry_out=command.run)
     return parser
 
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         args = build_parser(argv).parse_args(argv)
-        return int(args.run(args) or 0)
+        return int(args.carry_out(args) or 0)
     except UsageError as error:
         print(f"seqscope: {error}", file=sys.stderr)
         return 2

@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(record))
         return 0
-    best = f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {record['valid_ndcg']:.4f}, "
-    print(f"{folder}: {best if record['valid_ndcg'] is not None else ''}{duration(record['seconds'])} on {record['device']}")
+    ndcg = record["valid_ndcg"]
+    best = "" if ndcg is None else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
+    print(f"{folder}: {best}{duration(record['seconds'])} on {record['device']}")
     print(f"split {dataset.info.split['kind']}, fingerprint {dataset.info.fingerprint}")
     return 0

@@ -1,7 +1,8 @@
 """What makes a row of a log bad: one table of rules, as SQL over the columns of the import's database.
 
-A rule sees user_id, item_id, time, rating (text as it was read, blanks trimmed), unmapped (an item number that the item map does not
-know), seconds (the time as a number) and score (the rating as a number).
+A rule sees user_id, item_id, time, rating (text as it was read, blanks trimmed), misshapen and
+excerpt (see `rows_query`), unmapped (an item number that the item map does
+not know), seconds (the time as a number) and score (the rating as a number).
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ def log_rules(mapping: Mapping, *, mapped: bool, rated: bool, guessed_unit: bool
 
 def fault(rules: list[Rule]) -> str:
     """SQL: a struct (column, value, reason) for a bad row, NULL for a good one."""
-    cases = " ".join(
-        f"WHEN {rule.when} THEN {{'column': {sql(rule.column)}, 'value': coalesce({rule.value}, ''), 'reason': {sql(rule.reason)}}}"
-        for rule in rules
-    )
-    return f"CASE {cases} END"
+    cases = "WHEN misshapen IS NOT NULL THEN {'column': 'row', 'value': excerpt, 'reason': misshapen} "
+    for rule in rules:
+        parts = {"column": sql(rule.column), "value": f"coalesce({rule.value}, '')", "reason": sql(rule.reason)}
+        cases += f"WHEN {rule.when} THEN {{{', '.join(f'{name!r}: {part}' for name, part in parts.items())}}} "
+    return f"CASE {cases}END"
 
 
 def seconds(scale: int) -> str:

@@ -60,7 +60,8 @@ def read_log(
     item_map: columns number and id (string): the log's item numbers and what they stand for.
     """
     con.execute(
-        "CREATE TABLE parsed (file UTINYINT, line BIGINT, user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR)"
+        "CREATE TABLE parsed (file UTINYINT, line BIGINT, user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR, "
+        "misshapen VARCHAR, excerpt VARCHAR)"
     )
     if len(log.files) > 255:
         raise SeqscopeError(f"{len(log.files)} files are more than one import takes (255). Concatenate some.")

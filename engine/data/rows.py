@@ -1,4 +1,4 @@
-"""Files to rows: one SQL query per file that yields ``line, user_id, item_id, time, rating`` as text, faulty rows set aside.
+"""Files to rows: one SQL query per file that yields ``line, user_id, item_id, time, rating`` as text, or says why a row is none.
 
 Line numbers are physical lines from 1 (row numbers in Parquet), also where quoted fields contain line ends. Lines are cut by
 DuckDB where that is exact (`Text.plain`, no quoted fields), else by Python, which writes them to a Parquet file first.
@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.data.problems import Problems
+from engine.data.problems import EXCERPT, Problems
 from engine.data.text import MAX_LINE, Text, inspect
 from engine.errors import SeqscopeError
 
@@ -68,9 +68,10 @@ def sql_path(path: Path) -> str:
 def rows_query(
     con: duckdb.DuckDBPyConnection, path: Path, layout: Layout, mapping: Mapping, work: Path, problems: Problems
 ) -> str:
-    """SQL that selects line (BIGINT), user_id, item_id, time, rating (VARCHAR) of every row of `path` that has the right shape.
+    """SQL that selects line (BIGINT) and, as VARCHAR, user_id, item_id, time, rating, misshapen, excerpt of every row of `path`.
 
-    Rows that have not are added to `problems`. `work` takes intermediate files.
+    misshapen says why a row is none (and excerpt how it begins); it is NULL for the others. What DuckDB cannot even cut is added to
+    `problems` at once. `work` takes intermediate files.
     """
     if layout.kind == "parquet":
         return _parquet(con, path, mapping)
@@ -94,23 +95,24 @@ def _delimited(text: Text, layout: Layout, mapping: Mapping, work: Path, problem
     if text.plain and not (layout.quoting and text.quotes):
         fields = f"string_split(text, {delimiter})"
         if layout.delimiter == WORDS:
-            fields = f"string_split_regex(trim(text, {BLANKS}), '[ \\t]+')"
+            # Nearly all rows have one blank; the regular expression costs many times as much.
+            bare, runs = f"trim(text, {BLANKS})", f"string_split_regex(trim(text, {BLANKS}), '[ \\t]+')"
+            fields = f"CASE WHEN regexp_matches({bare}, '\\t|  ') THEN {runs} ELSE string_split({bare}, ' ') END"
         raw = f"SELECT line, {fields} AS fields FROM ({_lines(text)}) WHERE trim(text, {BLANKS}) <> ''"
     else:
         target = work / f"{text.path.name}.rows.parquet"
         _write_batches(target, pa.list_(pa.string()), _good_records(text, layout, width, problems))
         raw = f"SELECT line, value AS fields FROM read_parquet({sql_path(target)})"
     raw = f"SELECT * FROM ({raw}) WHERE line > {header_end}"
-    problems.insert(
-        f"SELECT {sql(text.path.name)} AS file, line, 'row' AS \"column\", array_to_string(fields, {delimiter}) AS value, "
-        f"CASE WHEN len(fields) < {width} THEN 'too few fields' ELSE 'too many fields' END AS reason "
-        f"FROM ({raw}) WHERE len(fields) <> {width}"
+    reason = (
+        f"CASE WHEN len(fields) < {width} THEN 'too few fields' WHEN len(fields) > {width} THEN 'too many fields' END"
     )
     wanted = ", ".join(
         f"{column(getattr(mapping, name))} AS {alias}"
         for name, alias in (("user", "user_id"), ("item", "item_id"), ("time", "time"), ("rating", "rating"))
     )
-    return f"SELECT line, {wanted} FROM ({raw}) WHERE len(fields) = {width}"
+    excerpt = f"CASE WHEN misshapen IS NOT NULL THEN left(array_to_string(fields, {delimiter}), {EXCERPT}) END"
+    return f"SELECT line, {wanted}, {reason} AS misshapen, {excerpt} AS excerpt FROM ({raw})"
 
 
 def _json_lines(text: Text, mapping: Mapping, work: Path, problems: Problems) -> str:
@@ -121,21 +123,18 @@ def _json_lines(text: Text, mapping: Mapping, work: Path, problems: Problems) ->
         _write_batches(target, pa.string(), _good_lines(text, problems))
         raw = f"SELECT line, value AS text FROM read_parquet({sql_path(target)})"
     raw = f"SELECT line, text, CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END AS object FROM ({raw})"
-    problems.insert(
-        f"SELECT {sql(text.path.name)} AS file, line, 'row' AS \"column\", text AS value, "
-        "CASE WHEN object IS NULL THEN 'not valid JSON' ELSE 'not a JSON object' END AS reason "
-        f"FROM ({raw}) WHERE object IS NOT true"
-    )
+    reason = "CASE WHEN object IS NULL THEN 'not valid JSON' WHEN NOT object THEN 'not a JSON object' END"
 
     def key(which: str | int | None) -> str:
         if which is None:
             return "NULL"
         pointer = "/" + str(which).replace("~", "~0").replace("/", "~1")
-        return f"trim(json_extract_string(text, {sql(pointer)}), {BLANKS})"
+        return f"CASE WHEN object THEN trim(json_extract_string(text, {sql(pointer)}), {BLANKS}) END"
 
     return (
         f"SELECT line, {key(mapping.user)} AS user_id, {key(mapping.item)} AS item_id, {key(mapping.time)} AS time, "
-        f"{key(mapping.rating)} AS rating FROM ({raw}) WHERE object"
+        f"{key(mapping.rating)} AS rating, {reason} AS misshapen, "
+        f"CASE WHEN misshapen IS NOT NULL THEN left(text, {EXCERPT}) END AS excerpt FROM ({raw})"
     )
 
 
@@ -153,7 +152,7 @@ def _parquet(con: duckdb.DuckDBPyConnection, path: Path, mapping: Mapping) -> st
 
     return (
         f"SELECT file_row_number + 1 AS line, {column(mapping.user)} AS user_id, {column(mapping.item)} AS item_id, "
-        f"{column(mapping.time)} AS time, {column(mapping.rating)} AS rating "
+        f"{column(mapping.time)} AS time, {column(mapping.rating)} AS rating, NULL AS misshapen, NULL AS excerpt "
         f"FROM read_parquet({sql_path(path)}, file_row_number = true, binary_as_string = true)"
     )
 
@@ -173,16 +172,21 @@ def parquet_columns(con: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str
 
 def header(text: Text, layout: Layout) -> tuple[list[str], int]:
     """The names in the first row, and the last physical line of that row."""
+    line, names, last = first_row(text, layout)
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise SeqscopeError(
+            f"{text.path} line {line}: the header has {', '.join(map(repr, twice))} more than once. Rename one."
+        )
+    return names, last
+
+
+def first_row(text: Text, layout: Layout) -> tuple[int, list[str], int]:
+    """(first line, fields, last line) of the first row that is not blank."""
     for line, fields, last in records(text, layout, width=0):
         if isinstance(fields, str):
-            raise SeqscopeError(f"{text.path} line {line}: the header cannot be read: {fields}.")
-        names = [name.strip() for name in fields]
-        if len(set(names)) < len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise SeqscopeError(
-                f"{text.path} line {line}: the header has {', '.join(map(repr, twice))} more than once. Rename one."
-            )
-        return names, last
+            raise SeqscopeError(f"{text.path} line {line}: the first row cannot be read: {fields}.")
+        return line, [field.strip() for field in fields], last
     raise SeqscopeError(f"{text.path} holds no rows.")
 
 

@@ -80,7 +80,7 @@ class AttRec(Recommender):
         others = real[:, None, :] & ~itself
         if self.config.diagonal == "before":
             # with a single item there is nothing else to attend to: it attends to itself
-            allowed = torch.where(others.any(-1, keepdim=True), others, itself)
+            allowed = others | (itself & ~others.any(-1, keepdim=True))
             weights = F.softmax(logits.masked_fill(~allowed, -torch.inf), dim=-1)
         else:
             weights = F.softmax(logits.masked_fill(~(real[:, None, :] | itself), -torch.inf), dim=-1)

@@ -14,8 +14,9 @@ Everything not exported here is private. docs/bundle.md describes the files.
 """
 
 from engine.data.dataset import DatasetInfo
+from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
-from engine.runtime.bundle import Bundle, Neighbours, Ranked, Recommendations
+from engine.runtime.bundle import Bundle
 from engine.runtime.compare import (
     Move,
     jaccard,

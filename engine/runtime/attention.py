@@ -17,7 +17,8 @@ from engine.runtime.index import Float32
 class AttentionMap:
     """The attention of one history, padding dropped.
 
-    Rows are the positions that look, columns those looked at, both oldest first; every row sums to 1.
+    Rows are the positions that look, columns those looked at, both oldest first. Every row sums to 1; with `masked_diagonal`
+    it may be less, where the model drops what a position gave to itself.
     """
 
     weights: Float32
@@ -49,7 +50,7 @@ class AttentionMap:
 
 
 def last_row(attention: AttentionMap, layer: int | None = None, head: int | None = None) -> Float32:
-    """What the prediction looked at: float32 [p], summing to 1.
+    """What the prediction looked at: float32 [p], summing to 1 as the rows do.
 
     The last row of one layer (None: the last layer, from which the query is read), of one head (None: the mean over heads).
     Where the model pools, every row speaks for the prediction, and this is their mean.
@@ -78,7 +79,7 @@ def rollout(attention: AttentionMap) -> Float32:
     flow = np.eye(size)
     for layer in _filled(attention).astype(np.float64):
         flow = (0.5 * np.eye(size) + 0.5 * layer.mean(axis=0)) @ flow
-    # One position that may not look at itself has a row of zeros: what is left is the residual half.
+    # Rows may fall short of 1 where a model drops weights of the diagonal.
     found: Float32 = (flow / flow.sum(axis=-1, keepdims=True)).astype(np.float32)
     return found
 
@@ -105,7 +106,7 @@ def blank(raw: Float32, causal: bool, masked_diagonal: bool) -> tuple[Float32, n
     impossible = np.zeros((size, size), bool)
     if causal:
         impossible |= np.triu(np.ones((size, size), bool), 1)
-    if masked_diagonal:
+    if masked_diagonal and size > 1:  # a single position has nothing else to look at
         impossible |= np.eye(size, dtype=bool)
     return np.where(impossible, np.float32(np.nan), raw), impossible
 

@@ -7,22 +7,22 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import ValidationError
 
+from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, blank
 from engine.runtime.explain import LeaveOneOut, leave_one_out
-from engine.runtime.faults import CapabilityError, QuestionError
+from engine.runtime.faults import CapabilityError, QuestionError, complaints
 from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_index
+from engine.runtime.index import INDEX_BYTES, Float32, ItemIndex, best, read_index
 from engine.runtime.lazily import Lazily
 from engine.runtime.manifest import SCHEMA_VERSION, Manifest
 from engine.runtime.sessions import Graph
-from engine.runtime.tables import TABLE_BYTES, Column, read_table
+from engine.runtime.tables import TABLE_BYTES, Column, read_table, side_tables
 
 History = Sequence[int] | npt.NDArray[np.integer]
 
@@ -37,33 +37,6 @@ _REASONS = {
     "unseen_items": "This model knows only the items it was trained on.",
     "trained_users": "This model has no vectors for people; it knows them by their histories.",
 }
-
-
-class Recommendations(NamedTuple):
-    """The answer to a batch of histories; row r belongs to history r, best item first."""
-
-    items: Int32
-    """[batch, k]; −1 after the last valid one."""
-    scores: Float32
-    """[batch, k]; −inf after the last valid one. Comparable within one model alone."""
-    valid: npt.NDArray[np.int64]
-    """[batch]: how many of a row are recommendations; fewer than k where the catalogue is used up."""
-
-
-class Ranked(NamedTuple):
-    """Items best first, and their scores."""
-
-    items: Int32
-    scores: Float32
-
-
-class Neighbours(NamedTuple):
-    """The items nearest to one item in the model's own space, nearest first."""
-
-    items: Int32
-    similarity: Float32
-    """Cosine (−1 to 1) where measure is "cosine"; minus the distance where it is "euclidean". Higher is nearer."""
-    measure: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +67,8 @@ class Bundle:
         self.digest = digest
         files, items, dim = manifest.files, manifest.num_items, manifest.encoder.dim
         identity = manifest.index.kind == "identity"
-        self._encoder = Graph(folder, "encoder.onnx", files["encoder.onnx"], "query", (None, dim))
+        longest = manifest.encoder.max_length
+        self._encoder = Graph(folder, "encoder.onnx", files["encoder.onnx"], longest, "query", (None, dim))
         self._index = Lazily(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=INDEX_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
@@ -103,8 +77,8 @@ class Bundle:
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
             wanted = (None, shape.layers, shape.heads, None, None)
-            self._attention = Graph(folder, "attention.onnx", files["attention.onnx"], "attention", wanted)
-        self._tables = {file: self._table(file, columns) for file, columns in _tables(items).items()}
+            self._attention = Graph(folder, "attention.onnx", files["attention.onnx"], longest, "attention", wanted)
+        self._tables = {file: self._table(file, columns) for file, columns in side_tables(items).items()}
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Bundle:
@@ -240,9 +214,10 @@ class Bundle:
             )
         raw = raw[:, :, -size:, -size:]  # a graph with a fixed window may have filled it up on the left
         weights, impossible = blank(raw, described.causal, described.masked_diagonal)
-        alone = impossible.all(axis=1)  # one position that does not look at itself: its row is empty by nature
-        possible = np.where(impossible, 0, raw)
-        if (possible < 0).any() or not np.allclose(possible.sum(axis=-1)[..., ~alone], 1, atol=1e-3):
+        sums = np.where(impossible, 0, raw).sum(axis=-1)
+        # A model that drops what a position gave to itself may leave less than 1, but nothing leaves more.
+        least = 0 if described.masked_diagonal else 1
+        if (raw < 0).any() or (sums > 1.001).any() or (sums < least - 0.001).any():
             raise self.folder.fault("attention.onnx", "the weights of a position are no shares: they must sum to 1")
         token: tuple[int | None, ...] = (None,) if described.next_token else ()
         return AttentionMap(
@@ -374,33 +349,6 @@ class Bundle:
         return table
 
 
-def _tables(items: int) -> dict[str, dict[str, Column]]:
-    number, real, item = pa.int32(), pa.float64(), Column(pa.int32(), 0, items - 1)
-    return {
-        "ranks.parquet": {
-            "user": Column(number, 0),
-            "target": item,
-            "history_length": Column(number, 0),
-            "protocol": Column(pa.string()),
-            "rank": Column(real, 1, items),
-        },
-        "exposure.parquet": {
-            "protocol": Column(pa.string()),
-            "k": Column(number, 1),
-            "item": item,
-            "count": Column(pa.int64(), 0),
-        },
-        "map.parquet": {"item": item, "x": Column(pa.float32()), "y": Column(pa.float32())},
-        "curve.parquet": {
-            "step": Column(pa.int64(), 0),
-            "epoch": Column(real, 0),
-            "seconds": Column(real, 0),
-            "loss": Column(real, nulls=True),
-            "valid_ndcg": Column(real, 0, 1, nulls=True),
-        },
-    }
-
-
 def _count(k: int) -> int:
     try:
         k = operator.index(k)
@@ -409,12 +357,3 @@ def _count(k: int) -> int:
     if k < 1:
         raise QuestionError(f"k must be 1 or more, not {k}.")
     return k
-
-
-def complaints(error: ValidationError) -> str:
-    """Pydantic's findings in one line, the first three of them."""
-    found = []
-    for one in error.errors():
-        place = ".".join(map(str, one["loc"])) or "the whole"
-        found.append(f"{place}: {one['msg'].removeprefix('Value error, ')}"[:200])
-    return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from engine.errors import SeqscopeError
 
 
@@ -42,3 +44,12 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"{self.name}/{self.file}: {self.reason}"
+
+
+def complaints(error: ValidationError) -> str:
+    """Pydantic's findings in one line, the first three of them."""
+    found = []
+    for one in error.errors():
+        place = ".".join(map(str, one["loc"])) or "the whole"
+        found.append(f"{place}: {one['msg'].removeprefix('Value error, ')}"[:200])
+    return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")

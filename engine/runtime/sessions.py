@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 
 import numpy as np
@@ -18,23 +17,22 @@ from engine.runtime.providers import choose_providers, cores
 
 GRAPH_BYTES = 2 << 30
 """Protocol buffers end there."""
-
-
-@functools.cache
-def _slots() -> threading.BoundedSemaphore:
-    """More graphs at a time than cores finish no sooner, each of them only takes longer."""
-    return threading.BoundedSemaphore(cores())
+# More graphs at a time than cores finish no sooner; each of them only takes longer.
+_slots = threading.BoundedSemaphore(cores())
 
 
 class Graph:
     """A graph of a bundle: input `items` int64 [batch, length], one float32 output called as given here.
 
-    shape: the output's, None where a size varies. Small files are read, hashed and inspected at once, large ones on first
-    use; BundleError either way. The session is made on first use.
+    longest: the most columns it is ever asked with; shape: the output's, None where a size varies. Small files are read, hashed
+    and inspected at once, large ones on first use; BundleError either way. The session is made on first use.
     """
 
-    def __init__(self, folder: Folder, file: str, expected: File, output: str, shape: tuple[int | None, ...]) -> None:
+    def __init__(
+        self, folder: Folder, file: str, expected: File, longest: int, output: str, shape: tuple[int | None, ...]
+    ) -> None:
         self.folder, self.file, self.output, self.shape = folder, file, output, shape
+        self._longest = longest
         self._expected = expected
         self._content: bytes | None = None
         if folder.size(file, limit=GRAPH_BYTES, expected=expected) <= EAGER_BYTES:
@@ -49,7 +47,7 @@ class Graph:
     def run(self, items: npt.NDArray[np.int64]) -> Float32:
         """items: int64 [batch, length] → the output, float32, batch first, of the promised shape and finite."""
         session = self._session.value()
-        with _slots():
+        with _slots:
             try:
                 (found,) = session.run([self.output], {"items": items})
             except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
@@ -77,22 +75,14 @@ class Graph:
             raise GraphFault(f"the one input must be called items, not {_names(signature.inputs)}")
         if self.output not in signature.outputs:
             raise GraphFault(f"an output must be called {self.output}, not {_names(signature.outputs)}")
-        self._same(signature.inputs["items"], "input items", INT64, "int64", (None, None))
-        self._same(signature.outputs[self.output], f"output {self.output}", FLOAT, "float32", self.shape)
-
-    @staticmethod
-    def _same(value: Value, what: str, kind: int, word: str, shape: tuple[int | None, ...]) -> None:
-        if value.type != kind:
-            raise GraphFault(f"{what} must be {word}")
-        found = value.shape
-        if found is None:
-            return  # an output may leave its shape open; every answer is checked
-        if len(found) != len(shape):
-            raise GraphFault(f"{what} must have {len(shape)} dimensions, not {len(found)}")
-        if what.startswith("input") and any(size is not None for size in found):
-            raise GraphFault(f"{what} must take any batch and length, not {_words(found)}")
-        if not _fits(found, shape):
-            raise GraphFault(f"{what} must be {_words(shape)}, not {_words(found)}")
+        found = _shape(signature.inputs["items"], "input items", INT64, "int64", 2)
+        # exporters fix the length where there is only one
+        if found is not None and found != (None, None) and (found != (None, 1) or self._longest > 1):
+            raise GraphFault(f"input items must take any batch and length, not {_words(found)}")
+        what = f"output {self.output}"
+        found = _shape(signature.outputs[self.output], what, FLOAT, "float32", len(self.shape))
+        if found is not None and not _fits(found, self.shape):
+            raise GraphFault(f"{what} must be {_words(self.shape)}, not {_words(found)}")
 
     def _create(self) -> onnxruntime.InferenceSession:
         content = self._content or self._read()
@@ -108,6 +98,15 @@ class Graph:
             return onnxruntime.InferenceSession(content, options, providers=list(choice.providers))
         except Exception as error:  # see run
             raise self.folder.fault(self.file, f"ONNX Runtime cannot load the graph ({_first_line(error)})") from None
+
+
+def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> tuple[int | None, ...] | None:
+    """The shape, None where the graph leaves it open (every answer is checked again)."""
+    if value.type != kind:
+        raise GraphFault(f"{what} must be {word}")
+    if value.shape is not None and len(value.shape) != rank:
+        raise GraphFault(f"{what} must have {rank} dimensions, not {len(value.shape)}")
+    return value.shape
 
 
 def _fits(found: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:

@@ -50,16 +50,16 @@ def read_table(
         table = _open(folder, file, content, texts).read(columns=wanted, use_threads=False)
         table.validate(full=True)  # reading checks neither offsets nor UTF-8; a page would fail on them later
         table = table.select(wanted)
-        for name in texts:
-            table = table.set_column(table.schema.get_field_index(name), name, _text(folder, file, name, table[name]))
-        for name, column in columns.items():
-            table = table.set_column(
-                table.schema.get_field_index(name), name, _cast(folder, file, name, table[name], column)
-            )
+        for place, name in enumerate(wanted):
+            values = table[name]
+            if name in texts:
+                values = _text(folder, file, name, values)
+            if name in columns:
+                values = _cast(folder, file, name, values, columns[name])
+            table = table.set_column(place, name, values)
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
-        raise folder.fault(
-            file, f"not a readable Parquet file ({(str(error).splitlines() or ['damaged'])[0][:200]})"
-        ) from None
+        line = (str(error).splitlines() or ["damaged"])[0][:200]
+        raise folder.fault(file, f"not a readable Parquet file ({line})") from None
     for f in table.schema:
         if not _is_plain(f.type):
             raise folder.fault(file, f"the column {f.name} is of a type that is not read here ({f.type})")
@@ -132,12 +132,36 @@ def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted:
         if not np.isfinite(numbers).all():
             raise folder.fault(file, f"the column {name} holds NaN or infinity")
     if len(values) > values.null_count and (wanted.low is not None or wanted.high is not None):
-        span = pc.min_max(values).as_py()
-        if (wanted.low is not None and span["min"] < wanted.low) or (
-            wanted.high is not None and span["max"] > wanted.high
-        ):
+        least, most = (value.as_py() for value in pc.min_max(values).values())
+        if (wanted.low is not None and least < wanted.low) or (wanted.high is not None and most > wanted.high):
             allowed = f"{wanted.low:g} to {wanted.high:g}" if wanted.high is not None else f"{wanted.low:g} or more"
-            raise folder.fault(
-                file, f"the column {name} holds {span['min']:g} to {span['max']:g}; it may hold {allowed}"
-            )
+            raise folder.fault(file, f"the column {name} holds {least:g} to {most:g}; it may hold {allowed}")
     return column
+
+
+def side_tables(items: int) -> dict[str, dict[str, Column]]:
+    """File → column → what it may hold, in a bundle of a catalogue of that many items."""
+    number, real, item = pa.int32(), pa.float64(), Column(pa.int32(), 0, items - 1)
+    return {
+        "ranks.parquet": {
+            "user": Column(number, 0),
+            "target": item,
+            "history_length": Column(number, 0),
+            "protocol": Column(pa.string()),
+            "rank": Column(real, 1, items),
+        },
+        "exposure.parquet": {
+            "protocol": Column(pa.string()),
+            "k": Column(number, 1),
+            "item": item,
+            "count": Column(pa.int64(), 0),
+        },
+        "map.parquet": {"item": item, "x": Column(pa.float32()), "y": Column(pa.float32())},
+        "curve.parquet": {
+            "step": Column(pa.int64(), 0),
+            "epoch": Column(real, 0),
+            "seconds": Column(real, 0),
+            "loss": Column(real, nulls=True),
+            "valid_ndcg": Column(real, 0, 1, nulls=True),
+        },
+    }

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
 from engine.errors import SeqscopeError
-from engine.runtime.bundle import Bundle, Catalogue, complaints
-from engine.runtime.faults import BundleError, Refusal
+from engine.runtime.bundle import Bundle, Catalogue
+from engine.runtime.faults import BundleError, Refusal, complaints
 from engine.runtime.files import Folder
 from engine.runtime.tables import Column, read_table
 

@@ -59,7 +59,8 @@ def pick(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 class _Crowd:
     """The state of many viewers on their way through the log.
 
-    open: bool [viewers, n], not seen, and every earlier part of its series seen.
+    open: bool [viewers, n], not seen, and every earlier part of its series seen; left: int16 [viewers, moods], how many
+    films of each mood are open; suits: a viewer's average log-odds of the films of each mood.
     due: int64 [viewers, follows], the next part of each followed series, -1 for none; turn: the step it was last watched.
     """
 
@@ -67,6 +68,8 @@ class _Crowd:
         self.world, self.tastes, self.story, self.rng = world, tastes, story, rng
         viewers = len(tastes.early)
         self.open = np.tile(world.open, (viewers, 1))
+        self.left = np.tile(world.in_mood[world.open].sum(axis=0, dtype=np.int16), (viewers, 1))
+        self.suits = tastes.averaged(world.in_mood)
         self.due = np.full((viewers, story.follows), -1)
         self.turn = np.zeros((viewers, story.follows), np.int64)
         self.mood = np.zeros(viewers, np.int64)
@@ -83,10 +86,9 @@ class _Crowd:
         """A session begins: a mood that suits the viewer's taste and has enough films left."""
         if not len(rows):
             return
-        in_mood = self.world.in_mood
-        left = self.available(rows).astype(np.float32) @ in_mood  # whole numbers: exact in float32
-        suits = np.round(self.tastes.at(rows, self.moment[rows]) @ in_mood / in_mood.sum(axis=0), 9)
-        weights = np.exp(self.story.mood_taste * suits) * (left >= 3)
+        moment = self.moment[rows, None]
+        suits = (1 - moment) * self.suits.early[rows] + moment * self.suits.late[rows]
+        weights = np.exp(self.story.mood_taste * suits) * (self.left[rows] >= 3)
         drawn = pick(weights, self.rng)
         self.mood[rows] = np.where(drawn >= 0, drawn, self.mood[rows])
 
@@ -142,29 +144,33 @@ class _Crowd:
         members = self.world.moods.members[self.mood[rows]]
         real = members < self.world.num_films
         films = np.where(real, members, 0)
-        chosen = pick(np.take_along_axis(self.wish(rows), films, axis=1) * real, self.rng)
+        chosen = pick(self.wish(rows, films) * real, self.rng)
         return np.where(chosen >= 0, films[np.arange(len(rows)), chosen], -1)
 
     def by_taste(self, rows: np.ndarray) -> np.ndarray:
         """A film of the whole catalogue, by taste and popularity."""
-        return pick(self.wish(rows), self.rng)
+        return pick(self.wish(rows, np.arange(self.world.num_films)[None]), self.rng)
 
     def by_fashion(self, rows: np.ndarray) -> np.ndarray:
         """A film that is popular now."""
         return pick(self.world.weights[self.quarter[rows]] * self.open[rows], self.rng)
 
-    def wish(self, rows: np.ndarray) -> np.ndarray:
-        """float64 [rows, n]: how much each viewer would like to see each film now; 0 where it is not to be had."""
-        start = (self.due[rows] < 0).any(axis=1)[:, None] & self.world.first_part
-        odds = self.tastes.at(rows, self.moment[rows]) + self.story.start_weight * start
-        return np.exp(odds) * self.world.weights[self.quarter[rows]] * self.open[rows]
+    def wish(self, rows: np.ndarray, films: np.ndarray) -> np.ndarray:
+        """float64 [rows, k]: how much each viewer would like to see each of `films` now (int [rows or 1, k]), 0 for never."""
+        row = rows[:, None]
+        moment = self.moment[row]
+        odds = (1 - moment) * self.tastes.early[row, films] + moment * self.tastes.late[row, films]
+        odds += self.story.start_weight * ((self.due[rows] < 0).any(axis=1)[:, None] & self.world.first_part[films])
+        return np.exp(odds) * self.world.weights[self.quarter[row], films] * self.open[row, films]
 
     def remember(self, rows: np.ndarray, items: np.ndarray, step: int) -> None:
         """What watching changes: the film is seen, its next part opens, and the viewer follows the series or gives it up."""
         self.open[rows, items] = False
+        self.left[rows] -= self.world.in_mood[items]
         parts = self.world.following[items]
         some = parts >= 0
         self.open[rows[some], parts[some]] = True
+        self.left[rows[some]] += self.world.in_mood[parts[some]]
 
         due, turn = self.due[rows], self.turn[rows]
         known = due == items[:, None]

@@ -42,7 +42,7 @@ class Film:
     franchise: str | None
     """Name of the series that this film belongs to."""
     franchise_order: int | None
-    """Its place in the series, in order of release and without gaps from 1."""
+    """Its place among the parts of the series that are in this catalogue, in order of release, without gaps from 1."""
     keywords: list[str]
     description: str
     """One sentence about what happens, without praise."""

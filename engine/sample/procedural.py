@@ -45,8 +45,8 @@ class ProceduralStory:
     """Groups that a viewer loves."""
     skew: float = 3.0
     """Power of the attention within a group: item r of s gets a share of about (r / s) ** (1 / skew − 1)."""
-    start: int = 1_661_990_400
-    """Unix seconds at which the log begins (2022-09-01)."""
+    start: int = 1_688_169_600
+    """Unix seconds at which the log begins (2023-07-01)."""
     days: int = 1_096
     """Length of the log."""
 

@@ -14,7 +14,7 @@ class Story:
 
     viewers: int = 4_500
     """Number of simulated viewers."""
-    first_day: str = "2022-09-01"
+    first_day: str = "2023-07-01"
     """ISO date on which the log begins."""
     days: int = 1_096
     """Length of the log: three years."""
@@ -52,16 +52,16 @@ class Story:
     """Log-odds of a film from the middle of the viewer's favourite era, against one from far away."""
     director_weight: float = 1.0
     """Log-odds of a film by a director whom the viewer loves."""
-    start_weight: float = 1.0
+    start_weight: float = 2.0
     """Added log-odds of a series' first part for a viewer who follows fewer than `follows` series."""
     mood_taste: float = 1.5
     """How much a viewer's taste decides which moods they get into."""
 
-    fame_weight: float = 0.35
+    fame_weight: float = 0.7
     """Log-odds per step of a film's fame (1 to 5)."""
-    tail: float = 0.45
+    tail: float = 0.9
     """Standard deviation of a film's lasting log-popularity beyond its fame: the heavy tail."""
-    trend: float = 0.25
+    trend: float = 0.15
     """Standard deviation of the change of a film's log-popularity from one quarter to the next."""
 
     def __post_init__(self) -> None:

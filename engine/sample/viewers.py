@@ -17,15 +17,18 @@ ERA_YEARS = 12.0
 
 @dataclass(frozen=True)
 class Tastes:
-    """early, late: float64 [viewers, n], log-odds of each film for each viewer when the log begins and when it ends."""
+    """early, late: float64 [viewers, n], log-odds of each film for each viewer when the log begins and when it ends.
+
+    In between they change evenly.
+    """
 
     early: np.ndarray
     late: np.ndarray
 
-    def at(self, viewers: np.ndarray, moment: np.ndarray) -> np.ndarray:
-        """float64 [rows, n]: log-odds for `viewers` (int [rows]) at `moment` (float [rows], 0 to 1 through the log)."""
-        moment = moment[:, None]
-        return (1 - moment) * self.early[viewers] + moment * self.late[viewers]
+    def averaged(self, groups: np.ndarray) -> Tastes:
+        """The same over groups of films: the average log-odds of each; groups: 0 or 1 [n, groups]."""
+        shares = groups / groups.sum(axis=0)
+        return Tastes(rounded(self.early @ shares), rounded(self.late @ shares))
 
 
 def draw_tastes(viewers: int, world: World, story: Story, rng: np.random.Generator) -> Tastes:
@@ -42,8 +45,12 @@ def draw_tastes(viewers: int, world: World, story: Story, rng: np.random.Generat
     directors = _draw_distinct(np.maximum(films_of - 1, 0) + 1e-9, viewers, LOVED_DIRECTORS, rng)
     for column in directors.T:
         steady += story.director_weight * (world.directors == column[:, None])
-    # Rounded, so that the last bits of a matrix product, which differ between machines, decide nothing.
-    return Tastes(*(np.round(steady + story.genre_weight * (genres @ world.genres.T), 9) for genres in (early, late)))
+    return Tastes(*(rounded(steady + story.genre_weight * (genres @ world.genres.T)) for genres in (early, late)))
+
+
+def rounded(odds: np.ndarray) -> np.ndarray:
+    """`odds` without the last bits of a matrix product: they differ between machines and must decide nothing."""
+    return np.round(odds, 9)
 
 
 def _draw_distinct(weights: np.ndarray, rows: int, count: int, rng: np.random.Generator) -> np.ndarray:

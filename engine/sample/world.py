@@ -13,8 +13,6 @@ from engine.sample.moods import Moods, find_moods
 from engine.sample.story import Story
 
 QUARTER = 91 * 86_400
-RELEASED_BY = (7, 1)
-"""Month and day on which a film of a year is taken to be out; only its year is known."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class World:
     years: int64 [n]; directors: int64 [n], the number of each film's director;
     following: int64 [n], the next part of the film's series, or -1;
     first_part: bool [n], begins a series of several parts; open: bool [n], may be watched without having seen anything;
-    moods: groups of films; in_mood: float32 [n, moods];
+    moods: groups of films; in_mood: int16 [n, moods], 1 where a film belongs to a mood;
     weights: float64 [quarters, n], popularity, 0 until the film is out.
     """
 
@@ -59,7 +57,7 @@ def build_world(films: Sequence[Film], story: Story, rng: np.random.Generator) -
     opens = np.ones(n, bool)
     opens[following[following >= 0]] = False
     moods = find_moods(films)
-    in_mood = np.zeros((n + 1, len(moods)), np.float32)
+    in_mood = np.zeros((n + 1, len(moods)), np.int16)
     in_mood[moods.members, np.arange(len(moods))[:, None]] = 1
     return World(
         genres=genres,
@@ -75,11 +73,14 @@ def build_world(films: Sequence[Film], story: Story, rng: np.random.Generator) -
 
 
 def draw_popularity(films: Sequence[Film], story: Story, rng: np.random.Generator) -> np.ndarray:
-    """float64 [quarters, films]: fame, a heavy tail, and a random walk from quarter to quarter; 0 before release."""
+    """float64 [quarters, films]: fame, a heavy tail, and a random walk from quarter to quarter; 0 before release.
+
+    Only the year of a film is known, so it is taken to be out when that year is over.
+    """
     quarters = -(-story.days * 86_400 // QUARTER)
     fame = np.array([film.fame for film in films])
     lasting = story.fame_weight * (fame - 3) + story.tail * rng.standard_normal(len(films))
     walk = np.cumsum(story.trend * rng.standard_normal((quarters, len(films))), axis=0)
-    released = [datetime.datetime(film.year, *RELEASED_BY, tzinfo=datetime.UTC).timestamp() for film in films]
+    released = [datetime.datetime(film.year + 1, 1, 1, tzinfo=datetime.UTC).timestamp() for film in films]
     begins = story.start + QUARTER * np.arange(quarters)
     return np.exp(lasting + walk - walk.mean(axis=0)) * (np.array(released) <= begins[:, None])

@@ -12,22 +12,22 @@ from engine.data.catalogue import attribute_table, typed
 from tests.data.conftest import LOG, Bench, csv_log, item_ids, item_rows
 
 WORLD = [
-    "한국어 제목", "عنوان عربي", "日本語", "😀👩‍👩‍👧", "<script>alert('x')</script>", '=HYPERLINK("http://x","y")', "a\u0301", "á",
-    "\u202eright to left", "comma, quote \" and ; |", "'--; DROP TABLE items", "\\n not a line end", "{{braces}} %s $1",
+    "한국어 제목", "عنوان عربي", "日本語", "😀👩‍👩‍👧", "<script>alert('x')</script>", '=HYPERLINK("http://x","y")', "a\u0301",
+    "á", "\u202eright to left", "comma, quote \" and ; |", "'--; DROP TABLE items", "\\n not a line end", "{{braces}} %s $1",
 ]  # fmt: skip
 
 
 def test_any_text_survives_from_every_form(bench: Bench) -> None:
     log = bench.write("log.csv", csv_log([(u, i, i) for u in (1, 2) for i in range(len(WORLD))]))
     rows = [{"item": i, "title": text, "note": text, "tags": [text, "x"]} for i, text in enumerate(WORLD)]
-    quoted = ['"{}","{}"'.format(i, text.replace('"', '""')) for i, text in enumerate(WORLD)]
+    quoted = ['"' + text.replace('"', '""') + '"' for text in WORLD]
     forms = {
         "items.jsonl": "\n".join(json.dumps(row, ensure_ascii=False) for row in rows),
         "escaped.jsonl": "\n".join(json.dumps(row) for row in rows),
         "items.json": json.dumps(rows),
         "letter.json": json.dumps({str(row["item"]): {k: v for k, v in row.items() if k != "item"} for row in rows}),
-        "items.csv": "item,title\n" + "\n".join(quoted),
-        "items.tsv": "item\ttitle\n" + "\n".join(line.replace('","', '"\t"') for line in quoted),
+        "items.csv": "item,title\n" + "\n".join(f"{i},{text}" for i, text in enumerate(quoted)),
+        "items.tsv": "item\ttitle\n" + "\n".join(f"{i}\t{text}" for i, text in enumerate(quoted)),
     }
     pq.write_table(pa.Table.from_pylist(rows), bench.folder / "items.parquet")
     for path in [*(bench.write(name, text) for name, text in forms.items()), bench.folder / "items.parquet"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_time_split_by_hand() -> None:
 def test_splits_equal_their_definition(seed: int) -> None:
     offsets, times = random_log(seed)
     loo, timed = leave_one_out(offsets), by_time(offsets, times, 20, 30)
-    for start, end in zip(offsets, offsets[1:], strict=False):
+    for start, end in itertools.pairwise(offsets):
         expected_loo = [TRAIN] * (end - start)
         if end - start >= 3:
             expected_loo[-2:] = [VALID, TEST]

@@ -42,9 +42,9 @@ def test_one_event(zoo: Zoo) -> None:
     alpha = zoo.bundles["alpha"].attention([5])
     assert alpha.weights.tolist() == [[[[1.0]], [[1.0]]]] * 2 and alpha.positions == (0,)
     assert len(zoo.bundles["beta"].attention([5])) == 2
-    gamma = zoo.bundles["gamma"].attention([5])  # one position that may not look at itself looks at nothing
-    assert np.isnan(gamma.weights).all() and gamma.weights.shape == (2, 2, 1, 1)
-    assert rollout(gamma).tolist() == [[1.0]] and last_row(gamma).tolist() == [0.0]
+    gamma = zoo.bundles["gamma"].attention([5])  # where there is nothing else, it does look at itself
+    assert gamma.weights.tolist() == [[[[1.0]], [[1.0]]]] * 2
+    assert rollout(gamma).tolist() == [[1.0]] and last_row(gamma).tolist() == [1.0]
 
 
 def example(pooled: bool = False) -> AttentionMap:
@@ -110,6 +110,21 @@ def test_a_graph_that_is_not_what_the_manifest_says(tmp_path: Path) -> None:
     seal(folder, attention=described | {"causal": False})
     with pytest.raises(BundleError, match="3 × 3 positions where 4 were asked for"):
         Zoo.open(path).bundles["alpha"].attention([1, 2, 3, 4])
+
+
+def test_weights_dropped_on_the_diagonal_are_missing_from_the_sum(tmp_path: Path) -> None:
+    # AttRec as its authors' code has it: the softmax sees the diagonal, which is then set to zero
+    toy = TOYS[2]
+    path = make_zoo(tmp_path, (toy,))
+    folder = path / toy.name
+    model = attention_graph(sized(toy, attention=None))
+    (folder / "attention.onnx").write_bytes(model.SerializeToString())
+    described = json.loads((folder / "manifest.json").read_text())["attention"]
+    seal(folder, attention=described | {"window": 5})
+    found = Zoo.open(path).bundles[toy.name].attention([1, 2, 3, 4])
+    sums = np.nansum(found.weights, -1)
+    assert (sums < 1).all() and (sums > 0).all() and np.isnan(found.weights[0, 0]).diagonal().all()
+    np.testing.assert_allclose(rollout(found).sum(-1), 1, atol=1e-6)
 
 
 def test_maps_beyond_any_page_are_not_computed(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_the_best_come_first_ties_by_number_and_the_history_is_left_out(zoo: Zoo
 
 
 def test_equal_rows_score_equally_wherever_they_stand(tmp_path: Path) -> None:
-    # BLAS computes the last rows of a product with another kernel than the first ones; 33 and 65 numbers a row show it.
+    # BLAS computes the last rows of a product with another kernel than the first ones; 32 and 64 dimensions show it.
     for dim in (32, 64):
         toy = Toy("equal", items=1003, dim=dim)
         path = make_zoo(tmp_path / str(dim), (toy,))

@@ -460,6 +460,13 @@ def encoder_of_one_length(folder: Path) -> None:
     graph(folder, model)
 
 
+@case("encoder.onnx", "any batch and length, not [any, 1]")
+def encoder_of_the_last_item(folder: Path) -> None:
+    model = encoder_graph(TOY)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("items", TensorProto.INT64, ["batch", 1]))
+    graph(folder, model)
+
+
 @case("encoder.onnx", "input items must have 2 dimensions, not 1")
 def encoder_of_another_rank(folder: Path) -> None:
     model = encoder_graph(TOY)
@@ -723,3 +730,17 @@ def test_numbers_beyond_float32(pristine: Path, tmp_path: Path, geometry: str) -
     ):
         with pytest.raises(BundleError, match="exceed a float32"):
             ask()
+
+
+def test_a_model_of_the_last_item_may_fix_the_length(pristine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "toys"
+    shutil.copytree(pristine, path)
+    encoder_of_the_last_item(path / "alpha")
+    (path / "alpha" / "attention.onnx").unlink()
+    described = json.loads((path / "alpha" / "manifest.json").read_text())
+    capabilities = described["capabilities"] | {"attention": False}
+    seal(
+        path / "alpha", encoder={"dim": 6, "max_length": 1, "min_history": 1}, attention=None, capabilities=capabilities
+    )
+    bundle = Zoo.open(path).bundles["alpha"]
+    np.testing.assert_array_equal(bundle.scores([1, 2]), bundle.scores([2]))

@@ -11,7 +11,7 @@ import pytest
 from engine.runtime import index
 from engine.runtime.faults import BundleError
 from engine.runtime.files import Folder
-from engine.runtime.index import best, read_index
+from engine.runtime.index import best, products, read_index
 from engine.runtime.manifest import File
 
 RNG = np.random.default_rng(8)
@@ -39,11 +39,9 @@ def read(path: Path, array: np.ndarray, identity: bool = False) -> index.ItemInd
 def test_reading_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_CHUNK", 100)
     array = RNG.standard_normal((103, 7)).astype(np.float32)
-    array[90], array[102], array[50] = array[4], array[4], array[49]
     found = read(tmp_path, array)
     np.testing.assert_array_equal(found.table, array)
     assert found.table.flags.c_contiguous and not found.table.flags.writeable
-    assert dict(zip(found.duplicates.tolist(), found.originals.tolist(), strict=True)) == {90: 4, 102: 4, 50: 49}
     np.testing.assert_allclose(found.distances(4), np.linalg.norm(array[:, :-1] - array[4, :-1], axis=1), atol=1e-6)
     array[77, 3] = np.inf
     with pytest.raises(BundleError, match="the row of item 77"):
@@ -54,7 +52,6 @@ def test_rows_that_differ_in_the_bias_alone_are_not_equal(tmp_path: Path) -> Non
     array = np.ones((5, 4), np.float32)
     array[3, -1] = 2
     found = read(tmp_path, array)
-    assert found.duplicates.tolist() == [1, 2, 4]
     assert found.scores(np.ones(3, np.float32)).tolist() == [4, 4, 4, 5, 4]
 
 
@@ -65,3 +62,20 @@ def test_a_row_of_zeros_is_near_to_nothing(tmp_path: Path) -> None:
     cosines = found.cosines(0, found.lengths())
     assert cosines[2] == 0 and cosines[0] == pytest.approx(1)
     assert (found.cosines(2, found.lengths()) == 0).all()
+
+
+def test_a_table_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, vector = RNG.standard_normal((1003, 9)).astype(np.float32), RNG.standard_normal(9).astype(np.float32)
+    whole = products(table, vector)
+    np.testing.assert_allclose(whole, table.astype(np.float64) @ vector.astype(np.float64), atol=1e-5)
+    monkeypatch.setattr(index, "_ALONE", 0)
+    for cores in (1, 2, 7):
+        monkeypatch.setattr(index, "cores", lambda cores=cores: cores)
+        np.testing.assert_array_equal(products(table, vector), whole)
+    assert products(table[:0], vector).shape == (0,)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 17, 33, 51, 65, 101, 201])
+def test_equal_rows_give_equal_products(columns: int) -> None:
+    row, vector = RNG.standard_normal((2, columns)).astype(np.float32)
+    assert len(np.unique(products(np.repeat(row[None], 1003, axis=0), vector))) == 1

@@ -46,7 +46,7 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     logs = tuple(path for path in paths if not path.name.startswith("meta_"))
     if not logs:
         raise SeqscopeError("amazon needs a file of reviews (reviews_NAME_5.json.gz) beside the metadata.")
-    keys = set(next((record for _, record in json_records(logs[0], options.encoding, None)), {}))
+    keys = next((record for _, record in json_records(logs[0], options.encoding, None)), {}).keys()
     mapping = next((m for m in _MAPPINGS if {m.user, m.item, m.time} <= keys), None)
     if mapping is None:
         raise SeqscopeError(

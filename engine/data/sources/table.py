@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.rows import Layout, Mapping, header, parquet_columns
+from engine.data.rows import Layout, Mapping, first_row, header, parquet_columns
 from engine.data.sources.base import Reading, Source, Workshop
 from engine.data.sources.records import json_records
 from engine.data.text import Text, inspect, kind_by_content
@@ -67,7 +67,7 @@ def table_layout(path: Path, options: ImportOptions, workshop: Workshop) -> tupl
         return Layout("jsonl", encoding=options.encoding), names
     delimiter = options.delimiter or find_delimiter(text, workshop)
     layout = Layout("delimited", delimiter, header=options.header, encoding=options.encoding)
-    names = header(text, layout)[0]
+    names = header(text, layout)[0] if options.header else first_row(text, layout)[1]
     if len(names) == 1:
         raise SeqscopeError(_one_column(path, delimiter, names[0]))
     if not options.header:

@@ -1,0 +1,91 @@
+"""Histories to begin with, and the real people of a dataset."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.runtime import Zoo
+
+
+class Example(NamedTuple):
+    """A history worth looking at."""
+
+    title: str
+    why: str
+    """What to look for, in a sentence."""
+    history: tuple[str, ...]
+
+
+# Films of the embedded sample. The simulated viewers follow two series in turn (docs/sample.md).
+_SAMPLE = (
+    Example(
+        "Two series in turn",
+        "Star Wars and Alien, watched in turn. Which one goes on?",
+        (
+            "blade-runner-1982",
+            "star-wars-1977",
+            "alien-1979",
+            "the-empire-strikes-back-1980",
+            "aliens-1986",
+        ),
+    ),
+    Example(
+        "Halfway through Middle-earth",
+        "Two of three parts, then an evening of something else.",
+        (
+            "spirited-away-2001",
+            "the-lord-of-the-rings-the-fellowship-of-the-ring-2001",
+            "pans-labyrinth-2006",
+            "the-lord-of-the-rings-the-two-towers-2002",
+            "princess-mononoke-1997",
+        ),
+    ),
+    Example(
+        "Korean thrillers",
+        "A taste and no series.",
+        ("memories-of-murder-2003", "oldboy-2003", "i-saw-the-devil-2010", "the-handmaiden-2016", "parasite-2019"),
+    ),
+    Example(
+        "One film",
+        "Hardly anything to go by.",
+        ("toy-story-1995",),
+    ),
+)
+
+
+@functools.lru_cache(maxsize=8)
+def of(models: Zoo) -> tuple[Example, ...]:
+    """At least one example for a dataset: chosen ones where it has their items, else people of it, else what is popular."""
+    chosen = tuple(e for e in _SAMPLE if all(models.position(item_id) is not None for item_id in e.history))
+    if chosen:
+        return chosen
+    row = _typical(models)
+    if row is not None:
+        history = models.users["history"][row].as_py()[-8:]
+        ids = tuple(models.item_ids[item] for item in history)
+        return (Example("A person's latest items", "From the data, shortened.", ids),)
+    ids = tuple(models.item_ids[item] for item in np.argsort(-models.popularity, kind="stable")[:5])
+    return (Example("Popular items", "The most popular items of the dataset.", ids),)
+
+
+def user_row(models: Zoo, user_id: str | None) -> int | None:
+    """The row of `models.users` of a person; None where there is none of that name."""
+    if user_id is None:
+        return None
+    return _rows(models).get(user_id)
+
+
+@functools.lru_cache(maxsize=8)
+def _rows(models: Zoo) -> dict[str, int]:
+    return {user_id: row for row, user_id in enumerate(models.users["user_id"].to_pylist())}
+
+
+def _typical(models: Zoo) -> int | None:
+    """The first person with six to twelve items before the held-out one, else the first with any."""
+    for row, history in enumerate(models.users["history"][:1_000]):
+        if 6 <= len(history) <= 12:
+            return row
+    return 0 if models.users.num_rows and len(models.users["history"][0]) else None

@@ -1,0 +1,70 @@
+"""No traceback reaches a visitor: what goes wrong becomes one message with a number, and the log has the rest.
+
+    with guard.watch("the page Compare"):
+        …                                      # a page, or a part of it that the rest can do without
+
+    st.button("Add", on_click=guard.callback(add))
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec
+
+import streamlit as st
+
+from app.text import md
+from engine.errors import SeqscopeError
+
+P = ParamSpec("P")
+
+log = logging.getLogger("seqscope.app")
+_PENDING = "guard_pending"
+
+
+@contextmanager
+def watch(what: str) -> Iterator[None]:
+    """Shows what goes wrong within the block in place of its rest. `what` completes "… could not be shown"."""
+    try:
+        yield
+    except Exception as error:  # reruns and stops are no Exceptions: they pass
+        _show(*_noted(error, what))
+
+
+def callback(function: Callable[P, None]) -> Callable[P, None]:
+    """A widget's callback whose failure is shown on the page by the next `pending()`."""
+
+    @functools.wraps(function)
+    def safe(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except Exception as error:
+            st.session_state[_PENDING] = _noted(error, "the last step")
+
+    return safe
+
+
+def pending() -> None:
+    """Shows what went wrong in a callback, once."""
+    found = st.session_state.pop(_PENDING, None)
+    if found:
+        _show(*found)
+
+
+def _noted(error: Exception, what: str) -> tuple[str, str]:
+    """(title, words to show); the log gets the same number."""
+    number = secrets.token_hex(3)
+    title = f"{what[:1].upper()}{what[1:]} could not be shown"
+    if isinstance(error, SeqscopeError):  # made to be read by people; the cause may still be worth a look
+        log.warning("%s: %s: %s", number, what, error, exc_info=error.__cause__ is not None)
+        return title, f"{error} (Reference {number}.)"
+    log.error("%s: %s", number, what, exc_info=error)
+    return title, f"Something failed that should not have. The rest of the app goes on working. (Reference {number}.)"
+
+
+def _show(title: str, words: str) -> None:
+    st.error(md(words, 2_000), title=md(title), icon=":material/error:")

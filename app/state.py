@@ -1,0 +1,310 @@
+"""What one visitor is looking at, and the address that says the same.
+
+    now = state.get()                  # dataset, history, k, models, variant, user
+    state.add("alien-1979")            # from a callback: changes the history and the address
+    state.numbers(models, now.history) # item_ids → item numbers
+
+Everything that another person needs to see the same is in the address, by item_id:
+
+    v   version of this form, 1          h   history, oldest first: item_ids, each percent-encoded, with ~ between them
+    ds  dataset                          b   the edited history of the what-if, in the same form
+    k   length of the lists              m   models, with ~ between them; all where it is missing
+    u   user_id of a person with a held-out item whose history this is (then h is left out)
+
+An address that names something unknown shows the rest, and says what it could not find.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote, urlencode
+
+import streamlit as st
+
+from app import examples, zoo
+from app.text import count, short
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+VERSION = "1"
+MAX_HISTORY = 200
+MAX_K = 100
+DEFAULT_K = 10
+MAX_ID = 500  # characters of one item_id in an address
+_PARAMS = ("v", "ds", "h", "k", "m", "b", "u")
+_KEY, _ADDRESS, _EARLIER = "seqscope_state", "seqscope_address", "seqscope_earlier"
+_LATE = 2.0  # seconds in which a request may still carry the address from before the last change
+
+Ids = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """What one visitor is looking at. Changed by `update` alone."""
+
+    dataset: str
+    history: Ids = ()
+    """item_ids, oldest first; all of them exist in the dataset."""
+    k: int = DEFAULT_K
+    models: Ids | None = None
+    """Names of the models that are shown; None: all."""
+    variant: Ids | None = None
+    """The edited history of the what-if, None: no what-if."""
+    user: str | None = None
+    """user_id of the person whose history this is, to the letter; their held-out item is known."""
+    problems: Ids = field(default=(), compare=False)
+    """What the address asked for and could not be found, in sentences."""
+
+
+# --- reading
+
+
+def get() -> State:
+    """The visitor's state. `sync` must have run in this session."""
+    found: State = st.session_state[_KEY]
+    return found
+
+
+def numbers(models: Zoo, ids: Iterable[str]) -> tuple[int, ...]:
+    """Item numbers of item_ids; those that the catalogue does not have (any more) are left out."""
+    found = (models.position(item_id) for item_id in ids)
+    return tuple(item for item in found if item is not None)
+
+
+def shown(models: Zoo) -> list[str]:
+    """The names of the models to show, in the zoo's order."""
+    chosen = get().models
+    return [name for name in models.bundles if chosen is None or name in chosen]
+
+
+def target(models: Zoo) -> int | None:
+    """The held-out item that truly came next; None where the history is not that of a person of the dataset."""
+    row = examples.user_row(models, get().user)
+    return None if row is None else int(models.users["target"][row].as_py())
+
+
+# --- changing, from callbacks
+
+
+def update(**changes: object) -> None:
+    """Changes the state and writes the address. A changed history is no longer that of a person of the dataset."""
+    before = get()
+    if changes.get("history", before.history) != before.history:
+        changes = {"user": None, "variant": None, **changes}
+    st.session_state[_KEY] = dataclasses.replace(before, **{"problems": (), **changes})  # type: ignore[arg-type]
+    publish()
+
+
+def add(item_id: str) -> None:
+    """Puts an item at the end of the history; the oldest goes where it would be longer than allowed."""
+    update(history=(*get().history, item_id)[-MAX_HISTORY:])
+
+
+def remove(place: int) -> None:
+    update(history=without(get().history, place))
+
+
+def move(place: int, by: int) -> None:
+    update(history=moved(get().history, place, by))
+
+
+def clear() -> None:
+    update(history=())
+
+
+def choose_dataset(name: str) -> None:
+    """Another dataset, with its first example."""
+    st.session_state[_KEY] = default(name)
+    publish()
+
+
+def choose_user(user_id: str) -> None:
+    """The history of a person with a held-out item."""
+    models = zoo.open_zoo(get().dataset)
+    row = examples.user_row(models, user_id)
+    if row is not None:
+        update(history=_own(models, row), user=user_id)
+
+
+def choose_example(place: int) -> None:
+    update(history=examples.of(zoo.open_zoo(get().dataset))[place].history)
+
+
+def reset() -> None:
+    choose_dataset(get().dataset)
+
+
+def default(name: str) -> State:
+    """How a dataset opens: its first example; without a history where it cannot be opened at all."""
+    try:
+        return State(dataset=name, history=examples.of(zoo.open_zoo(name))[0].history)
+    except SeqscopeError:  # the page says what is wrong when it opens the dataset itself
+        return State(dataset=name)
+
+
+def without(ids: Ids, place: int) -> Ids:
+    return ids[:place] + ids[place + 1 :]
+
+
+def moved(ids: Ids, place: int, by: int) -> Ids:
+    """The item at `place` moved by so many places, at most to either end."""
+    if not 0 <= place < len(ids):
+        return ids
+    rest = list(without(ids, place))
+    rest.insert(min(max(0, place + by), len(rest)), ids[place])
+    return tuple(rest)
+
+
+# --- the address
+
+
+def sync(datasets: Sequence[str]) -> None:
+    """Takes over what the address says, where a link or the browser's back button brought another one than was written.
+
+    datasets: names, at least one; the first is where a visitor without an address begins.
+    """
+    address = _read()
+    if _KEY in st.session_state and (address == st.session_state.get(_ADDRESS) or _is_late(address)):
+        if get().dataset in datasets:
+            return
+    st.session_state[_KEY] = parse(address, datasets, zoo.open_zoo)
+    st.session_state[_ADDRESS] = address
+
+
+def publish() -> None:
+    """Writes the state into the address; nothing where it is what a visitor without an address sees."""
+    now = get()
+    wanted = params(now, zoo.open_zoo(now.dataset)) if now != _front() else {}
+    earlier = [(address, when) for address, when in st.session_state.get(_EARLIER, []) if _recent(when)]
+    st.session_state[_EARLIER] = [*earlier, (st.session_state.get(_ADDRESS), time.monotonic())]
+    st.session_state[_ADDRESS] = wanted
+    for name in _PARAMS:
+        if name in wanted:
+            st.query_params[name] = wanted[name]
+        elif name in st.query_params:
+            del st.query_params[name]
+
+
+def link(page_url: str) -> str:
+    """The address of what is on the screen now. page_url: that of the page, with or without parameters."""
+    now = get()
+    return f"{page_url.split('?')[0].split('#')[0]}?{urlencode(params(now, zoo.open_zoo(now.dataset)))}"
+
+
+def params(now: State, models: Zoo) -> dict[str, str]:
+    """The address parameters of a state."""
+    found = {"v": VERSION, "ds": now.dataset}
+    row = examples.user_row(models, now.user)
+    if row is not None and now.history == _own(models, row):
+        found["u"] = _quoted(now.user or "")
+    else:
+        found["h"] = encode(now.history)
+    found["k"] = str(now.k)
+    if now.models is not None:
+        found["m"] = encode(now.models)
+    if now.variant is not None:
+        found["b"] = encode(now.variant)
+    return found
+
+
+def encode(ids: Iterable[str]) -> str:
+    """Any texts → one text that `decode` takes apart again."""
+    return "~".join(_quoted(item_id) for item_id in ids)
+
+
+def decode(text: str) -> Ids:
+    return tuple(_unquoted(part) for part in text.split("~")) if text else ()
+
+
+def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callable[[str], Zoo]) -> State:
+    """The state an address asks for; what it cannot have is left out and told in `problems`."""
+    problems: list[str] = []
+    if address.get("v", VERSION) != VERSION:
+        problems.append(f"This link was made by another version of Seqscope (form {short(address['v'], 20)}).")
+    name = address.get("ds", datasets[0])
+    if name not in datasets:
+        problems.append(f"There is no dataset “{short(name)}” here; this is {datasets[0]}.")
+        return dataclasses.replace(default(datasets[0]), problems=tuple(problems))
+    try:
+        models = open_zoo(name)
+    except SeqscopeError:
+        return State(dataset=name, problems=tuple(problems))
+    now = default(name)
+    changes: dict[str, object] = {}
+    if "h" in address:
+        changes["history"] = _known(models, address["h"], "the history", problems)
+    elif "u" in address:
+        user = _unquoted(address["u"])
+        row = examples.user_row(models, user)
+        if row is None:
+            problems.append(f"The link names the person “{short(user)}”, whom this dataset does not have.")
+        else:
+            changes.update(user=user, history=_own(models, row))
+    if "b" in address:
+        changes["variant"] = _known(models, address["b"], "the edited history", problems)
+    if "k" in address:
+        changes["k"] = _length(address["k"], problems)
+    if "m" in address:
+        wanted = decode(address["m"])
+        unknown = [short(model) for model in wanted if model not in models.bundles]
+        if unknown:
+            problems.append(f"The link names {count(len(unknown), 'model')} that this dataset does not have: {_some(unknown)}.")
+        chosen = tuple(model for model in models.bundles if model in wanted)
+        changes["models"] = chosen or None
+    return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
+
+
+def _known(models: Zoo, text: str, what: str, problems: list[str]) -> Ids:
+    ids = decode(text[: MAX_HISTORY * MAX_ID])
+    missing = [short(item_id) for item_id in ids if models.position(item_id) is None]
+    if missing:
+        problems.append(f"The link names {count(len(missing), 'item')} in {what} that this dataset does not have: {_some(missing)}.")
+    found = tuple(item_id for item_id in ids if models.position(item_id) is not None)
+    if len(found) > MAX_HISTORY:
+        problems.append(f"A history may have {MAX_HISTORY} items; of the link's {len(found):,} the latest {MAX_HISTORY} are here.")
+    return found[-MAX_HISTORY:]
+
+
+def _length(text: str, problems: list[str]) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MAX_K:
+        return int(text)
+    problems.append(f"The link asks for lists of length “{short(text, 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}.")
+    return DEFAULT_K
+
+
+def _some(words: list[str]) -> str:
+    quoted = ", ".join(f"“{word}”" for word in words[:10])
+    return f"{quoted} and {len(words) - 10} more" if len(words) > 10 else quoted
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="").replace("~", "%7E") if text else "%"  # an empty id is no missing id
+
+
+def _unquoted(text: str) -> str:
+    return "" if text == "%" else unquote(text, errors="replace")
+
+
+def _own(models: Zoo, row: int) -> Ids:
+    """The history of a person, cut to what the app shows."""
+    return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
+
+
+def _front() -> State:
+    return default(next(iter(zoo.datasets())))
+
+
+def _read() -> dict[str, str]:
+    return {name: st.query_params[name] for name in _PARAMS if name in st.query_params}
+
+
+def _is_late(address: dict[str, str]) -> bool:
+    """A quick second click is sent before the browser knows the address that the first one led to."""
+    return any(address == before and _recent(when) for before, when in st.session_state.get(_EARLIER, []))
+
+
+def _recent(when: float) -> bool:
+    return time.monotonic() - when < _LATE

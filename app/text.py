@@ -1,0 +1,119 @@
+"""Escaping at the door. Titles and names come from data: they must show as text wherever they are put, and do nothing else.
+
+    md(title)       into anything that reads Markdown: st.markdown, captions, alerts, labels, tooltips
+    label(title)    into Plotly: labels, hover texts, customdata; Plotly reads a kind of HTML
+    cell(value)     into a CSV file: spreadsheets run cells that begin like a formula
+    short(title)    cut to a length, between characters as people see them
+
+Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+_MARKDOWN = re.compile(f"([{re.escape(string.punctuation)}])")
+_JOINER = "\u2060"  # word joiner: invisible, without width
+# What Streamlit turns into something else after Markdown itself was read, so that a backslash does not help.
+_AFTERWARDS = re.compile(
+    r"(?<=:)(?=[\w+-]+:)"  # :emoji:, :streamlit:
+    r"|(?<=:)(?=material/)"  # :material/icon:
+    r"|(?<=www)(?=\.)|(?<=:)(?=//)|(?<=@)(?=\w)"  # links and addresses
+    r"|(?<=[<\-])(?=[->])|(?<=[<>~])(?==)",  # arrows, dashes, ≤ ≥ ≈
+    re.IGNORECASE,
+)
+# Directions that would reach beyond the text they stand in.
+_BIDI = dict.fromkeys(map(ord, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"))
+_ISOLATE, _END = "\u2068", "\u2069"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def clean(text: object, limit: int = 500) -> str:
+    """One line without control characters; what runs from right to left is kept from turning its surroundings round."""
+    line = " ".join(str(text)[: 4 * limit].split()).translate(_BIDI)
+    line = "".join(c for c in line if unicodedata.category(c) not in ("Cc", "Cs", "Co", "Cn"))
+    return _isolated(short(line, limit, isolate=False))
+
+
+def md(text: object, limit: int = 500) -> str:
+    """Text that Streamlit's Markdown shows letter by letter."""
+    joined = _AFTERWARDS.sub(_JOINER, clean(text, limit))
+    return _MARKDOWN.sub(r"\\\1", joined)
+
+
+def label(text: object, limit: int = 500) -> str:
+    """Text that Plotly shows letter by letter."""
+    escaped = clean(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("$", "&#36;")  # $…$ is a formula where MathJax is on the page
+
+
+def cell(value: Any) -> Any:
+    """A value for a CSV file: text that a spreadsheet would run gets an apostrophe, numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    begins = value.lstrip(" \u00a0\ufeff")
+    return f"'{value}" if value.startswith(_FORMULA) or begins.startswith(_FORMULA) else value
+
+
+def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
+    """At most `limit` characters as people see them, the last one an ellipsis where something was cut."""
+    if len(text) > limit:
+        kept: list[str] = []
+        for cluster in _clusters(text):
+            if len(kept) == limit:
+                text = "".join(kept[:-1]).rstrip(f" {_ISOLATE}") + "…"
+                break
+            kept.append(cluster)
+    if isolate:
+        return _isolated(text.replace(_ISOLATE, "").replace(_END, ""))
+    return text
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """1 item, 2,000 items."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def listed(words: list[str], last: str = "and") -> str:
+    """a, b and c."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def _isolated(text: str) -> str:
+    if any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
+        return f"{_ISOLATE}{text}{_END}"
+    return text
+
+
+def _clusters(text: str) -> Iterator[str]:
+    """Roughly the grapheme clusters of Unicode's UAX 29: marks, joiners, skin tones, flags and Hangul letters stay together."""
+    cluster = ""
+    for c in text:
+        if cluster and _belongs(cluster, c):
+            cluster += c
+        else:
+            if cluster:
+                yield cluster
+            cluster = c
+    if cluster:
+        yield cluster
+
+
+def _belongs(cluster: str, c: str) -> bool:
+    before = cluster[-1]
+    if unicodedata.category(c) in ("Mn", "Me", "Mc") or c in "\u200d\ufe0f" or "\U0001f3fb" <= c <= "\U0001f3ff":
+        return True
+    if before == "\u200d":
+        return unicodedata.category(c) == "So"
+    if _is_flag(c) and _is_flag(before):
+        return len(cluster) % 2 == 1
+    jamo = "\u1100" <= before <= "\u11ff" or "\uac00" <= before <= "\ud7a3"
+    return jamo and "\u1160" <= c <= "\u11ff"
+
+
+def _is_flag(c: str) -> bool:
+    return "\U0001f1e6" <= c <= "\U0001f1ff"

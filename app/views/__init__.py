@@ -1,0 +1,1 @@
+"""Figures and tables: pure functions from small frames, without Streamlit."""

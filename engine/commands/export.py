@@ -1,0 +1,31 @@
+"""Write trained and evaluated runs as bundles that the app opens.
+
+Each bundle is checked before it appears: its ONNX answers must equal PyTorch's to 1e-4 on real histories.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, trained and evaluated")
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m")
+    parser.add_argument("--name", help="name of the bundle (default: the run folder's name; one run only)")
+    parser.add_argument("--title", help="name for people (default: the model's; one run only)")
+    parser.add_argument("--dataset", type=Path, metavar="DIR", help="where the dataset is now, if it moved")
+    parser.add_argument("--users", type=int, default=2000, metavar="N", help="people to offer for trying models (default 2000)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.errors import UsageError
+    from engine.export.bundle import export_run
+
+    if len(args.runs) > 1 and (args.name or args.title):
+        raise UsageError("--name and --title belong to a single run")
+    for run in args.runs:
+        folder = export_run(run, args.to, name=args.name, title=args.title, dataset=args.dataset, users=args.users)
+        size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+        print(f"{folder}: {size:.1f} MB, checked against PyTorch")
+    return 0

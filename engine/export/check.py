@@ -1,0 +1,64 @@
+"""A bundle is run before anybody sees it: its answers must be PyTorch's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+
+from engine.data.dataset import Cases
+from engine.errors import SeqscopeError
+from engine.models import Recommender
+
+TOLERANCE = 1e-4
+PER_LENGTH = 8
+
+
+def lengths(max_length: int) -> list[int]:
+    """1, 2, n − 1, n and more than the n items that the encoder reads."""
+    return sorted({length for length in (1, 2, max_length - 1, max_length, max_length + 3) if length > 0})
+
+
+@torch.no_grad()
+def compare(folder: Path, model: Recommender, cases: Cases, seed: int) -> tuple[int, list[int], float]:
+    """Scores of encoder.onnx and index.npy (and the weights of attention.onnx) against the model's own.
+
+    Histories are those of real people, repeated end to end where nobody's is long enough. Returns how many were compared,
+    their lengths, and the largest difference relative to the largest score (absolute where that is below 1). Raises
+    SeqscopeError where it exceeds TOLERANCE.
+    """
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    sessions = {
+        name: onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
+        for name in ("encoder", "attention")
+        if (folder / f"{name}.onnx").exists()
+    }
+    index = np.load(folder / "index.npy", allow_pickle=False)
+    rng = np.random.default_rng(seed)
+    worst, count, used = 0.0, 0, lengths(model.max_length)
+    for length in used:
+        rows = rng.integers(0, len(cases), PER_LENGTH)
+        histories = [np.resize(cases.history[row], length)[-model.max_length :] for row in rows]
+        items = np.stack(histories).astype(np.int64)
+        if length > 2:
+            items[0, : length // 2] = model.pad  # a shorter history in the same batch
+        expected = model.scores(torch.from_numpy(items)).numpy()
+        query = sessions["encoder"].run(["query"], {"items": items})[0]
+        got = query + index[:, 0] if index.shape[1] == 1 and query.shape[1] == len(index) else query @ index[:, :-1].T + index[:, -1]
+        worst = max(worst, _difference(got, expected))
+        if "attention" in sessions:
+            weights = sessions["attention"].run(["attention"], {"items": items})[0]
+            worst = max(worst, _difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))
+        count += len(items)
+    if not worst <= TOLERANCE:
+        raise SeqscopeError(f"{model.name}: the exported graph differs from PyTorch by {worst:.2g} (at most {TOLERANCE:g}); not exported")
+    return count, used, worst
+
+
+def _difference(got: np.ndarray, expected: np.ndarray) -> float:
+    if got.shape != expected.shape:
+        raise SeqscopeError(f"the exported graph answers {got.shape} where PyTorch answers {expected.shape}; not exported")
+    return float(np.abs(got - expected).max() / max(1.0, np.abs(expected).max()))

@@ -1,0 +1,147 @@
+"""`seqscope data`: what it prints, what it returns, what it leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.commands.data import _configure_import
+from engine.data import prepare
+from engine.data.dataset import DatasetInfo
+from engine.data.options import ImportOptions
+from engine.data.sources import SOURCES
+from tests.data.conftest import LOG, Bench
+
+
+def test_describe(bench: Bench) -> None:
+    dataset = bench.load(bench.write("log.csv", LOG + "1,2\n"), "--title", "Toy ünïcode", "--licence", "mine")
+    imported = bench.out
+    assert bench.run("describe", dataset.path) == 0 and bench.out + f"written      {dataset.path}\n" == imported
+    for part in (
+        "made: Toy ünïcode", "mine", "4 users, 4 items, 16 events", "min 4, median 4, mean 4.00, max 4 events", "0.0000%",
+        "1970-01-01 00:01:41 to 1970-01-01 00:06:44, by second; 0 ties", "leave-one-out: 8 events train, 4 users validate, 4 test",
+        "1 too few fields", dataset.info.fingerprint,
+    ):  # fmt: skip
+        assert part in bench.out
+    assert bench.run("describe", dataset.path, "--json") == 0
+    assert json.loads(bench.out) == dataclasses.asdict(dataset.info)
+
+
+def test_describe_what_is_no_dataset(bench: Bench) -> None:
+    assert bench.run("describe", bench.folder / "none") == 1 and "does not exist" in bench.err
+    assert bench.run("describe", bench.folder) == 1 and "not a prepared dataset" in bench.err
+    bench.write("bad/dataset.json", "{")
+    assert bench.run("describe", bench.folder / "bad") == 1 and "not valid JSON" in bench.err
+    bench.write("old/dataset.json", '{"schema_version": 99}')
+    assert bench.run("describe", bench.folder / "old") == 1 and "schema version 99" in bench.err
+
+
+def test_an_existing_dataset_is_refused_before_any_work(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG)
+    first = bench.load(log, name="toy")
+    bench.write("other.csv", LOG.replace("4,4,404", "4,4,999"))
+    assert bench.run("import", bench.folder / "other.csv", "--out", bench.folder / "toy") == 1
+    assert "exists already" in bench.err and "--overwrite" in bench.err
+    assert (
+        bench.run("import", bench.folder / "other.csv", "--out", bench.folder / "toy", "--overwrite", "--strict") == 0
+    )
+    assert DatasetInfo.read(bench.folder / "toy" / "dataset.json").fingerprint != first.info.fingerprint
+
+
+def test_an_interrupted_import_leaves_the_old_dataset(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = bench.write("log.csv", LOG)
+    first = bench.load(log, name="toy")
+    monkeypatch.setattr(prepare, "fill_dataset", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert bench.run("import", log, "--out", bench.folder / "toy", "--overwrite") == 130
+    assert sorted(path.name for path in bench.folder.iterdir()) == ["log.csv", "toy"]
+    assert DatasetInfo.read(bench.folder / "toy" / "dataset.json") == first.info
+
+
+def test_wrong_use(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG)
+    for words in (
+        ("--k-core", -1), ("--min-history", 0), ("--delimiter", ""), ("--ties", "magic"), ("--encoding", "klingon"),
+        ("--item-column", "nope"), ("--split", "time", "--quantiles", 0, 1),
+    ):  # fmt: skip
+        bench.fails(log, *words, code=2)
+    assert bench.run("import", log, "--out", bench.folder / "Not A Name") == 2 and "lowercase" in bench.err
+    assert bench.run() == 2 and bench.run("import") == 2 and bench.run("frobnicate") == 2
+
+
+def test_memory_that_cannot_do(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG)
+    assert "--memory" in bench.fails(log, "--memory", "a lot")
+    assert "Raise --memory" in bench.fails(log, "--memory", "1KB")
+
+
+def test_the_options_in_dataset_json_repeat_the_import(bench: Bench) -> None:
+    rows = LOG + "1,1,5\n1,1,5\n2,9,9\n"
+    dataset = bench.load(
+        bench.write("log.csv", rows), "--duplicates", "last", "--ties", "shuffle", "--seed", 3, "--min-history", 2
+    )
+    kept = dataset.info.options
+    assert kept["paths"] == ["log.csv"] and (kept["duplicates"], kept["ties"], kept["seed"], kept["min_history"]) == (
+        "last",
+        "shuffle",
+        3,
+        2,
+    )
+    names = {field.name for field in dataclasses.fields(ImportOptions)}
+    assert set(kept) == names - {"out", "report", "overwrite", "memory", "threads", "strict"}
+    assert str(bench.folder) not in json.dumps(kept)  # nothing about this machine
+
+
+def test_no_python_variable_stands_in_for_a_table(bench: Bench) -> None:
+    log = bench.write("log.csv", LOG)
+    code = f"""
+import sys, duckdb
+from engine.data.connection import connect
+from pathlib import Path
+parsed = __import__("pyarrow").table({{"x": [1]}})
+with connect(Path({str(bench.folder)!r}), memory="1GB", threads=1) as con:
+    try:
+        con.execute("SELECT * FROM parsed").fetchall()
+    except duckdb.Error as error:
+        print("refused")
+    print(con.execute("SELECT current_setting('autoinstall_known_extensions'), current_setting('autoload_known_extensions')").fetchall())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "refused" and "(False, False)" in done.stdout and log.exists()
+
+
+def test_every_source_is_documented(root: Path) -> None:
+    text = (root / "docs" / "data.md").read_text("utf-8")
+    from engine.commands.data import FORMATS
+
+    for source in SOURCES.values():
+        assert f"`{source.name}`" in text
+        line = next(line for line in FORMATS.splitlines() if line.split()[:1] == [source.name])
+        assert line.endswith(f"k-core {source.k_core}")
+
+
+def test_every_option_is_documented(root: Path) -> None:
+    import argparse
+
+    text = (root / "docs" / "data.md").read_text("utf-8")
+    actions = argparse.ArgumentParser().add_subparsers()
+    _configure_import(actions)
+    for action in actions.choices["import"]._actions:
+        for flag in action.option_strings:
+            assert flag in ("-h", "--help") or f"`{flag}" in text, flag
+
+
+def test_the_commands_of_the_document_are_accepted(root: Path) -> None:
+    from engine.cli import build_parser
+
+    text = (root / "docs" / "data.md").read_text("utf-8")
+    commands = [line.strip() for line in text.splitlines() if line.startswith("    seqscope data ") and "…" not in line]
+    assert len(commands) >= 8
+    for command in commands:
+        words = shlex.split(command, comments=True)[1:]
+        build_parser(words).parse_args(words)

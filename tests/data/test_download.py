@@ -1,0 +1,165 @@
+"""Downloads: whole or not at all, whatever the server does."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from engine.data.download import Patience, Unfinished, download, get_text
+from engine.errors import SeqscopeError
+from tests.data.server import Misbehaviour, Server
+
+CONTENT = bytes(range(256)) * 2000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    started = Server({"set.zip": CONTENT, "notes.txt": "한국".encode()})
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    """Seconds that the download would have waited."""
+    return []
+
+
+@pytest.fixture
+def patience(pauses: list[float]) -> Patience:
+    return Patience(stall=0.3, retries=4, sleep=pauses.append)
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_good_day(server: Server, tmp_path: Path, patience: Patience, pauses: list[float]) -> None:
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert left_behind(tmp_path) == ["x"] and pauses == [] and server.requests == [("set.zip", None)]
+
+
+@pytest.mark.parametrize("fault", ["cut", "stall"])
+def test_what_arrived_is_continued(server: Server, tmp_path: Path, patience: Patience, fault: str) -> None:
+    server.plan["set.zip"] = Misbehaviour([fault, fault, "cut"])
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+    asked = [int(re.findall(r"\d+", wanted)[0]) if wanted else 0 for _, wanted in server.requests]
+    assert asked == [0, len(CONTENT) // 2, len(CONTENT) * 3 // 4, len(CONTENT) * 7 // 8]
+
+
+def test_another_run_continues(server: Server, tmp_path: Path, pauses: list[float]) -> None:
+    server.plan["set.zip"] = Misbehaviour(["cut", "status 503", "status 503"])
+    with pytest.raises(SeqscopeError, match=r"503.*given up after 2 attempts.*kept and continued"):
+        download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(retries=2, sleep=pauses.append))
+    assert left_behind(tmp_path) == ["x.part", "x.part.json"]
+    assert download(f"{server.url}/set.zip", tmp_path / "x") == SHA256
+    assert server.requests[-1] == ("set.zip", f"bytes={len(CONTENT) // 2}-") and left_behind(tmp_path) == ["x"]
+
+
+def test_a_server_without_ranges_is_asked_again_from_the_start(
+    server: Server, tmp_path: Path, patience: Patience
+) -> None:
+    server.plan["set.zip"] = Misbehaviour(["cut", "whole"])
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+
+
+def test_a_file_that_changed_meanwhile_is_not_glued_together(
+    server: Server, tmp_path: Path, patience: Patience
+) -> None:
+    server.plan["set.zip"] = Misbehaviour(["cut"])
+    with pytest.raises(SeqscopeError, match="given up"):
+        download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(retries=1))
+    server.files["set.zip"] = CONTENT[::-1]
+    assert (
+        download(f"{server.url}/set.zip", tmp_path / "x", patience=patience)
+        == hashlib.sha256(CONTENT[::-1]).hexdigest()
+    )
+
+
+def test_bytes_of_unknown_origin_are_not_continued(server: Server, tmp_path: Path, patience: Patience) -> None:
+    (tmp_path / "x.part").write_bytes(b"something else")
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+    server.weak = True  # a weak ETag does not promise the same bytes
+    server.plan["set.zip"] = Misbehaviour(["cut"])
+    assert download(f"{server.url}/set.zip", tmp_path / "y", patience=patience) == SHA256
+    assert server.requests[-1] == ("set.zip", None)
+
+
+def test_another_range_than_asked_for(server: Server, tmp_path: Path, patience: Patience) -> None:
+    server.plan["set.zip"] = Misbehaviour(["cut", "shifted"])
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+
+
+def test_a_part_that_was_whole_already(server: Server, tmp_path: Path, patience: Patience) -> None:
+    server.plan["set.zip"] = Misbehaviour(["cut"])
+    with pytest.raises(SeqscopeError):
+        download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(retries=1))
+    (tmp_path / "x.part").write_bytes(CONTENT)
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+    with pytest.raises(SeqscopeError):
+        server.plan["set.zip"] = Misbehaviour(["cut"])
+        download(f"{server.url}/set.zip", tmp_path / "y", patience=Patience(retries=1))
+    (tmp_path / "y.part").write_bytes(CONTENT + b"too long")
+    assert download(f"{server.url}/set.zip", tmp_path / "y", patience=patience) == SHA256
+
+
+def test_corruption_is_noticed(server: Server, tmp_path: Path, patience: Patience) -> None:
+    server.plan["set.zip"] = Misbehaviour(["corrupt"])
+    assert download(f"{server.url}/set.zip", tmp_path / "x", checksum=("sha256", SHA256), patience=patience) == SHA256
+    server.plan["set.zip"] = Misbehaviour(always="corrupt")
+    with pytest.raises(SeqscopeError, match=r"md5 checksum is .* twice.*Nothing was kept"):
+        md5 = hashlib.md5(CONTENT).hexdigest()
+        download(f"{server.url}/set.zip", tmp_path / "y", checksum=("md5", md5), patience=patience)
+    assert left_behind(tmp_path) == ["x"]
+
+
+def test_a_length_that_nobody_named(server: Server, tmp_path: Path, patience: Patience) -> None:
+    server.plan["set.zip"] = Misbehaviour(["endless"])
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
+
+
+def test_pauses_grow_and_end(server: Server, tmp_path: Path, patience: Patience, pauses: list[float]) -> None:
+    server.plan["set.zip"] = Misbehaviour(always="status 500")
+    with pytest.raises(SeqscopeError, match="given up after 4 attempts"):
+        download(f"{server.url}/set.zip", tmp_path / "x", patience=patience)
+    assert pauses == [1, 2, 4] and len(server.requests) == 4
+
+
+def test_what_will_not_get_better_is_not_repeated(
+    server: Server, tmp_path: Path, pauses: list[float], patience: Patience
+) -> None:
+    with pytest.raises(SeqscopeError, match=r"404.*--base-url"):
+        download(f"{server.url}/gone.zip", tmp_path / "x", patience=patience)
+    for url in ("file:///etc/passwd", "ftp://host/x", "set.zip"):
+        with pytest.raises(SeqscopeError, match="only http and https"):
+            download(url, tmp_path / "x", patience=patience)
+    assert pauses == [] and left_behind(tmp_path) == []
+
+
+def test_nobody_there(tmp_path: Path, patience: Patience) -> None:
+    with pytest.raises(SeqscopeError, match=r"Connection refused.*given up after 4 attempts.*reachable"):
+        download("http://127.0.0.1:9/set.zip", tmp_path / "x", patience=patience)
+
+
+def test_no_room(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    with pytest.raises(SeqscopeError, match=r"1,000 bytes free.*Make room"):
+        download(f"{server.url}/set.zip", tmp_path / "x")
+
+
+def test_small_texts(server: Server, patience: Patience) -> None:
+    server.plan["notes.txt"] = Misbehaviour(["status 503"])
+    assert get_text(f"{server.url}/notes.txt", patience=patience) == "한국"
+    assert get_text(f"{server.url}/none.txt", patience=patience) is None
+    server.plan["notes.txt"] = Misbehaviour(always="status 503")
+    with pytest.raises(SeqscopeError, match="given up"):
+        get_text(f"{server.url}/notes.txt", patience=patience)
+    assert str(Unfinished("why")) == "why"

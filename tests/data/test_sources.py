@@ -1,0 +1,293 @@
+"""Public formats: each in miniature, with the oddities of the real files; and the guess which one it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.data.conftest import LOG, Bench, csv_log, histories, item_ids, item_rows, user_ids
+
+EVENTS = [(u, i, 1 + (u + i) % 5, 978_300_000 + 60 * (7 * u + i)) for u in range(1, 6) for i in (10, 2, 30, 4)]
+"""user, item, rating, time; within a user the times grow with the item"""
+
+
+def ml_1m(bench: Bench) -> Path:
+    bench.write("ml-1m/ratings.dat", "".join(f"{u}::{i}::{r}::{t}\n" for u, i, r, t in EVENTS))
+    movies = "2::Jumanji (1995)::Adventure|Children's\n4::Amélie (2001)::Romance\n"
+    movies += '10::Ring: "The", A (1997)::Horror\n30::No Year::\n'
+    bench.write("ml-1m/movies.dat", (movies + "99::Unseen (1999)::Drama\n").encode("latin-1"))
+    return bench.folder / "ml-1m"
+
+
+def ml_100k(bench: Bench) -> Path:
+    bench.write("ml-100k/u.data", "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in EVENTS))
+    rows = []
+    for item, title, date, flags in (
+        (2, "GoldenEye (1995)", "01-Jan-1995", {1, 2}),
+        (4, "Amélie", "03-Feb-2001", {14}),
+        (10, "unknown", "", {0}),
+        (30, "X (1930)", "", set()),
+    ):
+        rows.append(
+            "|".join([str(item), title, date, "", "http://x", *("1" if n in flags else "0" for n in range(19))])
+        )
+    bench.write("ml-100k/u.item", "\n".join(rows).encode("latin-1"))
+    return bench.folder / "ml-100k"
+
+
+def ml_20m(bench: Bench) -> Path:
+    bench.write(
+        "ml-20m/ratings.csv",
+        csv_log([(u, i, r / 2, t) for u, i, r, t in EVENTS], "userId,movieId,rating,timestamp").replace("\n", "\r\n"),
+    )
+    movies = 'movieId,title,genres\n2,"American President, The (1995)",Comedy|Drama\n'
+    movies += '4,"Say ""Hi"" (1995–1997)",(no genres listed)\n'
+    bench.write("ml-20m/movies.csv", movies + "10,기생충 (2019),Thriller\n30,No Year,Drama\n")
+    return bench.folder / "ml-20m"
+
+
+def letter(bench: Bench) -> Path:
+    bench.write("letter/Toy.inter.json", json.dumps({str(u): [10, 2, 30, 4] for u in range(1, 6)}, indent=4))
+    bench.write(
+        "letter/items.jsonl",
+        "\n".join(json.dumps({"id": n, "asin": f"B{n}", "title": f"Item {n}"}) for n in (2, 4, 10, 30)),
+    )
+    return bench.folder / "letter"
+
+
+def amazon(bench: Bench) -> Path:
+    rows = [
+        {
+            "reviewerID": f"A{u}",
+            "asin": f"B{i:02}",
+            "overall": float(r),
+            "unixReviewTime": t - t % 86_400 + 86_400 * i,
+            "reviewText": "“ok”",
+        }
+        for u, i, r, t in EVENTS
+    ]
+    bench.write("amazon/reviews_Toy_5.json.gz", gzip.compress("\n".join(json.dumps(row) for row in rows).encode()))
+    # The metadata of 2014 are Python literals, not JSON.
+    meta = [
+        {
+            "asin": "B02",
+            "title": 'It\'s "2" 한국',
+            "price": 9.99,
+            "brand": "Acme",
+            "categories": [["Beauty", "Nails"], ["Beauty", "Gifts"]],
+        },
+        {
+            "asin": "B04",
+            "description": "no title",
+            "categories": [["Beauty"]],
+            "imUrl": "http://x",
+            "related": {"also": ["B02"]},
+        },
+        {"asin": "B10", "title": "Ten"},
+        {"asin": "B77", "title": "Unseen"},
+    ]
+    bench.write(
+        "amazon/meta_Toy.json.gz", gzip.compress("\n".join([*map(repr, meta), "{'asin': 'B30', 'title': "]).encode())
+    )
+    return bench.folder / "amazon"
+
+
+def user_item(bench: Bench) -> Path:
+    return bench.write("pairs.txt", "".join(f"{u} {i}\n" for u, i, _, _ in EVENTS))
+
+
+LAYOUTS = {
+    "ml-1m": ml_1m,
+    "ml-100k": ml_100k,
+    "ml-20m": ml_20m,
+    "letter": letter,
+    "amazon": amazon,
+    "user-item": user_item,
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_layout_is_guessed_and_said(bench: Bench, name: str) -> None:
+    path = LAYOUTS[name](bench)
+    guessed = bench.load(path, "--k-core", 0)
+    assert f"format: {name}, because" in bench.err
+    assert guessed.info.options["source"] == name
+    told = bench.load(path, "--k-core", 0, "--source", name)
+    assert "format:" not in bench.err and told.info.fingerprint == guessed.info.fingerprint
+    for file in sorted(path.iterdir()) if path.is_dir() else []:
+        if file.name in ("ratings.dat", "u.data", "ratings.csv", "Toy.inter.json", "reviews_Toy_5.json.gz"):
+            assert bench.load(file, "--k-core", 0).info.fingerprint == guessed.info.fingerprint
+            assert f"format: {name}" in bench.err
+
+
+def test_ml_1m(bench: Bench) -> None:
+    assert "fewer than 5 events: that leaves out every one" in bench.fails(ml_1m(bench))  # the papers' 5-core
+    dataset = bench.load(ml_1m(bench), "--k-core", 4)
+    assert [(row["title"], row["year"], row["genres"]) for row in item_rows(dataset)] == [
+        ("Jumanji (1995)", 1995, ["Adventure", "Children's"]),
+        ("Amélie (2001)", 2001, ["Romance"]),
+        ('Ring: "The", A (1997)', 1997, ["Horror"]),
+        ("No Year", None, []),
+    ]
+    assert histories(dataset)["3"] == ["2", "4", "10", "30"]  # by time, not by row
+    assert dataset.info.left_out == {"items that no user has": 1}
+    assert dataset.info.title == "MovieLens 1M" and "GroupLens" in dataset.info.licence
+
+
+def test_ml_100k(bench: Bench) -> None:
+    dataset = bench.load(ml_100k(bench))
+    assert [(row["title"], row["year"], row["genres"]) for row in item_rows(dataset)] == [
+        ("GoldenEye (1995)", 1995, ["Action", "Adventure"]), ("Amélie", 2001, ["Romance"]),
+        ("unknown", None, []), ("X (1930)", 1930, []),
+    ]  # fmt: skip
+    assert dataset.info.options["k_core"] == 0
+
+
+def test_ml_20m(bench: Bench) -> None:
+    dataset = bench.load(ml_20m(bench), "--min-rating", 0.6)
+    assert [(row["title"], row["year"], row["genres"]) for row in item_rows(dataset)] == [
+        ("American President, The (1995)", 1995, ["Comedy", "Drama"]), ('Say "Hi" (1995–1997)', 1995, []),
+        ("기생충 (2019)", 2019, ["Thriller"]), ("No Year", None, ["Drama"]),
+    ]  # fmt: skip
+    assert dataset.info.left_out == {"rated below 0.6": sum(r == 1 for _, _, r, _ in EVENTS)}
+
+
+def test_letter(bench: Bench) -> None:
+    dataset = bench.load(letter(bench))
+    assert histories(dataset)["1"] == ["10", "2", "30", "4"] and dataset.timestamps is None
+    assert [row["title"] for row in item_rows(dataset)] == ["Item 2", "Item 4", "Item 10", "Item 30"]
+    assert "found beside the log" in bench.err
+
+
+def test_letter_with_faults(bench: Bench) -> None:
+    document = {"1": [1, 2, 3], "2": [1, None, "x", 2, True, 3, " "], "3": "no list", "4": [], "5": [1, 2, [3]]}
+    path = bench.write("bad.inter.json", json.dumps(document))
+    dataset = bench.load(path, "--report", bench.folder / "report.csv")
+    assert histories(dataset) == {"1": ["1", "2", "3"], "2": ["1", "x", "2", "3"], "5": ["1", "2"]}
+    assert dataset.info.left_out == {"not an item number or id": 4, "not a list of items": 1}
+    assert 'user 2, position 2: not an item number or id ("null")' in bench.err
+    assert "line 1 column 9: not valid JSON" in bench.fails(bench.write("cut.inter.json", '{"1": [1'))
+    assert "expects one JSON object" in bench.fails(bench.write("list.inter.json", "[1, 2]"), "--source", "letter")
+    deep = bench.write("deep.inter.json", '{"1": ' + "[" * 200_000 + "]" * 200_000 + "}")
+    assert "nested too deeply" in bench.fails(deep)
+
+
+def test_amazon(bench: Bench) -> None:
+    dataset = bench.load(amazon(bench), "--k-core", 0)
+    first, second, third, fourth = item_rows(dataset)
+    assert (first["item_id"], first["title"], first["price"], first["brand"]) == ("B02", 'It\'s "2" 한국', 9.99, "Acme")
+    assert first["categories"] == ["Beauty", "Nails", "Gifts"] and set(first) == {
+        "item",
+        "item_id",
+        "title",
+        "price",
+        "brand",
+        "categories",
+    }
+    assert (second["title"], third["title"], fourth["title"]) == ("B04", "Ten", "B30")
+    assert dataset.info.time["unit"] == "day"
+    assert dataset.info.left_out == {"not a JSON object": 1, "items that no user has": 1}
+    assert (
+        bench.run("import", amazon(bench), "--out", bench.folder / "x") == 1
+    )  # 5-core by default: four events are too few
+    assert "leaves out every one" in bench.err
+
+
+def test_amazon_of_2023_and_plain_files(bench: Bench) -> None:
+    rows = [
+        {"user_id": f"A{u}", "parent_asin": f"B{i}", "rating": r, "timestamp": t * 1000 + 999} for u, i, r, t in EVENTS
+    ]
+    reviews = bench.write("Toy.jsonl", "\n".join(map(json.dumps, rows)))
+    meta = bench.write(
+        "meta_Toy.jsonl",
+        "\n".join(json.dumps({"parent_asin": f"B{i}", "title": f"T{i}", "store": "S"}) for i in (10, 2, 30, 4)),
+    )
+    dataset = bench.load(reviews, meta, "--k-core", 0)
+    assert "format: amazon" in bench.err
+    assert dataset.timestamps is not None and dataset.timestamps[0] == EVENTS[1][3]
+    assert [(row["title"], row["store"]) for row in item_rows(dataset)] == [(f"T{i}", "S") for i in (10, 2, 30, 4)]
+    other = bench.write("other.jsonl", '{"who": 1, "what": 2}\n')
+    assert "has who, what, not reviewerID" in bench.fails(other, "--source", "amazon")
+
+
+def test_user_item_with_a_map(bench: Bench) -> None:
+    folder = ml_1m(bench)
+    pairs = bench.write("pairs.txt", "".join(f"{u} {i}\n" for u in (1, 2) for i in (1, 2, 3, 4)) + "2 77\n")
+    numbers = bench.write("map.txt", "1 30\n2 10\n3 4\n4 2\n4 9\n5\n")
+    dataset = bench.load(pairs, "--items", folder / "movies.dat", "--item-map", numbers)
+    assert item_ids(dataset) == ["2", "4", "10", "30"] and histories(dataset)["1"] == ["30", "10", "4", "2"]
+    assert item_rows(dataset)[1]["title"] == "Amélie (2001)"
+    assert dataset.info.left_out == {
+        "item not in the item map": 1, "not a pair of item number and id": 1, "second line of the same item number": 1,
+        "items that no user has": 1,
+    }  # fmt: skip
+    assert 'pairs.txt:9: item: item not in the item map ("77")' in bench.err
+    merged = bench.write("merged.txt", "1 30\n2 30\n")
+    assert "several item numbers stand for '30'" in bench.fails(pairs, "--item-map", merged)
+
+
+def test_user_item_oddities(bench: Bench) -> None:
+    plain = bench.load(user_item(bench), "--source", "user-item").info.fingerprint
+    text = (bench.folder / "pairs.txt").read_text()
+    for other in (text.replace(" ", "\t"), text.replace(" ", "   "), text.replace("\n", " \r\n")):
+        assert bench.load(bench.write("pairs.txt", other), "--source", "user-item").info.fingerprint == plain
+    wide = bench.write("wide.txt", "0 1 2 3 4\n1 5 6\n")
+    assert "has no order to learn from" in bench.fails(wide, "--source", "user-item")
+    # Events of one user need not stand together; their order is what counts.
+    mixed = sorted(text.splitlines(keepends=True), key=lambda line: line.split()[1])
+    spread = bench.load(bench.write("pairs.txt", "".join(mixed)), "--source", "user-item")
+    assert histories(spread)["1"] == sorted(["10", "2", "30", "4"]) and user_ids(spread) == list("12345")
+
+
+def test_tables_of_every_form_are_one_dataset(bench: Bench) -> None:
+    plain = bench.load(bench.write("log.csv", LOG)).info.fingerprint
+    names, *rows = [line.split(",") for line in LOG.split()]
+    values = [dict(zip(names, map(int, row), strict=True)) for row in rows]
+    pq.write_table(pa.Table.from_pylist(values), bench.folder / "log.parquet")
+    pq.write_table(
+        pa.Table.from_pylist([{k: str(v) for k, v in row.items()} for row in values]), bench.folder / "text.parquet"
+    )
+    bench.write("log.tsv", LOG.replace(",", "\t"))
+    bench.write(
+        "recbole.inter",
+        LOG.replace(",", "\t").replace("user\titem\ttime", "user_id:token\titem_id:token\ttimestamp:float"),
+    )
+    bench.write("log.jsonl", "\n".join(map(json.dumps, values)))
+    bench.write("names.csv", LOG.replace("user,item,time", "Reviewer-ID,ASIN,unixReviewTime"))
+    bench.write("order.csv", "\n".join(",".join(reversed(line.split(","))) for line in LOG.split()))
+    for name in ("log.parquet", "text.parquet", "log.tsv", "recbole.inter", "log.jsonl", "names.csv", "order.csv"):
+        assert bench.load(bench.folder / name).info.fingerprint == plain, name
+        assert "columns guessed from their names" in bench.err
+    bare = bench.write("bare.csv", "".join(f"{row[2]},x,{row[1]},{row[0]}\n" for row in rows))
+    columns = ("--user-column", 4, "--item-column", 3, "--time-column", 1)
+    assert bench.load(bare, "--source", "table", "--no-header", *columns).info.fingerprint == plain
+    assert "which column is the user" in bench.fails(bare, "--source", "table", "--no-header", code=2)
+    odd = bench.write("odd.csv", LOG.replace("user,item,time", "a,b,c"))
+    columns = ("--user-column", "a", "--item-column", "b", "--time-column", "c")
+    assert bench.load(odd, *columns).info.fingerprint == plain and "guessed from their names" not in bench.err
+
+
+def test_list_columns_of_a_delimited_item_file(bench: Bench) -> None:
+    items = bench.write("items.csv", "item,title,genres,cast\n" + "".join(f"{i},T{i},a|b|,x|y\n" for i in range(1, 5)))
+    log = bench.write("log.csv", LOG)
+    assert item_rows(bench.load(log, "--items", items))[0]["cast"] == "x|y"
+    row = item_rows(bench.load(log, "--items", items, "--list-column", "cast"))[0]
+    assert row["genres"] == ["a", "b"] and row["cast"] == ["x", "y"]
+
+
+def test_paths_that_lead_nowhere(bench: Bench) -> None:
+    (bench.folder / "empty").mkdir()
+    assert "no known layout; it holds nothing" in bench.fails(bench.folder / "empty")
+    assert "does not exist" in bench.fails(bench.folder / "none.csv")
+    assert "holds no ratings.dat" in bench.fails(bench.folder / "empty", "--source", "ml-1m")
+    assert "needs one" in bench.fails(bench.folder / "empty", "--source", "letter")
+    assert "table reads files" in bench.fails(bench.folder / "empty", "--source", "table")
+    assert "one of ml-1m" in bench.fails(bench.write("log.csv", LOG), "--source", "netflix", code=2)
+    assert "ZIP archive" in bench.fails(bench.write("ml-1m.zip", b"PK\x03\x04"))
+    assert "not a Parquet file" in bench.fails(bench.write("log.parquet", LOG))
+    assert "Is it cut off" in bench.fails(bench.write("cut.parquet", b"PAR1\x15\x04\x15"))

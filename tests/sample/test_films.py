@@ -1,0 +1,133 @@
+"""The catalogue is clean, and a fault in it is found and named."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import SeqscopeError
+from engine.sample.films import Film, check_films, parse_film, read_films, write_films
+
+GOOD: dict[str, Any] = {
+    "item_id": "first-film-1999",
+    "title": "First Film",
+    "year": 1999,
+    "genres": ["Drama"],
+    "director": "A. Person",
+    "country": "Italy",
+    "franchise": "Films",
+    "franchise_order": 1,
+    "keywords": ["one", "two", "three"],
+    "description": "Somebody makes a film for the first time and forgets to load the camera.",
+    "fame": 3,
+}
+
+
+def film(**changes: Any) -> Film:
+    return Film(**{**GOOD, **changes})
+
+
+def second(**changes: Any) -> Film:
+    """Another film that has nothing in common with `film()` but the series."""
+    fresh = {
+        "item_id": "second-film-2001", "title": "Second Film", "year": 2001, "franchise_order": 2,
+        "description": "The same person tries again with a loaded camera and no idea for a story.",
+    }  # fmt: skip
+    return film(**{**fresh, **changes})
+
+
+def test_the_committed_catalogue_has_no_fault(films: list[Film]) -> None:
+    assert len(films) >= 800
+    assert check_films(films) == []
+    assert films == sorted(films, key=lambda f: (f.year, f.title))
+
+
+def test_the_committed_catalogue_has_enough_series(films: list[Film]) -> None:
+    assert len({f.franchise for f in films} - {None}) >= 80
+    assert sum((f.franchise_order or 0) > 1 for f in films) >= 250
+
+
+def test_files_go_round(films: list[Film], tmp_path: Path) -> None:
+    path = tmp_path / "films.jsonl"
+    write_films(reversed(films), path)
+    assert read_films(path) == films
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"item_id": "Not A Slug"}, "item_id must be"),
+        ({"item_id": "two--dashes"}, "item_id must be"),
+        ({"year": 1066}, "year 1066"),
+        ({"fame": 6}, "fame 6"),
+        ({"genres": []}, "one to four"),
+        ({"genres": ["Drama", "Drama"]}, "one to four"),
+        ({"genres": ["Telenovela"]}, "unknown genres"),
+        ({"keywords": ["one", "two"]}, "three to eight"),
+        ({"description": "Short."}, "6 characters"),
+        ({"description": GOOD["description"].rstrip(".")}, "end like a sentence"),
+    ],
+)
+def test_faults_of_one_film(changes: dict[str, Any], named: str) -> None:
+    faults = check_films([film(**changes)])
+    assert len(faults) == 1
+    assert named in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"item_id": GOOD["item_id"]}, "same item_id"),
+        ({"title": "FIRST film", "year": 1999}, "same title and year"),
+        ({"description": GOOD["description"].upper()}, "same description"),
+        ({"franchise_order": 3}, "orders [1, 3] are not 1 to 2"),
+        ({"franchise_order": 1}, "orders [1, 1] are not 1 to 2"),
+        ({"year": 1990}, "older than the one before"),
+    ],
+)
+def test_faults_between_films(changes: dict[str, Any], named: str) -> None:
+    assert check_films([film(), second()]) == []
+    faults = check_films([film(), second(**changes)])
+    assert len(faults) == 1
+    assert named in faults[0]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda raw: raw.pop("year"),
+        lambda raw: raw.update(extra=1),
+        lambda raw: raw.update(year="1999"),
+        lambda raw: raw.update(fame=True),
+        lambda raw: raw.update(title=" First Film"),
+        lambda raw: raw.update(genres="Drama"),
+        lambda raw: raw.update(keywords=["one", " ", "three"]),
+        lambda raw: raw.update(franchise_order=None),
+        lambda raw: raw.update(franchise=None),
+    ],
+)
+def test_fields_of_the_wrong_kind(spoil: Callable[[dict[str, Any]], None]) -> None:
+    raw = dict(GOOD)
+    spoil(raw)
+    with pytest.raises(ValueError, match="must|exactly"):
+        parse_film(raw)
+
+
+def test_every_fault_of_a_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "films.jsonl"
+    bad = dataclasses.asdict(second(fame=9))
+    path.write_text(json.dumps(GOOD) + "\n" + json.dumps(bad) + "\nnot json\n[]\n", "utf-8")
+    with pytest.raises(SeqscopeError) as caught:
+        read_films(path)
+    for named in ("3 faults", "line 3", "line 4", "second-film-2001: fame 9"):
+        assert named in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="nowhere"):
+        read_films(tmp_path / "nowhere.jsonl")

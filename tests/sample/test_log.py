@@ -1,0 +1,204 @@
+"""The simulated log tells the story that docs/sample.md promises."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+
+from engine.errors import UsageError
+from engine.sample.choices import Reason, pick
+from engine.sample.films import Film
+from engine.sample.log import Log, scattered, shuffled, simulate
+from engine.sample.moods import SIZES
+from engine.sample.story import Story
+from engine.sample.world import World
+
+
+def seconds_of_day(log: Log) -> np.ndarray:
+    return log.timestamps % 86_400
+
+
+def sessions(log: Log) -> np.ndarray:
+    """int64 [events]: a number for each session; a pause of more than two days separates them."""
+    same = np.diff(log.viewers) == 0
+    close = np.diff(log.timestamps) < 2 * 86_400
+    return np.concatenate([[0], np.cumsum(~(same & close))])
+
+
+def places(log: Log) -> dict[tuple[int, int], int]:
+    """(viewer, item) -> place of the event in the viewer's history."""
+    place = np.arange(len(log.timestamps)) - log.events.offsets[:-1][log.viewers]
+    return dict(zip(zip(log.viewers.tolist(), log.events.values.tolist(), strict=True), place.tolist(), strict=True))
+
+
+def test_size(log: Log) -> None:
+    lengths = log.events.lengths
+    assert len(lengths) >= 4_000
+    assert lengths.sum() >= 120_000
+    assert lengths.min() >= 5
+    assert 28 < lengths.mean() < 36
+    assert np.median(lengths) < lengths.mean()
+
+
+def test_no_viewer_sees_a_film_twice(log: Log, world: World) -> None:
+    pairs = log.viewers.astype(np.int64) * world.num_films + log.events.values
+    assert len(np.unique(pairs)) == len(pairs)
+
+
+def test_times(log: Log, story: Story) -> None:
+    later = np.diff(log.timestamps)[np.diff(log.viewers) == 0]
+    assert later.min() >= 100 * 60
+    assert log.timestamps.min() >= story.start
+    assert log.timestamps.max() < story.start + story.days * 86_400
+    assert log.timestamps.max() - log.timestamps.min() > 0.95 * story.days * 86_400
+
+
+def test_nobody_starts_a_film_at_night_or_in_the_morning(log: Log) -> None:
+    hour = seconds_of_day(log) / 3_600
+    assert not np.any((hour > 0.5) & (hour < 14))
+    weekend = (log.timestamps // 86_400 + 3) % 7 >= 5
+    assert np.mean(hour[weekend] < 18) > 3 * np.mean(hour[~weekend] < 18)
+
+
+def test_no_film_is_seen_before_it_is_out(log: Log, films: list[Film]) -> None:
+    years = np.array([film.year for film in films])[log.events.values]
+    seen = (log.timestamps // 86_400).astype("datetime64[D]").astype("datetime64[Y]").astype(int) + 1970
+    assert np.all(seen > years)
+
+
+def test_series_are_seen_in_order(log: Log, world: World) -> None:
+    place = places(log)
+    earlier = np.full(world.num_films, -1)
+    parts = np.flatnonzero(world.following >= 0)
+    earlier[world.following[parts]] = parts
+    for (viewer, item), at in place.items():
+        if earlier[item] >= 0:
+            assert place.get((viewer, int(earlier[item])), 1_000) < at
+
+
+def test_the_next_part_comes_soon_and_rarely_at_once(log: Log, world: World) -> None:
+    place = places(log)
+    gaps = [
+        place[viewer, int(world.following[item])] - at
+        for (viewer, item), at in place.items()
+        if world.following[item] >= 0 and (viewer, int(world.following[item])) in place
+    ]
+    assert np.median(gaps) <= 2
+    assert np.mean(np.array(gaps) == 1) < 0.4  # the last film alone does not tell the next
+    lengths = log.events.lengths
+    started = [
+        (viewer, int(world.following[item])) in place
+        for (viewer, item), at in place.items()
+        if world.following[item] >= 0 and lengths[viewer] - at > 8
+    ]
+    assert np.mean(started) > 0.7
+
+
+def test_two_series_take_turns(log: Log, world: World) -> None:
+    """After a part of one series and a part of another, the older of the two goes on far more often than the newer."""
+    older = newer = 0
+    for viewer in range(1_000):
+        history = log.events[viewer]
+        onward = world.following[history]
+        for at in range(2, len(history)):
+            older += history[at] == onward[at - 2] and onward[at - 1] >= 0
+            newer += history[at] == onward[at - 1] and onward[at - 2] >= 0 and onward[at - 2] != history[at - 1]
+    assert older > 3 * newer > 0
+
+
+def test_sessions_keep_one_mood(log: Log, world: World) -> None:
+    session = sessions(log)
+    same = session[1:] == session[:-1]
+    assert 0.4 < same.mean() < 0.7
+    assert np.mean((log.moods[1:] == log.moods[:-1])[same]) > 0.999  # now and then two sessions lie close
+    assert np.mean((log.moods[1:] == log.moods[:-1])[~same & (np.diff(log.viewers) == 0)]) < 0.2
+    mood = log.reasons == Reason.MOOD
+    assert np.all(world.in_mood[log.events.values[mood], log.moods[mood]] == 1)
+    assert np.all((world.in_mood.sum(axis=0) >= SIZES[0]) & (world.in_mood.sum(axis=0) <= SIZES[1]))
+
+
+def test_most_films_belong_to_several_moods(world: World) -> None:
+    assert np.median(world.in_mood.sum(axis=1)) >= 3
+
+
+def test_tastes_last(log: Log, world: World) -> None:
+    """The first and the second half of a history are more alike in genres than halves of different people."""
+    halves = []
+    for part in (0, 1):
+        rows = []
+        for viewer in np.flatnonzero(log.events.lengths >= 30)[:1_000]:
+            history = log.events[viewer]
+            rows.append(world.genres[np.array_split(history, 2)[part]].mean(axis=0))
+        halves.append(np.array(rows) - np.mean(rows, axis=0))
+    own = np.mean(np.sum(halves[0] * halves[1], axis=1))
+    strangers = np.mean(np.sum(halves[0] * np.roll(halves[1], 1, axis=0), axis=1))
+    assert own > 0
+    assert own > 10 * abs(strangers)
+
+
+def test_what_is_popular_changes(log: Log, world: World, story: Story) -> None:
+    third = (log.timestamps - story.start) * 3 // (story.days * 86_400)
+    free = np.isin(log.reasons, (Reason.POPULAR,)) & (world.weights.min(axis=0) > 0)[log.events.values]
+    counts = [np.bincount(log.events.values[free & (third == part)], minlength=world.num_films) for part in range(3)]
+    near, far = np.corrcoef(np.sqrt(counts[:2]))[0, 1], np.corrcoef(np.sqrt(counts[::2]))[0, 1]
+    assert 0.3 < far < near < 0.98
+
+
+def test_popularity_has_a_heavy_tail(log: Log, world: World, films: list[Film]) -> None:
+    counts = np.sort(np.bincount(log.events.values, minlength=world.num_films))[::-1]
+    assert counts[: world.num_films // 10].sum() > 0.3 * counts.sum()
+    assert counts[:10].sum() < 0.1 * counts.sum()
+    fame = np.array([film.fame for film in films])[log.events.values]
+    assert np.mean(fame == 5) > 3 * np.mean(fame == 1)
+
+
+def test_every_reason_has_its_share(log: Log, story: Story) -> None:
+    shares = np.bincount(log.reasons, minlength=len(Reason)) / len(log.reasons)
+    assert 0.25 < shares[Reason.SEQUEL] < 0.4
+    rest = shares[1:] / shares[1:].sum()
+    np.testing.assert_allclose(rest, [story.mood, story.taste, story.popular, story.noise], atol=0.01)
+
+
+def test_same_seed_same_log(films: list[Film]) -> None:
+    story = Story(viewers=60)
+    logs = [simulate(films, story, np.random.default_rng(seed))[0] for seed in (3, 3, 4)]
+    np.testing.assert_array_equal(logs[0].events.values, logs[1].events.values)
+    np.testing.assert_array_equal(logs[0].timestamps, logs[1].timestamps)
+    assert len(logs[0].timestamps) != len(logs[2].timestamps)
+
+
+def test_shuffled_keeps_each_viewers_films_and_moments(log: Log) -> None:
+    control = shuffled(log, np.random.default_rng(1))
+    for viewer in (0, 17, len(log.events) - 1):
+        assert sorted(control.events[viewer]) == sorted(log.events[viewer])
+    np.testing.assert_array_equal(control.timestamps, log.timestamps)
+    assert np.mean(control.events.values == log.events.values) < 0.1
+
+
+def test_scattered_keeps_popularity_and_lengths_alone(log: Log, world: World) -> None:
+    control = scattered(log, np.random.default_rng(1))
+    n = world.num_films
+    np.testing.assert_array_equal(
+        np.bincount(control.events.values, minlength=n), np.bincount(log.events.values, minlength=n)
+    )
+    np.testing.assert_array_equal(control.events.offsets, log.events.offsets)
+    pairs = control.viewers.astype(np.int64) * n + control.events.values
+    assert len(np.unique(pairs)) == len(pairs)
+
+
+def test_pick_draws_as_the_weights_say() -> None:
+    rng = np.random.default_rng(0)
+    drawn = pick(np.tile([0.0, 1.0, 0.0, 3.0, 0.0], (20_000, 1)), rng)
+    assert set(drawn) == {1, 3}
+    assert np.mean(drawn == 3) == pytest.approx(0.75, abs=0.01)
+    assert pick(np.zeros((2, 3)), rng).tolist() == [-1, -1]
+
+
+def test_a_story_must_make_sense() -> None:
+    with pytest.raises(UsageError, match="sum to 1"):
+        Story(mood=0.9)
+    with pytest.raises(UsageError, match="min_events"):
+        Story(mean_events=3)
+    assert Story().start == int(datetime.datetime(2023, 7, 1, tzinfo=datetime.UTC).timestamp())
