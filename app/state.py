@@ -167,9 +167,9 @@ def sync(datasets: Sequence[str]) -> None:
     datasets: names, at least one; the first is where a visitor without an address begins.
     """
     address = _read()
-    if _KEY in st.session_state and (address == st.session_state.get(_ADDRESS) or _is_late(address)):
-        if get().dataset in datasets:
-            return
+    known = _KEY in st.session_state and get().dataset in datasets
+    if known and (address == st.session_state.get(_ADDRESS) or _is_late(address)):
+        return
     st.session_state[_KEY] = parse(address, datasets, zoo.open_zoo)
     st.session_state[_ADDRESS] = address
 
@@ -191,7 +191,8 @@ def publish() -> None:
 def link(page_url: str) -> str:
     """The address of what is on the screen now. page_url: that of the page, with or without parameters."""
     now = get()
-    return f"{page_url.split('?')[0].split('#')[0]}?{urlencode(params(now, zoo.open_zoo(now.dataset)))}"
+    page = page_url.partition("#")[0].partition("?")[0]
+    return f"{page}?{urlencode(params(now, zoo.open_zoo(now.dataset)))}"
 
 
 def params(now: State, models: Zoo) -> dict[str, str]:
@@ -261,10 +262,11 @@ def _known(models: Zoo, text: str, what: str, problems: list[str]) -> Ids:
     ids = decode(text[: MAX_HISTORY * MAX_ID])
     missing = [short(item_id) for item_id in ids if models.position(item_id) is None]
     if missing:
-        problems.append(f"The link names {count(len(missing), 'item')} in {what} that this dataset does not have: {_some(missing)}.")
+        items = count(len(missing), "item")
+        problems.append(f"The link names {items} in {what} that this dataset does not have: {_some(missing)}.")
     found = tuple(item_id for item_id in ids if models.position(item_id) is not None)
     if len(found) > MAX_HISTORY:
-        problems.append(f"A history may have {MAX_HISTORY} items; of the link's {len(found):,} the latest {MAX_HISTORY} are here.")
+        problems.append(f"A history may have {MAX_HISTORY} items; the link's {len(found):,} are cut to the latest.")
     return found[-MAX_HISTORY:]
 
 

@@ -28,6 +28,7 @@ MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
 _OWN = ("item", "item_id", "title", "popularity")
 _WORD = re.compile(r"[^\W_]+")
 _LIKENESS = 0.86  # Jaro–Winkler similarity from which two words are taken for the same, mistyped
+_HANDFUL = 5  # fewer matches to the letter than this, and similar words are looked for as well
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class Between:
 
 
 Filters = Mapping[str, Among | Between]
+Values = dict[str, Any]
+How = Literal["prefix", "word", "inside", "words", "similar"]
+_KINDS: tuple[How, ...] = ("prefix", "word", "inside", "words", "similar")
 
 
 class Hit(NamedTuple):
@@ -54,7 +58,7 @@ class Hit(NamedTuple):
     item: int
     item_id: str
     title: str
-    how: Literal["prefix", "word", "inside", "words", "similar"]
+    how: How
     """How it matches: the title begins so, a word does, it stands inside, all words are there, or similar ones."""
 
 
@@ -89,13 +93,10 @@ class Catalogue:
     def __init__(self, items: pa.Table) -> None:
         self._con = _connect()
         self.columns = tuple(items.column_names)
-        titles = items["title"].to_pylist()
-        folded = [fold(title) for title in titles]
-        extra = {"folded": pa.array(folded), "words": pa.array([" " + " ".join(_WORD.findall(text)) for text in folded])}
+        folded = [fold(title) for title in items["title"].to_pylist()]
+        words = [f" {' '.join(_WORD.findall(text))}" for text in folded]
         table = items.rename_columns([_column(name) for name in items.column_names])
-        for name, values in extra.items():
-            table = table.append_column(f"_{name}", values)
-        self._load(table)
+        self._load(table.append_column("folded", pa.array(folded)).append_column("words", pa.array(words)))
         self.facets = tuple(self._facet(field) for field in items.schema if field.name not in _OWN)
         self._kinds = {facet.name: facet.kind for facet in self.facets}
         _lock(self._con)
@@ -108,22 +109,27 @@ class Catalogue:
     def search(self, text: str, limit: int = 20, exclude: Sequence[int] = ()) -> list[Hit]:
         """The best matches: what begins with the text, has a word that does, holds it, has all its words, then similar ones.
 
-        Upper case, accents and apostrophes do not matter; within one kind of match the more popular item is first.
+        Upper case, accents and apostrophes do not matter; within one kind of match the more popular item is first. Titles
+        with similar words are looked for where fewer than a handful match to the letter.
         """
-        found = self._matches(text)
-        if found is None:
+        asked = _Asked.read(text)
+        if asked is None:
             return []
-        sql, values = found
+        limit = _bounded(limit)
         rows = self._ask(
-            f"""with matches as ({sql})
-            select c_item, c_item_id, c_title, kind from matches join catalogue using (c_item)
-            where not list_contains($exclude::int[], c_item)
-            order by kind, likeness desc, c_popularity desc, length(_folded), c_item limit $limit""",
-            {**values, "exclude": list(exclude), "limit": _bounded(limit)},
-        ).fetchall()
-        kinds: tuple[Literal["prefix", "word", "inside", "words", "similar"], ...]
-        kinds = ("prefix", "word", "inside", "words", "similar")
-        return [Hit(item, item_id, title, kinds[kind]) for item, item_id, title, kind in rows]
+            f"""select c_item, c_item_id, c_title, {asked.kind} as kind from catalogue
+            where {asked.condition} and not list_contains($exclude::int[], c_item)
+            order by kind, c_popularity desc, length(folded), c_item limit $limit""",
+            {**asked.values, "exclude": list(exclude), "limit": limit},
+        )
+        hits = [Hit(item, item_id, title, _KINDS[kind]) for item, item_id, title, kind in rows]
+        if len(hits) < min(limit, _HANDFUL):
+            known = {hit.item for hit in hits}.union(exclude)
+            similar = [item for item in self._similar(asked.tokens) if item not in known][: limit - len(hits)]
+            sql = "select c_item, c_item_id, c_title from catalogue where list_contains($items::int[], c_item)"
+            found = {row[0]: row for row in self._ask(sql, {"items": similar})} if similar else {}
+            hits += [Hit(*found[item], "similar") for item in similar]
+        return hits
 
     def page(
         self,
@@ -135,23 +141,24 @@ class Catalogue:
         limit: int = 20,
         offset: int = 0,
     ) -> Page:
-        """Items that match the text and every filter. sort: "relevance" (popularity where there is no text) or a column."""
-        source, where, values = self._where(text, filters or {})
+        """Items that match the text and every filter. sort: "relevance" (popularity where there is no text) or a column.
+
+        Where no title matches the text to the letter, those with similar words are taken.
+        """
+        where, values, kind, kind_values = self._where(text, filters or {})
         if sort == "relevance":
-            order = "kind, likeness desc, c_popularity desc" if source else "c_popularity desc"
+            order = f"{kind}, c_popularity desc"
         elif sort in self.columns and self._kinds.get(sort) != "tags":
-            order = f"{_quoted(sort)} {'desc' if descending else 'asc'} nulls last"
+            order, kind_values = f"{_quoted(sort)} {'desc' if descending else 'asc'} nulls last", {}
         else:
             raise ValueError(f"cannot sort by {sort!r}")
-        join = f"with matches as ({source}) select * from matches join catalogue using (c_item)" if source else "from catalogue"
+        bounds = {"limit": _bounded(limit), "offset": max(0, int(offset))}
         shown = ", ".join(_quoted(name) for name in self.columns)
+        sql = f"select {shown} from catalogue where {where} order by {order}, c_item limit $limit offset $offset"
         with self._con.cursor() as cursor:
-            total = cursor.execute(f"select count(*) from ({join}) where {where}", values).fetchone()
-            rows = cursor.execute(
-                f"select {shown} from ({join}) where {where} order by {order}, c_item limit $limit offset $offset",
-                {**values, "limit": _bounded(limit), "offset": max(0, int(offset))},
-            ).to_arrow_table()
-        return Page(rows.rename_columns(list(self.columns)), int(total[0]) if total else 0)
+            rows = cursor.sql(sql, params={**values, **kind_values, **bounds}).to_arrow_table()
+        total = self._ask(f"select count(*) from catalogue where {where}", values)[0][0]
+        return Page(rows.rename_columns(list(self.columns)), int(total))
 
     def counts(self, name: str, text: str = "", filters: Filters | None = None) -> list[tuple[str, int]]:
         """(value, items) of one attribute among the items that match, the most frequent first.
@@ -161,90 +168,98 @@ class Catalogue:
         kind = self._kinds.get(name)
         if kind not in ("tags", "category"):
             raise ValueError(f"{name!r} has no values to count")
-        source, where, values = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
-        join = f"with matches as ({source}) select * from matches join catalogue using (c_item)" if source else "from catalogue"
+        where, values, _, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
         value = f"unnest({_quoted(name)})" if kind == "tags" else _quoted(name)
         rows = self._ask(
-            f"""select value, count(*) as items from (select {value}::varchar as value from ({join}) where {where})
-            where value is not null group by value order by items desc, value limit {MAX_VALUES}""",
+            f"""select value, count(*) as items from (select {value}::varchar as value from catalogue where {where})
+            where value is not null and value != '' group by value order by items desc, value limit {MAX_VALUES}""",
             values,
-        ).fetchall()
+        )
         return [(value, items) for value, items in rows]
 
     # --- inside
 
-    def _ask(self, sql: str, values: Mapping[str, Any] | None = None) -> _Answer:
+    def _ask(self, sql: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         with self._con.cursor() as cursor:
-            return _Answer(cursor.execute(sql, dict(values or {})).fetchall())
+            return cursor.execute(sql, values or {}).fetchall()
 
-    def _where(self, text: str, filters: Filters) -> tuple[str, str, dict[str, Any]]:
-        """(a select of matches, or "" where there is no text; the filters as a condition; the values of both)"""
-        found = self._matches(text)
-        source, values = found if found else ("", {})
-        if found is None and text.strip():
-            return "", "false", {}
-        conditions = ["true"]
+    def _where(self, text: str, filters: Filters) -> tuple[str, Values, str, Values]:
+        """(condition, its values, an expression that sorts the better matches first, its further values)"""
+        conditions, values, kind, kind_values = ["true"], {}, "0", {}
+        asked = _Asked.read(text)
+        if asked is not None:
+            exact = self._ask(f"select 1 from catalogue where {asked.condition} limit 1", asked.values)
+            if exact:
+                conditions, values, kind = [asked.condition], dict(asked.values), asked.kind
+            else:
+                conditions, values = ["list_contains($similar::int[], c_item)"], {"similar": self._similar(asked.tokens)}
+                kind, kind_values = "list_position($similar::int[], c_item)", {}
         for place, (name, wanted) in enumerate(filters.items()):
-            kind = self._kinds.get(name, "range" if name == "popularity" else None)
             column, value = _quoted(name), f"f{place}"
-            if isinstance(wanted, Between) and kind == "range":
+            allowed = self._kinds.get(name, "range" if name == "popularity" else "none")
+            if isinstance(wanted, Between) and allowed == "range":
                 for sign, end in ((">=", wanted.low), ("<=", wanted.high)):
                     if end is not None:
-                        key = value + ("low" if sign == ">=" else "high")
+                        key = f"{value}_{len(conditions)}"
                         conditions.append(f"{column} {sign} ${key}")
                         values[key] = end
-            elif isinstance(wanted, Among) and kind in ("tags", "category"):
+            elif isinstance(wanted, Among) and allowed in ("tags", "category"):
                 if wanted.values:
-                    has = f"list_has_any({column}::varchar[], ${value}::varchar[])"
+                    some = f"list_has_any({column}::varchar[], ${value}::varchar[])"
                     one = f"list_contains(${value}::varchar[], {column}::varchar)"
-                    conditions.append(has if kind == "tags" else one)
+                    conditions.append(some if allowed == "tags" else one)
                     values[value] = list(wanted.values)
             else:
                 raise ValueError(f"cannot filter {name!r} by {type(wanted).__name__}")
-        return source, " and ".join(conditions), values
+        return " and ".join(conditions), values, kind, kind_values
 
-    def _matches(self, text: str) -> tuple[str, dict[str, Any]] | None:
-        """(a select of c_item, kind (0 is best), likeness; its values); None where there is nothing to look for."""
-        whole = fold(text[:MAX_QUERY])
-        tokens = list(dict.fromkeys(_WORD.findall(whole)))[:MAX_TOKENS]
-        if not whole:
-            return None
-        whole_sql = """
-            select c_item, case when starts_with(_folded, $whole) then 0
-                                when contains(_words, ' ' || $words) then 1 else 2 end as kind, 1.0 as likeness
-            from catalogue where contains(_folded, $whole) or contains(_words, ' ' || $words)"""
-        values: dict[str, Any] = {"whole": whole, "words": " ".join(tokens) or whole}
-        if not tokens:  # signs alone
-            return whole_sql, values
-        # Each word of the search against each word that any title has, then the titles that have a match for all of them.
-        values.update(tokens=tokens, likeness=_LIKENESS)
-        return (
-            f"""
-            with asked as (select unnest($tokens::varchar[]) as token),
-            close as (
-                select token, word_id, starts_with(word, token) as exact,
-                       case when word = token then 1.0 when starts_with(word, token) then 0.97
-                            else jaro_winkler_similarity(word, token)
-                       end as likeness
-                from asked join vocabulary on
-                    starts_with(word, token)
-                    or (length(token) > 2 and abs(length(word) - length(token)) <= 2 and (
-                        jaro_winkler_similarity(word, token, $likeness) >= $likeness
-                        or (length(token) > 3 and damerau_levenshtein(word, token) <= 1)))
-            ),
-            per_token as (
-                select c_item, token, max(exact) as exact, max(likeness) as likeness
-                from close join postings using (word_id) group by all
-            ),
-            loose as (
-                select c_item, case when bool_and(exact) then 3 else 4 end as kind, avg(likeness) as likeness
-                from per_token group by c_item having count(*) = len($tokens)
-            ),
-            whole as ({whole_sql})
-            select c_item, min(kind) as kind, max(likeness) as likeness
-            from (from whole union all by name from loose) group by c_item""",
-            values,
+    def _similar(self, tokens: Sequence[str]) -> list[int]:
+        """Items that have for every word of the search the word or a similar one, the most similar first.
+
+        Where there are none: those that have its words written as one, or its one word as several.
+        """
+        return self._mistyped(tokens) or self._joined("".join(tokens))
+
+    def _joined(self, text: str) -> list[int]:
+        if len(text) < 5:
+            return []
+        rows = self._ask(
+            """select c_item from catalogue where contains(replace(words, ' ', ''), $text)
+            order by c_popularity desc, c_item limit $limit""",
+            {"text": text, "limit": MAX_LIMIT},
         )
+        return [item for (item,) in rows]
+
+    def _mistyped(self, tokens: Sequence[str]) -> list[int]:
+        words: list[tuple[int, int, float]] = []  # place of the token, word_id, likeness
+        for place, token in enumerate(tokens):
+            rows = self._ask(_SIMILAR_WORDS, {"token": token, "likeness": _LIKENESS})
+            words += [(place, word_id, likeness) for word_id, likeness in rows]
+            if not rows:
+                return []
+        if not words:
+            return []
+        places, ids, likenesses = zip(*words, strict=True)
+        rows = self._ask(
+            """
+            with words as (
+                select unnest($places::int[]) as place, unnest($ids::int[]) as word_id, unnest($likenesses::float[]) as likeness
+            ),
+            found as (
+                select c_item, place, max(likeness) as likeness from words join postings using (word_id) group by c_item, place
+            )
+            select c_item from found join catalogue using (c_item)
+            group by c_item having count(*) = $tokens
+            order by sum(likeness) desc, any_value(c_popularity) desc, c_item limit $limit""",
+            {
+                "places": places,
+                "ids": ids,
+                "likenesses": likenesses,
+                "tokens": len(tokens),
+                "limit": MAX_LIMIT,
+            },
+        )
+        return [item for (item,) in rows]
 
     def _load(self, table: pa.Table) -> None:
         with self._con.cursor() as cursor:
@@ -252,22 +267,25 @@ class Catalogue:
             cursor.execute("create table catalogue as select * from incoming order by c_item")
             cursor.unregister("incoming")
             cursor.execute(
+                """create temp table split as
+                select c_item, unnest(list_distinct(string_split(trim(words), ' '))) as word from catalogue"""
+            )
+            cursor.execute(
                 """create table vocabulary as
-                select row_number() over () as word_id, word
-                from (select distinct unnest(string_split(trim(_words), ' ')) as word from catalogue) where word != '';
-                create table postings as
-                select distinct word_id, c_item from (select c_item, unnest(string_split(trim(_words), ' ')) as word from catalogue)
-                join vocabulary using (word)"""
+                select (row_number() over ())::int as word_id, word from (select distinct word from split) where word != ''"""
+            )
+            cursor.execute(
+                "create table postings as select word_id, c_item from split join vocabulary using (word) order by word_id"
             )
 
     def _facet(self, field: pa.Field) -> Facet:
         name, column, kind = field.name, _quoted(field.name), field.type
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            empty = f"{column} is null or len({column}) = 0"
-            return self._valued(name, "tags", f"unnest({column})", empty)
+            return self._valued(name, "tags", f"unnest({column})", f"{column} is null or len({column}) = 0")
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            found = self._ask(f"select min({column}), max({column}), count(*) - count({column}) from catalogue").first
-            low, high, missing = found
+            low, high, missing = self._ask(
+                f"select min({column}), max({column}), count(*) - count({column}) from catalogue"
+            )[0]
             if low is None:
                 return Facet(name, "none", missing=missing, reason="No item has a value.")
             return Facet(name, "range", low=low, high=high, missing=missing)
@@ -277,8 +295,8 @@ class Catalogue:
         rows = self._ask(
             f"""select value, count(*) as items from (select {value}::varchar as value from catalogue)
             where value is not null and value != '' group by value order by items desc, value"""
-        ).fetchall()
-        missing = self._ask(f"select count(*) from catalogue where {empty}").first[0]
+        )
+        missing = self._ask(f"select count(*) from catalogue where {empty}")[0][0]
         if not rows:
             return Facet(name, "none", missing=missing, reason="No item has a value.")
         if len(rows) > MAX_VALUES:
@@ -287,17 +305,40 @@ class Catalogue:
         return Facet(name, kind, values=tuple((value, items) for value, items in rows), missing=missing)
 
 
-class _Answer(NamedTuple):
-    """Rows, fetched whole: the cursor is closed by the time they are read."""
+# Words as long as the one asked for, give or take two letters; Jaro–Winkler forgives exchanged, missing and wrong letters.
+_SIMILAR_WORDS = """
+    select word_id, case when word = $token then 1 when starts_with(word, $token) then 0.97
+                    else jaro_winkler_similarity(word, $token) end as likeness
+    from vocabulary
+    where starts_with(word, $token)
+       or (length($token) > 2 and abs(length(word) - length($token)) <= 2
+           and jaro_winkler_similarity(word, $token, $likeness) >= $likeness)
+    order by likeness desc limit 300"""
 
-    rows: list[tuple[Any, ...]]
 
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return self.rows
+@dataclass(frozen=True)
+class _Asked:
+    """A search, as SQL: what matches to the letter, and how well."""
 
-    @property
-    def first(self) -> tuple[Any, ...]:
-        return self.rows[0]
+    condition: str
+    kind: str
+    """0 to 3: a place in `_KINDS`."""
+    values: Values
+    tokens: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> _Asked | None:
+        """None where there is nothing to look for."""
+        whole = fold(text[:MAX_QUERY])
+        tokens = tuple(dict.fromkeys(_WORD.findall(whole)))[:MAX_TOKENS]
+        if not whole:
+            return None
+        values: Values = {"whole": whole, "phrase": f" {' '.join(_WORD.findall(whole)) or whole}"}
+        every = " and ".join(f"contains(words, $t{place})" for place in range(len(tokens))) or "false"
+        values.update({f"t{place}": f" {token}" for place, token in enumerate(tokens)})
+        kind = """case when starts_with(folded, $whole) then 0 when contains(words, $phrase) then 1
+                  when contains(folded, $whole) then 2 else 3 end"""
+        return cls(f"(contains(folded, $whole) or contains(words, $phrase) or ({every}))", kind, values, tokens)
 
 
 def fold(text: str) -> str:
@@ -328,7 +369,7 @@ def _lock(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def _column(name: str) -> str:
-    return f"c_{name}"  # the table's own columns (_folded, kind, …) are thus never an attribute's
+    return f"c_{name}"  # the table's own columns (folded, words) are thus never an attribute's
 
 
 def _quoted(name: str) -> str:

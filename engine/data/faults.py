@@ -1,8 +1,7 @@
 """What makes a row of a log bad: one table of rules, as SQL over the columns of the import's database.
 
-A rule sees user_id, item_id, time, rating (text as it was read, blanks trimmed), misshapen and
-excerpt (see `rows_query`), unmapped (an item number that the item map does
-not know), seconds (the time as a number) and score (the rating as a number).
+A rule sees user_id, item_id, time, rating (text as it was read, blanks trimmed), misshapen and excerpt (see `rows_query`),
+unmapped (an item number that the item map does not know), seconds (the time as a number) and score (the rating as a number).
 """
 
 from __future__ import annotations

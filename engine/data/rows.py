@@ -68,10 +68,10 @@ def sql_path(path: Path) -> str:
 def rows_query(
     con: duckdb.DuckDBPyConnection, path: Path, layout: Layout, mapping: Mapping, work: Path, problems: Problems
 ) -> str:
-    """SQL that selects line (BIGINT) and, as VARCHAR, user_id, item_id, time, rating, misshapen, excerpt of every row of `path`.
+    """SQL that selects line (BIGINT) and, as text, user_id, item_id, time, rating, misshapen, excerpt of every row of `path`.
 
-    misshapen says why a row is none (and excerpt how it begins); it is NULL for the others. What DuckDB cannot even cut is added to
-    `problems` at once. `work` takes intermediate files.
+    misshapen says why a row is none (and excerpt how it begins); it is NULL for the others. What cannot even be cut is added
+    to `problems` at once. `work` takes intermediate files.
     """
     if layout.kind == "parquet":
         return _parquet(con, path, mapping)

@@ -106,27 +106,29 @@ def storyteller(training: Ragged, world: World) -> Scorer:
     popular = counts / counts.sum()
     member = world.in_mood.astype(np.float64)
     given = member * popular[:, None] / (member * popular[:, None]).sum(axis=0)  # chances of a film within a mood
+    chance = np.vstack([given + 0.02 * popular[:, None], np.ones(len(world.moods))])  # the last row is for no film
 
     def score(histories: Ragged) -> np.ndarray:
-        scores = np.empty((len(histories), n))
-        for row in range(len(histories)):
-            history = histories[row]
-            taste = np.exp(2.5 * (world.genres @ world.genres[history].mean(axis=0)))
-            recent = history[-3:]
-            likely = np.prod(given[recent] + 0.02 * popular[recent][:, None], axis=0)
-            mood = given @ (likely / likely.sum())
-            scores[row] = (0.7 * mood + 0.3 * popular / popular.sum()) * taste / taste.mean()
-            seen = np.zeros(n, bool)
-            seen[history] = True
-            age = len(history) - 1 - np.arange(len(history))
-            parts = world.following[history]
-            fits = (parts >= 0) & ~seen[parts] & (age < 12)
-            closed = np.flatnonzero(~world.open)
-            scores[row, closed] *= 0.05  # a later part whose earlier ones were not seen
-            # Of two series in progress the one that waits longer has its turn; nobody follows more than two.
-            turns = np.argsort(age[fits])[:2][::-1]
-            for place, turn in enumerate(turns):
-                scores[row, parts[fits][turn]] = 10.0 - place
+        rows, last = np.arange(len(histories)), np.maximum(histories.lengths - 1, 0)
+        genres = np.add.reduceat(world.genres[histories.values], histories.offsets[:-1]) / histories.lengths[:, None]
+        taste = np.exp(2.5 * (genres @ world.genres.T))
+        recent = histories.padded(3, n)
+        likely = np.prod(chance[recent], axis=1)
+        scores = (0.7 * (likely / likely.sum(axis=1, keepdims=True)) @ given.T + 0.3 * popular) * taste
+        scores[:, ~world.open] *= 0.05  # later parts whose earlier ones were not seen; those in turn are raised below
+        scores /= scores.max(axis=1, keepdims=True)
+
+        viewer = np.repeat(rows, histories.lengths)
+        age = last[viewer] - (np.arange(len(viewer)) - histories.offsets[viewer])
+        parts = world.following[histories.values]
+        seen = np.zeros((len(histories), n), bool)
+        seen[viewer, histories.values] = True
+        waits = np.flatnonzero((parts >= 0) & (age < 12) & ~seen[viewer, parts])
+        # Nobody follows more than two series. Of the last two in progress, the one that waits longer has its turn.
+        waits = waits[np.lexsort((age[waits], viewer[waits]))]
+        turn = np.arange(len(waits)) - np.searchsorted(viewer[waits], viewer[waits])
+        kept, turn = waits[turn < 2], turn[turn < 2]
+        scores[viewer[kept], parts[kept]] = 2.0 + turn
         return scores
 
     return score

@@ -1,0 +1,138 @@
+"""Figures and tables that can be taken away: every figure has a description, a table that says the same, and downloads.
+
+    figure(views.bars(frame), key="loo", alt="What each film contributes …", table=frame, name="leave-one-out")
+
+Figures come from app.views with data alone; how they look in light and dark is decided here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from app.text import cell, md
+
+_FILE = re.compile(r"[^a-z0-9]+")
+
+
+def csv_bytes(table: pd.DataFrame) -> bytes:
+    """CSV in UTF-8 with a byte-order mark (spreadsheets ask for it); texts that a spreadsheet would run are neutralised."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([cell(str(name)) for name in table.columns])
+    for row in table.itertuples(index=False, name=None):
+        writer.writerow([_plain(value) for value in row])
+    return text.getvalue().encode("utf-8-sig")
+
+
+def file_name(*words: str, ending: str) -> str:
+    """A file name from any words: lowercase letters, digits and dashes."""
+    stem = "-".join(part for word in words if (part := _FILE.sub("-", word.lower()).strip("-")))
+    return f"{stem[:80] or 'seqscope'}.{ending}"
+
+
+def csv_button(table: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key: str, label: str = "CSV") -> None:
+    """A button that downloads a table; made when it is clicked."""
+
+    def make() -> bytes:
+        return csv_bytes(table() if callable(table) else table)
+
+    st.download_button(
+        label,
+        data=make,
+        file_name=file_name("seqscope", name, ending="csv"),
+        mime="text/csv",
+        key=f"{key}_csv",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def config(name: str, picture: Literal["svg", "png"] = "svg", **more: Any) -> dict[str, Any]:
+    """Plotly's configuration for every figure: nothing that sends data away, and the camera saves a picture."""
+    return {
+        "displaylogo": False,
+        "showSendToCloud": False,
+        "typesetMath": False,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "toImageButtonOptions": {"format": picture, "filename": file_name("seqscope", name, ending="")[:-1], "scale": 2},
+        **more,
+    }
+
+
+def figure(
+    fig: go.Figure,
+    *,
+    key: str,
+    alt: str,
+    table: pd.DataFrame,
+    name: str,
+    columns: dict[str, Any] | None = None,
+    height: int | None = None,
+    on_select: Callable[[], None] | Literal["rerun", "ignore"] = "ignore",
+    selection_mode: tuple[str, ...] = ("points",),
+    plotly: dict[str, Any] | None = None,
+) -> Any:
+    """Draws a figure, and under it, folded away, its table and downloads. Returns what st.plotly_chart returns.
+
+    key: unique on the page. alt: one sentence for those who do not see it. table: the figure's data, for the eye (it may hold
+    any text; keep it below some thousand rows). name: words for file names. columns: st.column_config by column.
+    plotly: more of Plotly's configuration.
+    """
+    picture: Literal["svg", "png"] = "png" if st.session_state.get(f"{key}_picture") == "PNG" else "svg"
+    fig.update_layout(paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)")
+    event = st.plotly_chart(
+        fig,
+        key=key,
+        alt=alt,
+        height=height or "content",
+        config=config(name, picture, **(plotly or {})),
+        on_select=on_select,
+        selection_mode=selection_mode,  # type: ignore[arg-type]
+    )
+    under(table, key=key, alt=alt, name=name, columns=columns, picture=True)
+    return event
+
+
+def under(
+    table: pd.DataFrame,
+    *,
+    key: str,
+    alt: str,
+    name: str,
+    columns: dict[str, Any] | None = None,
+    picture: bool = False,
+) -> None:
+    """A figure's twin as a table with its downloads, folded away; drawn only when it is opened."""
+    folded = st.expander("Table and downloads", key=f"{key}_twin", on_change="rerun", type="compact")
+    if not folded.open:
+        return
+    with folded:
+        st.dataframe(table, hide_index=True, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            csv_button(table, name, key=key)
+            if picture:
+                st.segmented_control(
+                    "Picture format",
+                    ["SVG", "PNG"],
+                    default="SVG",
+                    required=True,
+                    key=f"{key}_picture",
+                    label_visibility="collapsed",
+                )
+                st.caption(md("The camera above the figure saves it in this format."), width="content")
+
+
+def _plain(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, (list, tuple)):
+        return cell("; ".join(map(str, value)))
+    return cell(value)
