@@ -95,7 +95,9 @@ exports: install ## rebuild the embedded sample: exports/sample
 	$(PYTHON) -m benchmarks.build_sample
 
 bench: install ## measure speed and quality
-	$(SEQSCOPE) bench
+	$(PYTHON) -m benchmarks.training_speed
+	$(PYTHON) -m benchmarks.serving_speed
+	$(PYTHON) -m benchmarks.app_speed
 
 screenshot: install-dev chromium ## renew the pictures of the README
 	$(PYTHON) docs/screenshot.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -28,31 +29,30 @@ _PAGES = {
 
 def main() -> None:
     st.set_page_config(page_title="Seqscope", page_icon=":material/timeline:", layout="wide")
-    page = st.navigation(
-        {
-            group: [
-                st.Page(_HERE / "pages" / f"{name}.py", title=title, icon=icon, help=words, default=name == "compare")
-                for name, title, icon, words in pages
-                if (_HERE / "pages" / f"{name}.py").is_file()
-            ]
-            for group, pages in _PAGES.items()
-        }
-    )
-    found = zoo.datasets()
-    if not found:
+    page = st.navigation({group: found for group, pages in _PAGES.items() if (found := _existing(pages))})
+    datasets = zoo.datasets()
+    if not datasets:
         st.title("There is nothing to show yet")
         st.markdown(md(f"No exported models were found in {zoo.root()}. Train and export one:"))
         st.code("make exports          # the embedded sample\nseqscope export --help", language="bash")
         return
     with guard.watch("the app"):
-        state.sync(list(found))
+        state.sync(list(datasets))
         guard.pending()
         with st.sidebar, guard.watch("the history"):
-            tray.show(found)
+            tray.show(datasets)
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
             page.run()
+
+
+def _existing(pages: list[tuple[str, str, str, str]]) -> list[Any]:
+    return [
+        st.Page(path, title=title, icon=icon, help=words, default=name == "compare")
+        for name, title, icon, words in pages
+        if (path := _HERE / "pages" / f"{name}.py").is_file()
+    ]
 
 
 main()

@@ -20,7 +20,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("engine.commands.evaluate", "rank every test user's held-out item and print the metrics"),
     "export": ("engine.commands.export", "write trained models as bundles that the app opens"),
     "sample": ("engine.commands.sample", "simulate viewers and their log, for the embedded sample or for load tests"),
-    "bench": ("engine.commands.bench", "measure speed and quality, next to a peer where there is one"),
     "doctor": ("engine.commands.doctor", "say what this machine has and what is missing for what"),
 }
 

@@ -21,6 +21,8 @@ from typing import Any, Literal, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from app.store.attributes import tidied
+
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
 MAX_LIMIT = 1_000
@@ -92,6 +94,7 @@ class Catalogue:
 
     def __init__(self, items: pa.Table) -> None:
         self._con = _connect()
+        items = self.items = tidied(items)
         self.columns = tuple(items.column_names)
         folded = [fold(title) for title in items["title"].to_pylist()]
         words = [f" {' '.join(_WORD.findall(text))}" for text in folded]
@@ -176,6 +179,23 @@ class Catalogue:
             values,
         )
         return [(value, items) for value, items in rows]
+
+    def steps(
+        self, name: str, width: float, text: str = "", filters: Filters | None = None
+    ) -> list[tuple[float, int]]:
+        """(start, items) of every step of that width that holds items, ascending: decades of a year, say.
+
+        As with `counts`, a filter on the attribute itself does not count.
+        """
+        if self._kinds.get(name) != "range" or not width > 0:
+            raise ValueError(f"{name!r} has no steps of {width}")
+        where, values, _, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
+        rows = self._ask(
+            f"""select floor({_quoted(name)} / $width) * $width as step, count(*) from catalogue
+            where {where} and {_quoted(name)} is not null group by step order by step""",
+            {**values, "width": width},
+        )
+        return [(float(step), items) for step, items in rows]
 
     # --- inside
 

@@ -75,9 +75,19 @@ def fetch(
     say: Callable[[str], None] = print,
 ) -> Path:
     """Download the set `name` into `to`/`name` and return that folder. The caller has shown the terms and had them accepted."""
-    known = PUBLIC[name]
+    try:
+        return _fetch_set(PUBLIC[name], to, base_url, patience, say)
+    except OSError as error:
+        raise SeqscopeError(
+            f"{error.filename or to} cannot be read or written ({error.strerror or error}). Choose another --to."
+        )
+
+
+def _fetch_set(
+    known: PublicSet, to: Path, base_url: str | None, patience: Patience, say: Callable[[str], None]
+) -> Path:
     base = (base_url or known.base).rstrip("/")
-    folder = to / name
+    folder = to / known.name
     to.mkdir(parents=True, exist_ok=True)
     archives = [file for file in known.files if file.endswith(".zip")]
     keep = to if archives else folder

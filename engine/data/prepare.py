@@ -7,6 +7,7 @@ k-core, and users with a shorter history than --min-history; last, items that no
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +64,8 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
             f"--out {options.out}: the last part is the dataset's name; use lowercase letters, digits and single dashes"
         )
     refuse_existing(options.out, options.overwrite)
-    for path in options.paths:
-        if not path.exists():
+    for path in (*options.paths, options.items, options.item_map):
+        if path is not None and not path.exists():
             raise SeqscopeError(f"{path} does not exist.")
     if options.source is None:
         name, why = guess_source(options.paths, options.encoding)
@@ -77,9 +78,7 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
         work.mkdir()
         with connect(work, memory=options.memory, threads=options.threads) as con:
             result = _import(options, Workshop(con, work, Problems(con), say), folder)
-        for leftover in sorted(work.rglob("*"), reverse=True):
-            leftover.rmdir() if leftover.is_dir() else leftover.unlink()
-        work.rmdir()
+        shutil.rmtree(work)
     return result
 
 
@@ -102,7 +101,16 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if events.below_rating:
         left_out[f"rated below {options.min_rating:g}"] = events.below_rating
     if not len(events.user):
+        if events.below_rating:
+            raise SeqscopeError(
+                f"all {events.below_rating:,} events are rated below {options.min_rating:g}. Lower --min-rating."
+            )
         _stop_for_bad_rows(problems, options, "no good row is left")
+    if len(events.users) == 1:
+        raise SeqscopeError(
+            f"the whole log belongs to one user ({events.users[0].as_py()!r}), and a recommender learns from many. "
+            "Is the user column the right one? Name it with --user-column."
+        )
     user, item, time, users, items = _filter(events, options, k_core, left_out)
 
     item_ids = items.to_pylist()
@@ -170,8 +178,7 @@ def _filter(
     item, used_items = renumber(item, len(events.items))
     if len(used_users) == 1:
         raise SeqscopeError(
-            f"the whole log belongs to one user ({events.users[int(used_users[0])].as_py()!r}), and a recommender learns from "
-            "many. Is the user column the right one? Name it with --user-column."
+            "only one user is left, and a recommender learns from many. Lower --k-core or --min-history."
         )
     return user, item, time, events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
 

@@ -88,6 +88,10 @@ def _delimited(text: Text, layout: Layout, mapping: Mapping, work: Path, problem
     def column(which: str | int | None) -> str:
         if which is None:
             return "NULL"
+        if isinstance(which, str) and which not in names:
+            raise SeqscopeError(
+                f"{text.path} has no column {which!r}; it has {', '.join(names)}. Name the format with --source."
+            )
         position = which if isinstance(which, int) else names.index(which)
         return f"trim(fields[{position + 1}], {BLANKS})"
 

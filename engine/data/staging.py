@@ -53,8 +53,9 @@ def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         else:
             folder.rename(out)
     except OSError as error:
+        where = error.filename or out
         raise SeqscopeError(
-            f"{out} cannot be written ({error.strerror or error}). Check the path, its permissions and the free space."
+            f"{where} cannot be read or written ({error.strerror or error}). Check the path, its permissions and the free space."
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import gzip
 import io
 import zlib
@@ -91,7 +92,15 @@ def kind_by_content(path: Path) -> str:
 
 
 def inspect(path: Path, encoding: str | None = None) -> Text:
-    """Read `path` once. Fails where it is not text, or not in `encoding` (UTF-8 where none is given), and says at which line."""
+    """What the text file `path` is. It is read to its end, once however often it is asked for. Fails where it is not text, or not in `encoding` (UTF-8 where none is given), and says at which line."""
+    kind_by_content(path)  # says what is wrong where there is nothing to read
+    found = path.stat()
+    return _inspect(path, encoding, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _inspect(path: Path, encoding: str | None, changed: int, size: int) -> Text:
+    """`changed` and `size` make a file that was written anew another file."""
     kind = kind_by_content(path)
     if kind == "parquet":
         raise SeqscopeError(

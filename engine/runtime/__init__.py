@@ -14,6 +14,7 @@ Everything not exported here is private. docs/bundle.md describes the files.
 """
 
 from engine.data.dataset import DatasetInfo
+from engine.runtime import judge
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
 from engine.runtime.bundle import Bundle
@@ -53,6 +54,7 @@ __all__ = [
     "describe",
     "entropy",
     "jaccard",
+    "judge",
     "kendall",
     "last_row",
     "mean_distance",

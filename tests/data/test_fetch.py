@@ -133,6 +133,12 @@ def test_terms_come_first(bench: Bench, server: Server, monkeypatch: pytest.Monk
     assert bench.run(*words) == 0 and (bench.folder / "raw" / "ml-1m" / "ratings.dat").exists()
 
 
+def test_a_folder_that_cannot_be(bench: Bench, server: Server) -> None:
+    bench.write("file", "")
+    words = ("fetch", "ml-1m", "--to", bench.folder / "file" / "raw", "--base-url", server.url, "--accept-licence")
+    assert bench.run(*words) == 1 and "Choose another --to" in bench.err
+
+
 def test_unknown_sets(bench: Bench) -> None:
     assert bench.run("fetch", "netflix", "--to", bench.folder) == 2
     assert all(name in bench.err for name in PUBLIC)
@@ -159,7 +165,7 @@ def test_no_links_no_bombs_no_clashes(tmp_path: Path) -> None:
             file.writestr("a", "1")
             file.writestr("a", "2")
     (tmp_path / "twice.zip").write_bytes(twice.getvalue())
-    with pytest.raises(SeqscopeError, match="cannot be written"):
+    with pytest.raises(SeqscopeError, match="cannot be read or written"):
         unpack(tmp_path / "twice.zip", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -16,6 +16,7 @@ def test_min_rating(bench: Bench) -> None:
     dataset = bench.load(log, "--min-rating", 4)
     assert histories(dataset) == {str(u): ["0", "2", "3"] for u in range(3)}
     assert dataset.info.left_out == {"missing rating": 1, "rating is not a number": 1, "rated below 4": 6}
+    assert "all 15 events are rated below 9" in bench.fails(log, "--min-rating", 9)
     assert bench.load(log, "--duplicates", "keep").info.counts["events"] == 17  # ratings nobody asks for cannot be bad
 
 
@@ -91,7 +92,11 @@ def test_several_files_are_one_log(bench: Bench) -> None:
     head, *rows = LOG.splitlines(keepends=True)
     parts = [bench.write(f"part-{n}.csv", head + "".join(rows[5 * n : 5 * n + 5])) for n in range(4)]
     assert bench.load(*parts).info.fingerprint == whole
-    other = bench.write("other.csv", LOG.replace("user,item,time", "item,user,time"))
+    turned = "".join(",".join(reversed(line.strip().split(","))) + "\n" for line in LOG.splitlines())
+    assert (
+        bench.load(bench.write("a.csv", LOG), bench.write("b.csv", turned)).info.fingerprint == whole
+    )  # every row twice
+    other = bench.write("other.csv", LOG.replace("user,item,time", "who,item,time"))
     assert "has other columns" in bench.fails(parts[0], other)
 
 

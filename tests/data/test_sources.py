@@ -280,6 +280,20 @@ def test_list_columns_of_a_delimited_item_file(bench: Bench) -> None:
     assert row["genres"] == ["a", "b"] and row["cast"] == ["x", "y"]
 
 
+def test_optional_keys_of_json_lines(bench: Bench) -> None:
+    rows = [{"user": u, "item": i, "time": i} for u in (1, 2) for i in (1, 2, 3)]
+    del rows[0]["time"]
+    dataset = bench.load(bench.write("log.jsonl", "\n".join(map(json.dumps, rows))))
+    assert dataset.info.left_out == {"missing time": 1} and dataset.info.time["unit"] == "second"
+
+
+def test_a_known_layout_with_unknown_columns(bench: Bench) -> None:
+    folder = ml_20m(bench)
+    text = (folder / "ratings.csv").read_text()
+    bench.write("ml-20m/ratings.csv", text.replace("userId", "who"))
+    assert "has no column 'userId'; it has who, movieId" in bench.fails(folder)
+
+
 def test_paths_that_lead_nowhere(bench: Bench) -> None:
     (bench.folder / "empty").mkdir()
     assert "no known layout; it holds nothing" in bench.fails(bench.folder / "empty")

@@ -21,7 +21,10 @@ from tests.sample.conftest import SAMPLE
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small sample, built by the command."""
     out = tmp_path_factory.mktemp("built") / "sample"
-    assert cli.main(["sample", "build", "--films", str(SAMPLE / "films.jsonl"), "--out", str(out), "--viewers", "200"]) == 0
+    assert (
+        cli.main(["sample", "build", "--films", str(SAMPLE / "films.jsonl"), "--out", str(out), "--viewers", "200"])
+        == 0
+    )
     return out
 
 
@@ -38,7 +41,12 @@ def test_the_built_dataset_is_whole(built: Path, films: list[Film]) -> None:
     items = pq.read_table(built / "items.parquet").to_pylist()
     assert [row["item_id"] for row in items] == [film.item_id for film in films]
     amelie = next(row for row in items if row["item_id"] == "amelie-2001")
-    assert (amelie["title"], amelie["year"], amelie["genres"], amelie["franchise"]) == ("Amélie", 2001, "Comedy, Romance", None)
+    assert (amelie["title"], amelie["year"], amelie["genres"], amelie["franchise"]) == (
+        "Amélie",
+        2001,
+        "Comedy, Romance",
+        None,
+    )
     users = pq.read_table(built / "users.parquet")["user_id"].to_pylist()
     assert users[0] == "simulated-viewer-001"
 

@@ -114,7 +114,7 @@ def test_faults_between_films(changes: dict[str, Any], named: str) -> None:
 def test_fields_of_the_wrong_kind(spoil: Callable[[dict[str, Any]], None]) -> None:
     raw = dict(GOOD)
     spoil(raw)
-    with pytest.raises(ValueError, match="must|exactly"):
+    with pytest.raises(ValueError, match=r"must|exactly"):
         parse_film(raw)
 
 

@@ -22,7 +22,8 @@ def log() -> Arrays:
 
 
 @pytest.mark.parametrize(
-    ("items", "events"), [(100, 5), (100, 7), (100, 1_000), (101, 24), (5_000, 12_345), (250, 9_999), (1_000_000, 50_000)]
+    ("items", "events"),
+    [(100, 5), (100, 7), (100, 1_000), (101, 24), (5_000, 12_345), (250, 9_999), (1_000_000, 50_000)],
 )
 def test_every_size_is_exact(items: int, events: int) -> None:
     story = ProceduralStory(items=items, events=events)

@@ -32,7 +32,7 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     document = load_document(inspect(path, options.encoding))
     if not isinstance(document, dict):
         raise SeqscopeError(f"{path}: letter expects one JSON object of user -> list of items.")
-    target = workshop.folder / "letter.parquet"
+    target = workshop.folder / path.name  # problems are reported under this name
     _write_events(target, path, document, workshop.problems)
     items = None
     catalogue = path.with_name("items.jsonl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from engine.data.log import LogFiles
@@ -61,7 +62,9 @@ def table_layout(path: Path, options: ImportOptions, workshop: Workshop) -> tupl
         return Layout("parquet"), list(parquet_columns(workshop.con, path))
     text = inspect(path, options.encoding)
     if looks_like_json_lines(text):
-        names = next((list(record) for _, record in json_records(path, options.encoding, None)), [])
+        # Optional keys may be missing from the first line.
+        beginning = islice(json_records(path, options.encoding, None), 100)
+        names = list(dict.fromkeys(key for _, record in beginning for key in record))
         if not names:
             raise SeqscopeError(f"{path}: no line of it is a JSON object.")
         return Layout("jsonl", encoding=options.encoding), names
@@ -174,7 +177,9 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     layout, names = table_layout(first, options, workshop)
     mapping = choose_columns(first, names, options, workshop)
     for path in others:
-        if table_layout(path, options, workshop) != (layout, names):
+        layout_here, names_here = table_layout(path, options, workshop)
+        missing = {mapping.user, mapping.item, mapping.time, mapping.rating} - {None, *names_here}
+        if layout_here != layout or (options.header and missing):
             raise SeqscopeError(f"{path} has other columns than {first}. Import them as one log only where they agree.")
     return Reading(LogFiles(options.paths, layout, mapping))
 

@@ -1,0 +1,87 @@
+"""The columns of a catalogue as people think of them: which hold several values, which is the series, what to call them.
+
+Catalogues come as they are: "Horror, Mystery" in one, ["Horror", "Mystery"] in another. `tidied` makes lists of both.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+OWN = ("item", "item_id", "title", "popularity")
+"""Columns that every catalogue has; all others are attributes."""
+
+# Columns whose texts are lists whatever stands between the values; other texts are split at | alone.
+_LISTS = {
+    "actors", "artists", "authors", "cast", "categories", "countries", "director", "directors", "genre", "genres",
+    "keywords", "languages", "moods", "performers", "styles", "subjects", "tags", "themes", "topics", "writers",
+}  # fmt: skip
+_SERIES = ("franchise", "series", "saga", "collection")
+_PLACES = ("order", "index", "number", "part", "volume", "position")
+_PROSE = ("description", "summary", "overview", "synopsis", "plot", "abstract", "about")
+_PART_OF_NAME = re.compile(r"(?i)(jr|sr|inc|ltd|co|ii|iii|iv|m\.?d|ph\.?d)\.?")
+_LONGEST = 60  # characters of a value of a list; longer ones are prose
+
+
+def tidied(items: pa.Table) -> pa.Table:
+    """The same table with texts that are lists as lists: "Horror, Mystery" → ["Horror", "Mystery"]."""
+    for place, field in enumerate(items.schema):
+        if field.name in OWN or field.name in _PROSE or not _is_text(field.type):
+            continue
+        split = _split(items[field.name].to_pylist(), field.name.casefold() in _LISTS)
+        if split is not None:
+            items = items.set_column(place, field.name, pa.array(split, pa.list_(pa.string())))
+    return items
+
+
+def caption(name: str) -> str:
+    """What to call a column: franchise_order → Franchise order."""
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:] if words else name
+
+
+def prose(items: pa.Table) -> str | None:
+    """The column that describes an item in sentences."""
+    return next((name for name in _PROSE if name in items.column_names and _is_text(items[name].type)), None)
+
+
+def series(items: pa.Table) -> tuple[str, str | None] | None:
+    """(column that names the series an item belongs to, column of its place there or None); None without such a column."""
+    for name in _SERIES:
+        if name in items.column_names and _is_text(items[name].type):
+            order = (f"{name}_{place}" for place in _PLACES)
+            return name, next((column for column in order if column in items.column_names), None)
+    return None
+
+
+def is_year(name: str, low: float, high: float) -> bool:
+    """Whether a column of numbers holds years."""
+    return (name.casefold() == "year" or name.casefold().endswith(("_year", " year"))) and 1000 <= low <= high <= 2500
+
+
+def names_items(name: str) -> bool:
+    """Whether a column only numbers or names the items: not worth a filter or a colour."""
+    return name.casefold() in ("id", "asin", "isbn", "url", "link", "imdb", "tmdb") or name.casefold().endswith("_id")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _split(values: list[str | None], is_list: bool) -> list[list[str]] | None:
+    """The values as lists; None where they are no lists."""
+    for separator in ("|", ";", ",") if is_list else ("|",):
+        if any(value and separator in value for value in values):
+            break
+    else:
+        return None
+    found = [_parts(value, separator) for value in values]
+    return None if any(len(part) > _LONGEST for parts in found for part in parts) else found
+
+
+def _parts(value: str | None, separator: str) -> list[str]:
+    parts = [part.strip() for part in (value or "").split(separator)]
+    if separator == "," and any(_PART_OF_NAME.fullmatch(part) for part in parts[1:]):
+        return [value.strip()] if value else []
+    return list(dict.fromkeys(part for part in parts if part))

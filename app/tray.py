@@ -1,0 +1,197 @@
+"""The sidebar's tray, on every page: which data, which history, how long the lists, and the link to all of it."""
+
+from __future__ import annotations
+
+import random
+
+import streamlit as st
+
+from app import examples, guard, state, widgets, zoo
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+_FOUND = 6  # results of the search for an item
+
+
+def show(datasets: dict[str, str]) -> None:
+    """datasets: name → title."""
+    now = state.get()
+    st.session_state["tray_dataset"] = now.dataset
+    st.selectbox(
+        "Dataset",
+        list(datasets),
+        format_func=lambda name: clean(datasets.get(name, name), 60),
+        key="tray_dataset",
+        on_change=_choose_dataset,
+        args=(tuple(datasets),),
+    )
+    models = zoo.open_zoo(now.dataset)
+    info = models.info
+    people = "simulated viewers" if info.simulated else "people"
+    st.caption(f"{count(info.counts['users'], 'person', people)}, {count(len(models), 'item')}, {count(len(models.bundles), 'model')}")
+    _history(models)
+    _link()
+
+
+def _history(models: Zoo) -> None:
+    now = state.get()
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown("**History**", width="content")
+        st.caption(f"{count(len(now.history), 'item')}, newest last" if now.history else "empty", width="content")
+    items = [_entry(models, item) for item in state.numbers(models, now.history)]
+    widgets.history(
+        items,
+        key="tray_history",
+        on_act=guard.callback(_edit),
+        empty="No history yet: search for an item below, or load an example.",
+    )
+    _search()
+    with st.container(horizontal=True, gap="xsmall"):
+        _load(models)
+        st.button("Clear", on_click=guard.callback(state.clear), disabled=not now.history, key="tray_clear")
+        st.button("Reset", on_click=guard.callback(state.reset), key="tray_reset", help="Back to how the dataset opens")
+    st.session_state["tray_k"] = now.k
+    st.number_input(
+        "Length of the lists",
+        1,
+        state.MAX_K,
+        key="tray_k",
+        on_change=guard.callback(_choose_k),
+        help="How many items each model recommends.",
+    )
+
+
+@st.fragment
+def _search() -> None:
+    with guard.watch("the search"):
+        text = st.text_input(
+            "Add an item",
+            key="tray_search",
+            type="search",
+            live="250ms",
+            max_chars=100,
+            placeholder="Type a title …",
+            label_visibility="collapsed",
+        )
+        if not text or not text.strip():
+            return
+        now = state.get()
+        hits = zoo.open_catalogue(now.dataset).search(text, _FOUND)
+        models = zoo.open_zoo(now.dataset)
+        if not hits:
+            st.caption(f"Nothing like “{md(text, 40)}” among {len(models):,} titles.")
+        with st.container(gap=None, key="tray_hits"):
+            for hit in hits:
+                st.button(
+                    md(zoo.titled(models, hit.item), 80),
+                    key=f"tray_add_{hit.item}",
+                    icon=":material/add:",
+                    type="tertiary",
+                    wrap=False,
+                    on_click=guard.callback(_add),
+                    args=(hit.item_id,),
+                )
+
+
+def _load(models: Zoo) -> None:
+    popover = st.popover("Load …", key="tray_load", on_change="rerun", icon=":material/history:")
+    if not popover.open:
+        return
+    person = "simulated viewer" if models.info.simulated else "real person"
+    with popover:
+        st.caption("An example")
+        for place, example in enumerate(examples.of(models)):
+            st.button(
+                md(example.title),
+                key=f"tray_example_{place}",
+                help=md(example.why),
+                width="stretch",
+                on_click=guard.callback(state.choose_example),
+                args=(place,),
+            )
+        people = models.users.num_rows
+        if not people:
+            st.caption("This dataset was exported without its people.")
+            return
+        st.caption(f"The held-out data of a {person}: the models never saw what comes next")
+        st.button(
+            f"A random {person}",
+            key="tray_random",
+            width="stretch",
+            icon=":material/casino:",
+            on_click=guard.callback(_random_user),
+        )
+        st.number_input(
+            f"By number, 1 to {people:,}",
+            1,
+            people,
+            value=None,
+            key="tray_user",
+            placeholder="Number",
+            on_change=guard.callback(_numbered_user),
+        )
+
+
+def _link() -> None:
+    popover = st.popover("Copy link", key="tray_link", on_change="rerun", icon=":material/link:", width="stretch")
+    if popover.open:
+        with popover:
+            st.caption("Opens exactly this: dataset, history, models and list length.")
+            st.code(state.link(st.context.url or ""), language=None, wrap_lines=True)
+
+
+def _entry(models: Zoo, item: int) -> dict[str, str]:
+    title, full = models.titles[item], zoo.titled(models, item)
+    return {"id": models.item_ids[item], "title": clean(title, 120), "detail": full.removeprefix(title).strip()}
+
+
+# --- what a click does; nothing that comes from the browser is believed
+
+
+def _choose_dataset(allowed: tuple[str, ...]) -> None:
+    wanted = st.session_state.get("tray_dataset")
+    if wanted in allowed and wanted != state.get().dataset:
+        state.choose_dataset(str(wanted))
+
+
+def _choose_k() -> None:
+    wanted = st.session_state.get("tray_k")
+    if isinstance(wanted, int) and 1 <= wanted <= state.MAX_K:
+        state.update(k=wanted)
+
+
+def _add(item_id: str) -> None:
+    state.add(item_id)
+    st.session_state["tray_search"] = ""
+    st.rerun()  # the search alone would be drawn anew otherwise
+
+
+def _edit() -> None:
+    edit(widgets.act("tray_history"))
+
+
+def edit(act: dict[str, object]) -> None:
+    """Does what was clicked in the list, if the list still is what the visitor saw."""
+    place, history = act.get("place"), state.get().history
+    if not isinstance(place, int) or not 0 <= place < len(history) or history[place] != act.get("id"):
+        return
+    if act.get("do") == "remove":
+        state.remove(place)
+    elif act.get("do") in ("up", "down"):
+        state.move(place, -1 if act["do"] == "up" else 1)
+
+
+def _random_user() -> None:
+    models = zoo.open_zoo(state.get().dataset)
+    _load_user(models, random.randrange(models.users.num_rows))
+
+
+def _numbered_user() -> None:
+    models = zoo.open_zoo(state.get().dataset)
+    wanted = st.session_state.get("tray_user")
+    if isinstance(wanted, int) and 1 <= wanted <= models.users.num_rows:
+        _load_user(models, wanted - 1)
+
+
+def _load_user(models: Zoo, row: int) -> None:
+    state.choose_user(models.users["user_id"][row].as_py())

@@ -1,0 +1,214 @@
+"""Figures of attention. Titles come in escaped (`Names.ticks`, `Names.hovers`); colours of text and ground are the page's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.text import label, short
+from app.views.attention import Float, Names, Profile, distances
+
+SCALE = "Viridis"
+FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
+QUIET = "#8a9496"
+_ROW = 26  # pixels of a bar with its label
+_LABELLED = 40  # positions that still get their titles at the side of a map
+_HOVERED = 80  # positions whose cells still carry both titles
+_CELLS = 40  # positions of one small map
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e")
+
+
+def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
+    """What the prediction looked at: one bar per position, oldest on top. shown: position, title, weight."""
+    ticks = [_tick(row) for row in shown.itertuples()]
+    hovers = [label(f"{row.position} · {row.title}" if row.position else row.title, 120) for row in shown.itertuples()]
+    fig = go.Figure(
+        go.Bar(
+            x=shown["weight"],
+            y=list(range(len(shown))),
+            orientation="h",
+            marker={"color": [colour if row.position else QUIET for row in shown.itertuples()]},
+            customdata=hovers,
+            hovertemplate="%{customdata}<br>weight %{x:.3f}<extra></extra>",
+            text=[f"{weight:.3f}" for weight in shown["weight"]],
+            textposition="outside",
+            cliponaxis=False,
+        )
+    )
+    fig.add_vline(x=even, line={"width": 1, "dash": "dot", "color": QUIET})
+    fig.add_annotation(
+        x=even,
+        y=0,
+        yref="paper",
+        yanchor="top",
+        text="even share",
+        showarrow=False,
+        font={"size": 11, "color": QUIET},
+        yshift=-4,
+    )
+    fig.update_xaxes(
+        showticklabels=False, showgrid=False, zeroline=False, range=[0, float(shown["weight"].max()) * 1.15]
+    )
+    fig.update_yaxes(
+        tickvals=list(range(len(shown))), ticktext=ticks, autorange="reversed", automargin=True, showgrid=False
+    )
+    return _laid_out(fig, 40 + _ROW * len(shown), bargap=0.3, margin={"l": 8, "r": 24, "t": 8, "b": 28})
+
+
+def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
+    """Rows look, columns are looked at, oldest first; blank where looking is impossible. weights: [p, p]; top: end of the colours."""
+    size = len(called)
+    places = list(range(size))
+    trace = go.Heatmap(
+        z=np.asarray(weights, np.float32).round(5),
+        x=places,
+        y=places,
+        zmin=0,
+        zmax=top,
+        colorscale=SCALE,
+        colorbar={"title": {"text": title, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        hoverongaps=False,
+        xgap=1 if size <= _LABELLED else 0,
+        ygap=1 if size <= _LABELLED else 0,
+    )
+    if size <= _HOVERED:
+        hovers = called.hovers()
+        trace.customdata = [[[row, column] for column in hovers] for row in hovers]
+        trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.3f}<extra></extra>"
+    else:
+        trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.3f}<extra></extra>"
+    fig = go.Figure(trace)
+    few = _every(size)
+    numbers = [label(called.numbers[place]) for place in few]
+    fig.update_xaxes(
+        tickvals=few, ticktext=numbers, title="looked at (key)", showgrid=False, constrain="domain", tickangle=0
+    )
+    if size <= _LABELLED:
+        fig.update_yaxes(tickvals=places, ticktext=called.ticks(20))
+    else:
+        fig.update_yaxes(tickvals=few, ticktext=numbers, title="looking (query)")
+    fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True)
+    return _laid_out(fig, max(320, min(640, 110 + 24 * size)), margin={"l": 8, "r": 8, "t": 8, "b": 44})
+
+
+def small_maps(weights: Float, top: float) -> go.Figure:
+    """Every layer and head with one scale. weights: [layers, heads, p, p], its latest positions are shown."""
+    layers, heads = weights.shape[:2]
+    shown = weights[:, :, -_CELLS:, -_CELLS:]
+    titles = [f"layer {layer + 1} · head {head + 1}" for layer in range(layers) for head in range(heads)]
+    fig = make_subplots(layers, heads, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.25 / layers)
+    for layer in range(layers):
+        for head in range(heads):
+            trace = go.Heatmap(
+                z=np.asarray(shown[layer, head], np.float32).round(4), coloraxis="coloraxis", hoverongaps=False,
+                hovertemplate=f"layer {layer + 1}, head {head + 1}<br>%{{z:.3f}}<extra></extra>",
+            )  # fmt: skip
+            fig.add_trace(trace, layer + 1, head + 1)
+    fig.update_xaxes(showticklabels=False, showgrid=False)
+    fig.update_yaxes(showticklabels=False, showgrid=False, autorange="reversed")
+    fig.update_annotations(font_size=12)
+    fig.update_layout(
+        coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
+    )
+    return _laid_out(fig, 60 + max(150, 640 // max(heads, 2)) * layers, margin={"l": 8, "r": 8, "t": 32, "b": 8})
+
+
+def effects(table: pd.DataFrame, colour: str) -> go.Figure:
+    """Attention on the left where there is any, the effect of removing the event on the right; the same rows."""
+    ticks = [_tick(row) for row in table.itertuples()]
+    hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
+    places = list(range(len(table)))
+    attends = bool(table["weight"].notna().any())
+    titles = ["attention", "effect on its score"] if attends else ["effect on its score"]
+    fig = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
+    if attends:
+        trace = go.Bar(
+            x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=hovers,
+            hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
+        )  # fmt: skip
+        fig.add_trace(trace, 1, 1)
+    signs = ["speaks for it" if effect >= 0 else "speaks against it" for effect in table["effect"]]
+    trace = go.Bar(
+        x=table["effect"],
+        y=places,
+        orientation="h",
+        marker={"color": [FOR if effect >= 0 else AGAINST for effect in table["effect"]]},
+        customdata=list(zip(hovers, signs, table["rank_without"], strict=True)),
+        hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{x:+.4f}<br>rank without it %{customdata[2]:,.0f}<extra></extra>",
+    )
+    fig.add_trace(trace, 1, len(titles))
+    fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False)
+    fig.update_yaxes(autorange="reversed", showgrid=False)
+    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, row=1, col=1)
+    fig.update_annotations(font_size=13)
+    return _laid_out(
+        fig, 80 + _ROW * len(table), bargap=0.3, showlegend=False, margin={"l": 8, "r": 12, "t": 32, "b": 28}
+    )
+
+
+def by_distance(profile: Profile) -> go.Figure:
+    """The mean weight by how far back an item is, a line per layer, beside an even spread."""
+    fig = go.Figure()
+    frame = distances(profile)
+    for at, (layer, part) in enumerate(frame.groupby("layer")):
+        fig.add_scatter(
+            x=part["back"],
+            y=part["weight"],
+            name=f"layer {layer}",
+            mode="lines+markers",
+            line={"color": _COLOURS[at % len(_COLOURS)], "dash": _DASHES[at % len(_DASHES)], "width": 2},
+            hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.3f}}<extra></extra>",
+        )
+    fig.add_scatter(
+        x=profile.back, y=profile.even, name="even spread", mode="lines", line={"color": QUIET, "dash": "dot", "width": 1},
+        hovertemplate="even spread %{y:.3f}<extra></extra>",
+    )  # fmt: skip
+    fig.update_xaxes(
+        autorange="reversed",
+        title="items back (1 is the latest)",
+        showgrid=False,
+        dtick=1 if len(profile.back) <= 10 else 2,
+    )
+    fig.update_yaxes(rangemode="tozero", title="mean weight")
+    return _laid_out(fig, 340, legend={"orientation": "h", "y": 1.12, "x": 0}, margin={"l": 8, "r": 8, "t": 8, "b": 44})
+
+
+def by_position(profile: Profile) -> go.Figure:
+    """The paper's figure: mean weight of the latest positions, one square per layer, one scale."""
+    layers = len(profile.rows)
+    columns = min(layers, 4)
+    deep = -(-layers // columns)
+    titles = [f"layer {layer + 1}" for layer in range(layers)]
+    fig = make_subplots(deep, columns, subplot_titles=titles, horizontal_spacing=0.08)
+    back = list(profile.back)
+    for layer in range(layers):
+        trace = go.Heatmap(
+            z=profile.rows[layer].round(5), x=back, y=back, coloraxis="coloraxis", hoverongaps=False,
+            hovertemplate="%{y} back looks at %{x} back<br>%{z:.3f}<extra></extra>",
+        )  # fmt: skip
+        fig.add_trace(trace, layer // columns + 1, layer % columns + 1)
+    fig.update_xaxes(autorange="reversed", showgrid=False, nticks=6, title="looked at, items back")
+    fig.update_yaxes(showgrid=False, nticks=6)
+    fig.update_annotations(font_size=12)
+    top = float(np.nanmax(profile.rows))
+    fig.update_layout(
+        coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
+    )
+    return _laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
+
+
+def _tick(row: object) -> str:
+    position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
+    return label(title if position in ("", "next") else f"{position} · {short(title, 24)}", 100)
+
+
+def _every(size: int) -> list[int]:
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if size / step <= 20 or step == 100)
+    return list(range(size - 1, -1, -step))[::-1]
+
+
+def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
+    return fig.update_layout(height=height, dragmode=False, modebar={"orientation": "h"}, **more)

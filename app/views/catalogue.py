@@ -1,0 +1,137 @@
+"""The list of a catalogue: which filters there are, what a row says, what a filter is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from app.store.attributes import OWN, caption, is_year, names_items
+from app.store.catalogue import Among, Between, Facet
+from app.text import clean
+
+PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
+_FIRST = ("genres", "genre", "categories", "year", "decade", "country", "franchise", "series", "director", "brand")
+_ALL_DIFFERENT = 0.8  # share of items with a value of their own from which an attribute groups nothing
+_ON_ROW = 3  # attributes that a row tells
+
+
+class Usable(NamedTuple):
+    """The attributes, sorted into those worth a filter and the others."""
+
+    facets: list[Facet]
+    left_out: list[tuple[str, str]]
+    """(attribute, why it cannot be filtered by)"""
+
+
+def usable(facets: Sequence[Facet], items: int) -> Usable:
+    """What can be filtered by, the familiar attributes first."""
+    kept, left_out = [], []
+    for facet in facets:
+        why = _useless(facet, items)
+        if why is None:
+            kept.append(facet)
+        else:
+            left_out.append((caption(facet.name), why))
+    places = {name: place for place, name in enumerate(_FIRST)}
+    kept.sort(key=lambda facet: places.get(facet.name.casefold(), len(_FIRST)))
+    return Usable(kept, left_out)
+
+
+def _useless(facet: Facet, items: int) -> str | None:
+    if facet.kind == "none":
+        return facet.reason or "It has no values to choose from."
+    if names_items(facet.name):
+        return "It only names the items."
+    if facet.kind == "range":
+        return "All items have the same value." if facet.low == facet.high else None
+    if len(facet.values) > _ALL_DIFFERENT * items and items > PILLS:
+        return f"{len(facet.values):,} different values for {items:,} items: it groups nothing."
+    return "All items have the same value." if len(facet.values) == 1 and not facet.missing else None
+
+
+def whole(facet: Facet) -> bool:
+    """Whether a range is one of whole numbers."""
+    return isinstance(facet.low, int) and isinstance(facet.high, int)
+
+
+def years(facet: Facet) -> bool:
+    return facet.kind == "range" and is_year(facet.name, facet.low or 0, facet.high or 0)
+
+
+def decades(steps: Sequence[tuple[float, int]]) -> dict[int, str]:
+    """First year → "1990s · 312", the latest first."""
+    return {int(start): f"{int(start)}s · {items:,}" for start, items in reversed(steps)}
+
+
+def counted(values: Sequence[tuple[str, int]], chosen: Sequence[str]) -> dict[str, str]:
+    """Value → "Drama · 725", the most frequent first; chosen ones are there even where nothing matches any more."""
+    found = dict(values)
+    found.update({value: 0 for value in chosen if value not in found})
+    return {value: f"{clean(value, 60)} · {items:,}" for value, items in found.items()}
+
+
+def told(name: str, wanted: Among | Between) -> str:
+    """A filter in words, not escaped: Year 1970–1990."""
+    if isinstance(wanted, Among):
+        shown = ", ".join(clean(value, 40) for value in wanted.values[:3])
+        more = f" and {len(wanted.values) - 3} more" if len(wanted.values) > 3 else ""
+        return f"{caption(name)}: {shown}{more}"
+    return f"{caption(name)}: {number(wanted.low)}–{number(wanted.high)}"
+
+
+def number(value: Any) -> str:
+    """A number without needless digits; years are not grouped."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:,.4g}"
+    return str(int(value)) if abs(value) < 10_000 else f"{int(value):,}"
+
+
+def sorts(facets: Sequence[Facet]) -> dict[str, tuple[str, str, bool]]:
+    """Key → (words, column, descending) of every order the list can have."""
+    found = {
+        "relevance": ("Best match, then popular", "relevance", True),
+        "title": ("Title, A to Z", "title", False),
+        "popularity-down": ("Most popular", "popularity", True),
+        "popularity-up": ("Least popular", "popularity", False),
+    }
+    for facet in facets:
+        if facet.kind == "range" and not facet.name.endswith("_order"):
+            newest, oldest = ("newest", "oldest") if years(facet) else ("highest", "lowest")
+            found[f"{facet.name}-down"] = (f"{caption(facet.name)}, {newest} first", facet.name, True)
+            found[f"{facet.name}-up"] = (f"{caption(facet.name)}, {oldest} first", facet.name, False)
+    return found
+
+
+def row_words(row: Mapping[str, Any], facets: Sequence[Facet]) -> list[str]:
+    """What a row says about its item beside the title, not escaped."""
+    found = []
+    for facet in facets[: 2 * _ON_ROW]:
+        words = value_words(row.get(facet.name), 3)
+        if words and words not in str(row.get("title", "")):
+            found.append(clean(words, 60))
+    return found[:_ON_ROW]
+
+
+def value_words(value: Any, limit: int = 100) -> str:
+    """An attribute's value in words, not escaped; empty where there is none."""
+    if value is None or value == "" or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, (list, tuple)):
+        more = f" +{len(value) - limit}" if len(value) > limit else ""
+        return ", ".join(map(str, value[:limit])) + more
+    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def table(rows: pa.Table) -> pd.DataFrame:
+    """Matches as a table to look at or to take away; values as they are."""
+    names = ["title", *(name for name in rows.column_names if name not in OWN), "popularity", "item_id"]
+    columns = {}
+    for name in names:
+        values = rows[name].to_pylist()
+        columns[caption(name)] = ["; ".join(map(str, one)) if isinstance(one, list) else one for one in values]
+    return pd.DataFrame(columns)

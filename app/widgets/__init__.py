@@ -1,0 +1,50 @@
+"""The two lists that Streamlit has no widget for: a history that can be edited, and recommendations side by side.
+
+Each is one element however long it is, so that a rerun stays quick. Titles are put into the page as text, never as HTML.
+A click comes back as a dictionary in `st.session_state[key].act`; whoever handles it checks it, since it comes from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+_HERE = Path(__file__).parent
+
+
+def _component(name: str) -> Any:
+    style = (_HERE / "lists.css").read_text("utf-8")
+    script = (_HERE / f"{name}.js").read_text("utf-8")
+    return st.components.v2.component(f"seqscope_{name}", html='<div class="root"></div>', css=style, js=script)
+
+
+_HISTORY = _component("history")
+_RECOMMENDATIONS = _component("recommendations")
+
+
+def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], empty: str) -> None:
+    """An ordered list with buttons to move and remove.
+
+    items: {"id", "title", "detail"} oldest first. Acts: {"do": "remove" | "up" | "down", "place", "id"}.
+    """
+    _HISTORY(key=key, data={"items": items, "empty": empty}, on_act_change=on_act)
+
+
+def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]) -> None:
+    """Lists of several models side by side.
+
+    models: {"name", "title", "sign", "colour", "note", "cannot" (a reason in words, or None), "rows"}; rows: {"id", "rank",
+    "title", "detail", "strength" (0 to 1, or None), "badge", "badge_help", "change" ("up", "down", "new", "same", "dropped" or None),
+    "moved" (its words), "truth" (bool), "chosen" (bool), "known" (bool: already in the history)}.
+    Acts: {"do": "add" | "explain", "id", "model"}.
+    """
+    _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
+
+
+def act(key: str) -> dict[str, Any]:
+    """What was clicked, for the callback; {} where it is nothing that can be understood."""
+    found = getattr(st.session_state.get(key), "act", None)
+    return dict(found) if isinstance(found, dict) or hasattr(found, "keys") else {}

@@ -1,0 +1,92 @@
+// Ranked lists of several models side by side. Python holds them; this draws them and reports clicks.
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root")
+  const grid = element("div", "models")
+  for (const model of data?.models ?? []) {
+    const card = element("section", "model")
+    const heading = element("h3")
+    const sign = element("span", "sign", model.sign)
+    sign.style.color = model.colour
+    sign.setAttribute("aria-hidden", "true")
+    heading.append(sign, element("span", "", model.title))
+    card.append(heading, element("p", "note", model.note))
+    card.setAttribute("aria-label", model.title)
+    if (model.cannot) card.append(element("p", "cannot", model.cannot))
+    else card.append(ranked(model, setTriggerValue))
+    grid.append(card)
+  }
+  const focused = parentElement.activeElement?.getAttribute("aria-label")
+  root.replaceChildren(grid)
+  if (focused) grid.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus()
+
+  // The same item in all lists, while the pointer or the focus is on one of them.
+  const mark = (event) => {
+    const id = event.target.closest?.("li")?.dataset.id
+    for (const row of grid.querySelectorAll("li")) row.classList.toggle("same", id !== undefined && row.dataset.id === id)
+  }
+  grid.onpointerover = mark
+  grid.onpointerleave = mark
+  grid.onfocusin = mark
+}
+
+function ranked(model, report) {
+  const list = element("ol")
+  for (const item of model.rows) {
+    const row = element("li")
+    row.dataset.id = item.id
+    for (const [name, on] of [
+      ["truth", item.truth],
+      ["chosen", item.chosen],
+      ["beyond", item.beyond],
+      ["dropped", item.change === "dropped"],
+    ])
+      if (on) row.classList.add(name)
+
+    const words = element("div", "words")
+    const title = element("span", "title", item.title)
+    if (item.detail) title.append(" ", element("span", "detail", item.detail))
+    words.append(title)
+    const tags = element("div", "tags")
+    if (item.truth) tags.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
+    if (item.moved) tags.append(tag(item.change, item.moved, "Compared with the first history"))
+    if (item.badge) tags.append(tag("", item.badge, item.badge_help))
+    if (item.strength !== null && item.strength !== undefined) {
+      const bar = element("span", "bar")
+      const length = element("span")
+      length.style.width = `${Math.round(100 * item.strength)}%`
+      length.style.background = model.colour
+      bar.append(length)
+      bar.title = "Score within this model: full is its best item, empty an item in the middle of the catalogue"
+      words.append(bar)
+    }
+    words.append(tags)
+
+    const buttons = element("span", "buttons")
+    const button = (act, sign, name) => {
+      const made = element("button", act, sign)
+      made.type = "button"
+      made.title = name
+      made.setAttribute("aria-label", `${name}: ${item.title} (${model.title})`)
+      made.onclick = () => report("act", { do: act, id: item.id, model: model.name })
+      buttons.append(made)
+    }
+    button("explain", "?", "Why this item")
+    if (!item.known) button("add", "＋", "Add to the history")
+    row.append(element("span", "rank", item.rank), words, buttons)
+    list.append(row)
+  }
+  return list
+}
+
+function tag(name, text, help) {
+  const made = element("span", `tag ${name ?? ""}`, text)
+  if (help) made.title = help
+  return made
+}
+
+function element(tag, name, text) {
+  const made = document.createElement(tag)
+  if (name) made.className = name
+  if (text !== undefined && text !== null) made.textContent = text
+  return made
+}

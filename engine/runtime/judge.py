@@ -1,0 +1,28 @@
+"""How good a model is, from the ranks in its bundle: metrics, intervals and paired tests, as pure functions on numpy arrays.
+
+    judge.accuracy(ranks)["NDCG@10"]                  # one model
+    values = judge.per_user("NDCG@10", ranks)         # float64 [users], its mean is the metric
+    judge.interval(values)                            # mean, low, high: 95 %, bootstrap over users
+    judge.paired(values, baseline)                    # mean difference, its interval, p; the same users in the same order
+    judge.holm([test.p for test in tests])            # p-values of several comparisons, adjusted
+
+These are the functions that `seqscope evaluate` uses, so a page and a report cannot disagree.
+"""
+
+from engine.evaluation.metrics import CUTOFFS, accuracy, beyond_accuracy, coverage, gini, novelty, per_user
+from engine.evaluation.significance import Difference, Interval, holm, interval, paired
+
+__all__ = [
+    "CUTOFFS",
+    "Difference",
+    "Interval",
+    "accuracy",
+    "beyond_accuracy",
+    "coverage",
+    "gini",
+    "holm",
+    "interval",
+    "novelty",
+    "paired",
+    "per_user",
+]
