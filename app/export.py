@@ -62,7 +62,11 @@ def config(name: str, picture: Literal["svg", "png"] = "svg", **more: Any) -> di
         "showSendToCloud": False,
         "typesetMath": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-        "toImageButtonOptions": {"format": picture, "filename": file_name("seqscope", name, ending="")[:-1], "scale": 2},
+        "toImageButtonOptions": {
+            "format": picture,
+            "filename": file_name("seqscope", name, ending="")[:-1],
+            "scale": 2,
+        },
         **more,
     }
 
@@ -94,7 +98,7 @@ def figure(
         alt=alt,
         height=height or "content",
         config=config(name, picture, **(plotly or {})),
-        on_select=on_select,
+        on_select=on_select,  # type: ignore[arg-type]
         selection_mode=selection_mode,  # type: ignore[arg-type]
     )
     under(table, key=key, alt=alt, name=name, columns=columns, picture=True)

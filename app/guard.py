@@ -1,9 +1,9 @@
 """No traceback reaches a visitor: what goes wrong becomes one message with a number, and the log has the rest.
 
-    with guard.watch("the page Compare"):
-        …                                      # a page, or a part of it that the rest can do without
+with guard.watch("the page Compare"):
+    …                                      # a page, or a part of it that the rest can do without
 
-    st.button("Add", on_click=guard.callback(add))
+st.button("Add", on_click=guard.callback(add))
 """
 
 from __future__ import annotations

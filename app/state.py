@@ -252,7 +252,9 @@ def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callabl
         wanted = decode(address["m"])
         unknown = [short(model) for model in wanted if model not in models.bundles]
         if unknown:
-            problems.append(f"The link names {count(len(unknown), 'model')} that this dataset does not have: {_some(unknown)}.")
+            problems.append(
+                f"The link names {count(len(unknown), 'model')} that this dataset does not have: {_some(unknown)}."
+            )
         chosen = tuple(model for model in models.bundles if model in wanted)
         changes["models"] = chosen or None
     return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
@@ -273,7 +275,9 @@ def _known(models: Zoo, text: str, what: str, problems: list[str]) -> Ids:
 def _length(text: str, problems: list[str]) -> int:
     if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MAX_K:
         return int(text)
-    problems.append(f"The link asks for lists of length “{short(text, 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}.")
+    problems.append(
+        f"The link asks for lists of length “{short(text, 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}."
+    )
     return DEFAULT_K
 
 

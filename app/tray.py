@@ -28,7 +28,9 @@ def show(datasets: dict[str, str]) -> None:
     models = zoo.open_zoo(now.dataset)
     info = models.info
     people = "simulated viewers" if info.simulated else "people"
-    st.caption(f"{count(info.counts['users'], 'person', people)}, {count(len(models), 'item')}, {count(len(models.bundles), 'model')}")
+    st.caption(
+        f"{count(info.counts['users'], 'person', people)}, {count(len(models), 'item')}, {count(len(models.bundles), 'model')}"
+    )
     _history(models)
     _link()
 

@@ -1,8 +1,8 @@
 """The exported models, opened once and shared by all visitors, and their answers, kept for those who ask the same.
 
-    models = zoo.open_zoo(state.get().dataset)    # engine.runtime.Zoo
-    top = zoo.top(models, "sasrec", history, 10)  # items, scores, shares
-    zoo.style(models, "sasrec").colour            # the same on every page
+models = zoo.open_zoo(state.get().dataset)    # engine.runtime.Zoo
+top = zoo.top(models, "sasrec", history, 10)  # items, scores, shares
+zoo.style(models, "sasrec").colour            # the same on every page
 """
 
 from __future__ import annotations
@@ -186,7 +186,9 @@ def _top(_zoo: Zoo, model: str, digest: str, history: History, k: int) -> Top:
     scores[list(history)] = -np.inf
     share = softmax_share(scores)[found.items] if len(found.items) else np.empty(0)
     span = float(found.scores[0]) - middle if len(found.items) else 0.0
-    strength = np.clip((found.scores.astype(np.float64) - middle) / span, 0, 1) if span > 0 else np.ones(len(found.items))
+    strength = (
+        np.clip((found.scores.astype(np.float64) - middle) / span, 0, 1) if span > 0 else np.ones(len(found.items))
+    )
     return Top(found.items, found.scores, share, strength)
 
 

@@ -131,7 +131,7 @@ class Catalogue:
             similar = [item for item in self._similar(asked.tokens) if item not in known][: limit - len(hits)]
             sql = "select c_item, c_item_id, c_title from catalogue where list_contains($items::int[], c_item)"
             found = {row[0]: row for row in self._ask(sql, {"items": similar})} if similar else {}
-            hits += [Hit(*found[item], "similar") for item in similar]
+            hits += [Hit(item, found[item][1], found[item][2], "similar") for item in similar]
         return hits
 
     def page(
@@ -180,9 +180,7 @@ class Catalogue:
         )
         return [(value, items) for value, items in rows]
 
-    def steps(
-        self, name: str, width: float, text: str = "", filters: Filters | None = None
-    ) -> list[tuple[float, int]]:
+    def steps(self, name: str, width: float, text: str = "", filters: Filters | None = None) -> list[tuple[float, int]]:
         """(start, items) of every step of that width that holds items, ascending: decades of a year, say.
 
         As with `counts`, a filter on the attribute itself does not count.
@@ -205,14 +203,19 @@ class Catalogue:
 
     def _where(self, text: str, filters: Filters) -> tuple[str, Values, str, Values]:
         """(condition, its values, an expression that sorts the better matches first, its further values)"""
-        conditions, values, kind, kind_values = ["true"], {}, "0", {}
+        conditions, kind = ["true"], "0"
+        values: Values = {}
+        kind_values: Values = {}
         asked = _Asked.read(text)
         if asked is not None:
             exact = self._ask(f"select 1 from catalogue where {asked.condition} limit 1", asked.values)
             if exact:
                 conditions, values, kind = [asked.condition], dict(asked.values), asked.kind
             else:
-                conditions, values = ["list_contains($similar::int[], c_item)"], {"similar": self._similar(asked.tokens)}
+                conditions, values = (
+                    ["list_contains($similar::int[], c_item)"],
+                    {"similar": self._similar(asked.tokens)},
+                )
                 kind, kind_values = "list_position($similar::int[], c_item)", {}
         for place, (name, wanted) in enumerate(filters.items()):
             column, value = _quoted(name), f"f{place}"
@@ -320,7 +323,9 @@ class Catalogue:
         if not rows:
             return Facet(name, "none", missing=missing, reason="No item has a value.")
         if len(rows) > MAX_VALUES:
-            reason = f"{len(rows):,} distinct values; at most {MAX_VALUES:,} can be chosen from. Search for them instead."
+            reason = (
+                f"{len(rows):,} distinct values; at most {MAX_VALUES:,} can be chosen from. Search for them instead."
+            )
             return Facet(name, "none", missing=missing, reason=reason)
         return Facet(name, kind, values=tuple((value, items) for value, items in rows), missing=missing)
 

@@ -135,3 +135,12 @@ def table(rows: pa.Table) -> pd.DataFrame:
         values = rows[name].to_pylist()
         columns[caption(name)] = ["; ".join(map(str, one)) if isinstance(one, list) else one for one in values]
     return pd.DataFrame(columns)
+
+
+def joined(parts: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(parts)
+
+
+def headline(total: int, items: int, asked: bool) -> str:
+    """How many there are, not escaped."""
+    return f"{total:,} of {items:,} items" if asked else f"{items:,} items"

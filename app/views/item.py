@@ -113,23 +113,28 @@ def overlap_words(near: Mapping[str, Near], titles: Mapping[str, str], k: int) -
     """One sentence on how far the models agree, not escaped."""
     if len(near) < 2:
         return ""
-    pairs = [(a, b, overlap(near[a].items, near[b].items)) for a, b in combinations(near, 2)]
-    a, b, most = max(pairs, key=lambda pair: pair[2])
+    names = [titles[model] for model in near]
+    both = overlap([found.items for found in near.values()], k)
+    a, b = max(combinations(range(len(near)), 2), key=lambda pair: both[pair])
+    most = int(both[a, b])
     if len(near) == 2:
-        return f"{titles[a]} and {titles[b]} share {most} of {k} neighbours."
+        return f"{names[0]} and {names[1]} share {most or 'none'} of {k} neighbours."
     every = set.intersection(*(set(found.items) for found in near.values()))
     together = "no neighbour" if not every else f"{len(every)} of {k} neighbours"
     if most == 0:
         return f"No two of the {len(near)} models share a neighbour."
-    return f"All {len(near)} models share {together}; {titles[a]} and {titles[b]} are closest with {most} of {k}."
+    return f"All {len(near)} models share {together}; {names[a]} and {names[b]} agree most, on {most}."
 
 
 def overlap_table(near: Mapping[str, Near], titles: Mapping[str, str]) -> pd.DataFrame:
     """How many neighbours each two models share, and the Jaccard index."""
-    rows = []
-    for a, b in combinations(near, 2):
-        first, second = near[a].items, near[b].items
-        rows.append((titles[a], titles[b], overlap(first, second), round(jaccard(first, second), 3)))
+    lists = [found.items for found in near.values()]
+    k = max(map(len, lists), default=1)
+    both, index, names = overlap(lists, k), jaccard(lists, k), [titles[model] for model in near]
+    rows = [
+        (names[a], names[b], int(both[a, b]), round(float(index[a, b]), 3))
+        for a, b in combinations(range(len(names)), 2)
+    ]
     return pd.DataFrame(rows, columns=["Model", "Other model", "Shared neighbours", "Jaccard"])
 
 

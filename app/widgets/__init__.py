@@ -6,7 +6,7 @@ A click comes back as a dictionary in `st.session_state[key].act`; whoever handl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,9 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
     """Lists of several models side by side.
 
     models: {"name", "title", "sign", "colour", "note", "cannot" (a reason in words, or None), "rows"}; rows: {"id", "rank",
-    "title", "detail", "strength" (0 to 1, or None), "badge", "badge_help", "change" ("up", "down", "new", "same", "dropped" or None),
-    "moved" (its words), "truth" (bool), "chosen" (bool), "known" (bool: already in the history)}.
+    "title", "detail", "strength" (0 to 1, or None), "badge", "badge_help", "change" ("up", "down", "new", "same", "dropped"
+    or None), "moved" (its words), "truth" (bool), "chosen" (bool), "beyond" (bool: after a gap), "known" (bool: already in the
+    history)}.
     Acts: {"do": "add" | "explain", "id", "model"}.
     """
     _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
@@ -47,4 +48,4 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
 def act(key: str) -> dict[str, Any]:
     """What was clicked, for the callback; {} where it is nothing that can be understood."""
     found = getattr(st.session_state.get(key), "act", None)
-    return dict(found) if isinstance(found, dict) or hasattr(found, "keys") else {}
+    return dict(found) if isinstance(found, Mapping) else {}

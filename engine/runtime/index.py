@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import struct
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
@@ -26,7 +26,8 @@ Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]
 
 INDEX_BYTES = 16 << 30
-_ALONE = 8 << 20  # bytes of a table that one core is done with before another would have begun
+_ALONE = 128 << 20  # bytes of a table that one core is done with before another would surely have begun
+_PIECE = 8 << 20  # bytes that a core takes at a time from a larger one
 _pool = ThreadPoolExecutor(max(1, cores() - 1), "index")  # makes no thread before its first task
 _CHUNK = 1 << 22  # bytes read, hashed and checked at a time: small enough to stay in the cache between the three
 
@@ -93,20 +94,26 @@ def products(table: Float32, vector: Float32) -> Float32:
 
     By numpy's own loop instead of BLAS. BLAS computes the last rows of a product with another kernel, so that equal items would
     differ in the last bit; and its threads wait for each other, which takes 20 ms instead of 0.1 where the cores are shared.
-    Large tables are cut into one piece per core here.
     """
     found = np.empty(len(table), np.float32)
+    whole = table.nbytes <= _ALONE
+    step = max(1, len(table) if whole else _PIECE // table[0].nbytes)
+    pieces = deque(range(0, len(table), step))
 
-    def piece(start: int, stop: int) -> None:
+    def work() -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            np.einsum("ij,j->i", table[start:stop], vector, out=found[start:stop])
+            while pieces:
+                try:
+                    start = pieces.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                np.einsum("ij,j->i", table[start : start + step], vector, out=found[start : start + step])
 
-    pieces = cores() if table.nbytes > _ALONE else 1
-    bounds = [len(table) * part // pieces for part in range(pieces + 1)]
-    others = [_pool.submit(piece, *span) for span in pairwise(bounds[1:])]
-    piece(*bounds[:2])
-    for other in others:
-        other.result()
+    helpers = [] if whole else [_pool.submit(work) for _ in range(cores() - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # one that had no turn yet is not waited for: the work is done
+            helper.result()
     return found
 
 

@@ -69,6 +69,7 @@ def test_a_table_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = products(table, vector)
     np.testing.assert_allclose(whole, table.astype(np.float64) @ vector.astype(np.float64), atol=1e-5)
     monkeypatch.setattr(index, "_ALONE", 0)
+    monkeypatch.setattr(index, "_PIECE", 400)
     for cores in (1, 2, 7):
         monkeypatch.setattr(index, "cores", lambda cores=cores: cores)
         np.testing.assert_array_equal(products(table, vector), whole)

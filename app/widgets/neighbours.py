@@ -1,0 +1,89 @@
+"""An item's neighbours in every model's own space, side by side, with what the models have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app import export, guard, zoo
+from app.text import listed, md
+from app.views import item as views
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+LENGTH = 8
+
+
+def show(models: Zoo, item: int, *, key: str, on_open: Callable[[str], None], k: int = LENGTH) -> None:
+    """on_open: called with the item_id that was clicked."""
+    near, reasons = ask(models, item, k)
+    titles = {name: bundle.manifest.title for name, bundle in models.bundles.items()}
+    if near:
+        st.caption(
+            "The nearest items by each model's own measure; similarities of different models cannot be compared. "
+            f"{md(views.overlap_words(near, titles, k), 400)}"
+        )
+        common = views.shared(near)
+        grid = st.grid(min(4, len(near)), min_column_width=230, gap="medium", key=f"{key}_neighbours")
+        for model, found in near.items():
+            with grid.cell(), guard.watch(f"the neighbours in {titles[model]}"):
+                column(models, model, found, common, len(near), key, on_open)
+        names = [zoo.titled(models, one) for one in range(len(models))] if len(models) <= 2_000 else models.titles
+        table = views.neighbour_table(near, titles, names, models.item_ids)
+        export.under(
+            table,
+            key=f"{key}_neighbours",
+            alt=f"the {k} nearest items of each model",
+            name=f"neighbours {models.item_ids[item]}",
+        )
+        if len(near) > 1:
+            folded = st.expander("Overlap of the models", key=f"{key}_overlap", on_change="rerun", type="compact")
+            if folded.open:
+                folded.dataframe(
+                    views.overlap_table(near, titles), hide_index=True, alt="Shared neighbours of each two models"
+                )
+    for title, reason in reasons:
+        st.caption(f":material/block: **{md(title)}** {md(reason, 400)}")
+
+
+def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, views.Near], list[tuple[str, str]]]:
+    """(neighbours by model, (title, reason) of the models that have none)"""
+    near: dict[str, views.Near] = {}
+    reasons = []
+    for name, bundle in models.bundles.items():
+        reason = bundle.cannot("neighbours")
+        if reason is None:
+            try:
+                found = zoo.neighbours(models, name, item, k)
+                near[name] = views.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
+                continue
+            except SeqscopeError as error:
+                reason = str(error)
+        reasons.append((bundle.manifest.title, reason))
+    return near, reasons
+
+
+def column(
+    models: Zoo,
+    model: str,
+    found: views.Near,
+    common: dict[int, int],
+    asked: int,
+    key: str,
+    on_open: Callable[[str], None],
+) -> None:
+    style = zoo.style(models, model)
+    st.markdown(f"**{style.sign} {md(models.bundles[model].manifest.title)}**")
+    with st.container(gap="xxsmall"):
+        for place, item in enumerate(found.items):
+            with st.container(gap=None):
+                st.button(
+                    md(f"{place + 1}. {zoo.titled(models, item)}", 100),
+                    key=f"{key}_near_{model}_{item}",
+                    type="tertiary",
+                    on_click=guard.callback(on_open),
+                    args=(models.item_ids[item],),
+                )
+                also = f" · in {listed([str(common[item])])} of {asked} models" if item in common else ""
+                st.caption(md(found.words(place) + also))
