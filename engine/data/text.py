@@ -92,7 +92,10 @@ def kind_by_content(path: Path) -> str:
 
 
 def inspect(path: Path, encoding: str | None = None) -> Text:
-    """What the text file `path` is. It is read to its end, once however often it is asked for. Fails where it is not text, or not in `encoding` (UTF-8 where none is given), and says at which line."""
+    """What the text file `path` is. It is read to its end, but only once, however often this is asked.
+
+    Fails where it is not text, or not in `encoding` (UTF-8 where none is given), and says at which line.
+    """
     kind_by_content(path)  # says what is wrong where there is nothing to read
     found = path.stat()
     return _inspect(path, encoding, found.st_mtime_ns, found.st_size)

@@ -60,7 +60,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         h, e = hidden.detach().to(dtype), table.detach().to(dtype)
         et = e.T.contiguous() if hidden.device.type == "cpu" else e.T
         grad_h = torch.empty_like(hidden)
-        grad_e = torch.zeros(table.shape, dtype=torch.float32, device=table.device)
+        grad_et = torch.zeros(table.shape[::-1], dtype=torch.float32, device=table.device)
         grad_b = None if bias is None else torch.zeros_like(bias)
         loss = torch.zeros((), dtype=torch.float64 if hidden.device.type == "cpu" else torch.float32, device=hidden.device)
         tiny = torch.finfo(torch.float32).tiny
@@ -79,8 +79,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 grad_b += weights.sum(0)
             low = weights.to(dtype)
             grad_h[start : start + size] = low @ e
-            grad_e += (part.T @ low).T
-        ctx.save_for_backward(grad_h / total, grad_e / total, *(() if grad_b is None else (grad_b / total,)))
+            grad_et += part.T @ low
+        ctx.save_for_backward(grad_h / total, grad_et.T / total, *(() if grad_b is None else (grad_b / total,)))
         return (loss / total).to(hidden.dtype)
 
     @staticmethod
