@@ -1,4 +1,8 @@
-"""The app's frame: pages, tray and address. Everything else lives in the pages."""
+"""The app's frame: pages, tray and address. Everything else lives in screens/, one file per page.
+
+That folder must not be called pages/: Streamlit then takes the app for one of its first form of multipage apps, runs a page
+that a link leads to without this file, and AppTest loses the sidebar from the second run on.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ _PAGES = {
 
 
 def main() -> None:
-    st.set_page_config(page_title="Seqscope", page_icon=":material/timeline:", layout="wide")
+    st.set_page_config(page_title="Seqscope", page_icon=str(_HERE / "icon.svg"), layout="wide")
     page = st.navigation({group: found for group, pages in _PAGES.items() if (found := _existing(pages))})
     datasets = zoo.datasets()
     if not datasets:
@@ -51,7 +55,7 @@ def _existing(pages: list[tuple[str, str, str, str]]) -> list[Any]:
     return [
         st.Page(path, title=title, icon=icon, help=words, default=name == "compare")
         for name, title, icon, words in pages
-        if (path := _HERE / "pages" / f"{name}.py").is_file()
+        if (path := _HERE / "screens" / f"{name}.py").is_file()
     ]
 
 

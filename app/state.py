@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote, urlencode
 
 import streamlit as st
 
-from app import examples, zoo
+from app import examples, whatif, zoo
 from app.text import count, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -104,11 +104,11 @@ def add(item_id: str) -> None:
 
 
 def remove(place: int) -> None:
-    update(history=without(get().history, place))
+    update(history=whatif.without(get().history, place))
 
 
 def move(place: int, by: int) -> None:
-    update(history=moved(get().history, place, by))
+    update(history=whatif.moved(get().history, place, by))
 
 
 def clear() -> None:
@@ -143,19 +143,6 @@ def default(name: str) -> State:
         return State(dataset=name, history=examples.of(zoo.open_zoo(name))[0].history)
     except SeqscopeError:  # the page says what is wrong when it opens the dataset itself
         return State(dataset=name)
-
-
-def without(ids: Ids, place: int) -> Ids:
-    return ids[:place] + ids[place + 1 :]
-
-
-def moved(ids: Ids, place: int, by: int) -> Ids:
-    """The item at `place` moved by so many places, at most to either end."""
-    if not 0 <= place < len(ids):
-        return ids
-    rest = list(without(ids, place))
-    rest.insert(min(max(0, place + by), len(rest)), ids[place])
-    return tuple(rest)
 
 
 # --- the address

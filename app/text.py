@@ -11,12 +11,13 @@ Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as
 from __future__ import annotations
 
 import re
-import string
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-_MARKDOWN = re.compile(f"([{re.escape(string.punctuation)}])")
+# What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
+_NUMBERED = re.compile(r"^(\d+)([.)])")
 _JOINER = "\u2060"  # word joiner: invisible, without width
 # What Streamlit turns into something else after Markdown itself was read, so that a backslash does not help.
 _AFTERWARDS = re.compile(
@@ -42,7 +43,7 @@ def clean(text: object, limit: int = 500) -> str:
 def md(text: object, limit: int = 500) -> str:
     """Text that Streamlit's Markdown shows letter by letter."""
     joined = _AFTERWARDS.sub(_JOINER, clean(text, limit))
-    return _MARKDOWN.sub(r"\\\1", joined)
+    return _NUMBERED.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", joined))
 
 
 def label(text: object, limit: int = 500) -> str:

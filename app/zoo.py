@@ -32,8 +32,10 @@ def root() -> Path:
 
 
 def datasets() -> dict[str, str]:
-    """Folder name → title of every dataset, the embedded sample first."""
+    """Folder name → title of every dataset, no title twice, the embedded sample first."""
     found = {path.name: _title(str(path), _changed(path / "dataset.json")) for path in Zoo.list(root())}
+    titles = list(found.values())
+    found = {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in found.items()}
     return dict(sorted(found.items(), key=lambda entry: (entry[0] != "sample", entry[1].casefold())))
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_AFTER = 3  # seconds until a visitor who left is forgotten; the app's own setting is longer
-LISTS = "[data-testid='stApp'][data-test-script-state='notRunning'] .seqscope-lists"
+LISTS = ".models ol"
 
 
 @contextmanager
@@ -186,8 +186,20 @@ def main() -> None:
 
 
 def add(page: Page) -> float:
-    """Seconds from the click on the first recommendation's + to lists that differ."""
-    raise NotImplementedError
+    """Seconds from the click on the first recommendation's + until every list on screen is another one."""
+    lists = page.locator(LISTS)
+    before = lists.all_inner_texts()
+    button = page.locator(".models button.add").first
+    button.scroll_into_view_if_needed()
+    began = time.perf_counter()
+    button.click()
+    while True:
+        now = lists.all_inner_texts()
+        if len(now) == len(before) and all(new != old for new, old in zip(now, before, strict=True)):
+            return time.perf_counter() - began
+        if time.perf_counter() - began > 30:
+            sys.exit("the lists did not change within 30 s of adding an item")
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ class Catalogue:
         """
         where, values, kind, kind_values = self._where(text, filters or {})
         if sort == "relevance":
-            order = f"{kind}, c_popularity desc"
+            order = "c_popularity desc" if kind == "0" else f"{kind}, c_popularity desc"
         elif sort in self.columns and self._kinds.get(sort) != "tags":
             order, kind_values = f"{_quoted(sort)} {'desc' if descending else 'asc'} nulls last", {}
         else:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from app.text import clean, count, label, listed, md, short
+from app.text import clean, count, label, md, short
 from engine.runtime import (
     AttentionMap,
     LeaveOneOut,
@@ -239,7 +239,7 @@ def effect_words(table: pd.DataFrame, item: str, rank: float) -> str:
     least = valid.loc[valid["effect"].idxmin()]
     if least["effect"] < 0:
         parts.append(f"**{md(short(least['title'], 60))}** holds it back the most")
-    return f"{listed(parts)}."
+    return f"{'; '.join(parts)}."
 
 
 # --- over many people

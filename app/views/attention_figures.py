@@ -59,7 +59,7 @@ def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
 
 
 def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
-    """Rows look, columns are looked at, oldest first; blank where looking is impossible. weights: [p, p]; top: end of the colours."""
+    """Rows look, columns are looked at, oldest first; blank where that is impossible. weights: [p, p]; top: where colours end."""
     size = len(called)
     places = list(range(size))
     trace = go.Heatmap(
@@ -99,21 +99,25 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     layers, heads = weights.shape[:2]
     shown = weights[:, :, -_CELLS:, -_CELLS:]
     titles = [f"layer {layer + 1} · head {head + 1}" for layer in range(layers) for head in range(heads)]
-    fig = make_subplots(layers, heads, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.25 / layers)
-    for layer in range(layers):
-        for head in range(heads):
-            trace = go.Heatmap(
-                z=np.asarray(shown[layer, head], np.float32).round(4), coloraxis="coloraxis", hoverongaps=False,
-                hovertemplate=f"layer {layer + 1}, head {head + 1}<br>%{{z:.3f}}<extra></extra>",
-            )  # fmt: skip
-            fig.add_trace(trace, layer + 1, head + 1)
+    columns = heads if heads > 1 else min(layers, 4)  # a row per layer, unless there is one head alone
+    deep = -(-layers * heads // columns)
+    fig = make_subplots(deep, columns, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.24 / deep)
+    for at, part in enumerate(shown.reshape(-1, *shown.shape[2:])):
+        trace = go.Heatmap(
+            z=np.asarray(part, np.float32).round(4),
+            coloraxis="coloraxis",
+            hoverongaps=False,
+            hovertemplate=f"{titles[at]}<br>%{{z:.3f}}<extra></extra>",
+        )
+        fig.add_trace(trace, at // columns + 1, at % columns + 1)
     fig.update_xaxes(showticklabels=False, showgrid=False)
     fig.update_yaxes(showticklabels=False, showgrid=False, autorange="reversed")
     fig.update_annotations(font_size=12)
     fig.update_layout(
         coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
     )
-    return _laid_out(fig, 60 + max(150, 640 // max(heads, 2)) * layers, margin={"l": 8, "r": 8, "t": 32, "b": 8})
+    tall = min(300, max(150, 720 // columns))
+    return _laid_out(fig, 56 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 8})
 
 
 def effects(table: pd.DataFrame, colour: str) -> go.Figure:

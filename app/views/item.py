@@ -100,7 +100,7 @@ class Near(NamedTuple):
     def words(self, place: int) -> str:
         """The similarity of the neighbour at a place: 0.83, or a distance."""
         value = self.similarity[place]
-        return f"{value:.2f}" if self.measure == "cosine" else f"{-value:.2f} away"
+        return f"{value:.2f}" if self.measure == "cosine" else f"{-value:.3g} away"
 
 
 def shared(near: Mapping[str, Near]) -> dict[int, int]:

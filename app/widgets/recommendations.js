@@ -43,7 +43,9 @@ function ranked(model, report) {
       if (on) row.classList.add(name)
 
     const words = element("div", "words")
-    const title = element("span", "title", item.title)
+    const title = action("title", item.title, `Why this item? ${item.title} (${model.title})`)
+    title.title = "Why this item?"
+    title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
     const tags = element("div", "tags")
@@ -61,18 +63,13 @@ function ranked(model, report) {
     }
     words.append(tags)
 
-    const buttons = element("span", "buttons")
-    const button = (act, sign, name) => {
-      const made = element("button", act, sign)
-      made.type = "button"
-      made.title = name
-      made.setAttribute("aria-label", `${name}: ${item.title} (${model.title})`)
-      made.onclick = () => report("act", { do: act, id: item.id, model: model.name })
-      buttons.append(made)
+    row.append(element("span", "rank", item.rank), words)
+    if (!item.known) {
+      const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
+      add.title = "Add to the history"
+      add.onclick = () => report("act", { do: "add", id: item.id, model: model.name })
+      row.append(add)
     }
-    button("explain", "?", "Why this item")
-    if (!item.known) button("add", "＋", "Add to the history")
-    row.append(element("span", "rank", item.rank), words, buttons)
     list.append(row)
   }
   return list
@@ -81,6 +78,13 @@ function ranked(model, report) {
 function tag(name, text, help) {
   const made = element("span", `tag ${name ?? ""}`, text)
   if (help) made.title = help
+  return made
+}
+
+function action(name, text, label) {
+  const made = element("button", name, text)
+  made.type = "button"
+  made.setAttribute("aria-label", label)
   return made
 }
 

@@ -59,9 +59,11 @@ def full_ranks(
         ranks[rows] = mean_rank(scores, wanted).cpu().numpy()
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
-            top = scores.topk(k, dim=1).indices.cpu().numpy()
+            top = scores.topk(k, dim=1)
+            items, shown = top.indices.cpu().numpy(), (top.values > -torch.inf).cpu().numpy()
             for cut in CUTOFFS:
-                exposure[cut] += np.bincount(top[:, :cut].ravel(), minlength=model.num_items)
+                # somebody who took nearly everything is shown what is left
+                exposure[cut] += np.bincount(items[:, :cut][shown[:, :cut]], minlength=model.num_items)
         progress(min(start + batch_size, len(cases)))
     return Ranking(ranks, exposure)
 

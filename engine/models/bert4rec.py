@@ -75,6 +75,8 @@ class BERT4Rec(Recommender):
         super().__init__()
         if config.dim % config.heads:
             raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        if config.max_length < 2:
+            raise ValueError(f"max_length {config.max_length} leaves no position beside [MASK]; it must be 2 or more")
         self.config, self.num_items, self.max_length = config, num_items, config.max_length - 1
         self.mask_token = num_items + 1
         self.items = nn.Embedding(num_items + 2, config.dim, padding_idx=num_items)

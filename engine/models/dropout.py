@@ -18,10 +18,10 @@ def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
     """
     if not training or rate == 0:
         return x
-    if x.device.type != "cpu" or rate >= 1:
+    dropped = round(rate * 65536)
+    if x.device.type != "cpu" or dropped == 65536:
         return F.dropout(x, rate)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[: x.numel()].view(x.shape)
-    dropped = round(rate * 65536)
     keep = torch.ge(bits, dropped - 32768, out=torch.empty(x.shape, dtype=x.dtype))
     return x * keep.mul_(65536 / (65536 - dropped))

@@ -48,6 +48,8 @@ class Markov(Recommender):
     def fit(self, items: Tensor, offsets: Tensor) -> None:
         """items: int64 [events], the training log; offsets: int64 [users + 1]"""
         n = self.num_items
+        self.next_items.zero_()
+        self.next_counts.zero_()
         follows = torch.ones(len(items), dtype=torch.bool)
         starts = offsets[:-1]
         follows[starts[starts < len(items)]] = False  # an event that opens a sequence follows nothing

@@ -20,21 +20,22 @@ from engine.sample.procedural import ProceduralStory, procedural_items, procedur
 from engine.sample.story import Story
 
 FILMS = "films.jsonl"
-DATASET_FILES = {"dataset.json", "items.parquet", "users.parquet", "interactions.parquet"}
+KEPT = ("README.md",)
+"""Files of the folder that are not made from the films and outlive a new build."""
 
 
 def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> DatasetInfo:
     """Simulate viewers of the films in `films_path` and put the dataset in `out`, with a copy of the films.
 
-    Other files in `out`, such as a README, stay; the four files of the dataset are replaced, all or none of them.
+    The folder is replaced as a whole or not at all; of what was in it, the films and a README stay.
     """
     films = read_films(films_path)
     log, _ = simulate(films, story, np.random.default_rng(seed))
     with staging(out, overwrite=True) as folder:
         shutil.copyfile(films_path, folder / FILMS)
-        for path in out.iterdir() if out.exists() else ():
-            if path.is_file() and path.name not in DATASET_FILES | {FILMS}:
-                shutil.copyfile(path, folder / path.name)
+        for name in KEPT:
+            if (out / name).is_file():
+                shutil.copyfile(out / name, folder / name)
         return fill_dataset(
             folder,
             name="sample",

@@ -58,17 +58,25 @@ def save(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None, 
         save_file(tensors, staged, metadata={"state": json.dumps(dataclasses.asdict(state))})
 
 
-def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) -> State:
-    """Put a checkpoint's tensors into `model` and `optimiser` and return its counters."""
+def read_state(path: Path) -> State:
+    """The counters of a checkpoint, without its tensors."""
+    try:
+        with safe_open(path, "pt") as file:
+            return State(**json.loads((file.metadata() or {})["state"]))
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, error) from None
+
+
+def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) -> None:
+    """Put a checkpoint's tensors into `model` and `optimiser`."""
     tensors: dict[str, Tensor] = {}
     try:
         with safe_open(path, "pt") as file:
-            state = State(**json.loads((file.metadata() or {})["state"]))
             for name in file.keys():  # noqa: SIM118 (not a dict)
                 tensors[name] = file.get_tensor(name)
         model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise SeqscopeError(f"{path} is damaged or from another version ({error}). Start over with --restart.") from None
+    except (SafetensorError, OSError, KeyError, RuntimeError) as error:
+        raise _damaged(path, error) from None
     if optimiser is not None:
         entries: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
@@ -76,9 +84,8 @@ def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) 
                 _, number, key = name.split(".", 2)
                 entries.setdefault(int(number), {})[key] = tensor
         optimiser.load_state_dict({"state": entries, "param_groups": optimiser.state_dict()["param_groups"]})
-    return state
 
 
-def load_model(path: Path, model: nn.Module) -> None:
-    """Put the model tensors of a checkpoint into `model`."""
-    load(path, model, None)
+def _damaged(path: Path, error: Exception) -> SeqscopeError:
+    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return SeqscopeError(f"{path} is damaged or from another version ({reason}). Start over with --restart.")

@@ -37,6 +37,11 @@ class World:
         dist.broadcast(tensor, 0)
         return tensor.tolist()
 
+    def wait(self) -> None:
+        """Until every process has come here."""
+        if self.size > 1:
+            dist.barrier()
+
     def sum(self, value: Tensor) -> Tensor:
         """`value` summed over processes, in place."""
         if self.size > 1:

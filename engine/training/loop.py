@@ -93,12 +93,18 @@ class Trainer:
     def checkpoint_path(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
-    def resume(self) -> bool:
-        """Take up the folder's checkpoint, where there is one."""
-        if not self.checkpoint_path.exists():
-            return False
-        self.state = checkpoint.load(self.checkpoint_path, self.model, self.optimiser)
-        return True
+    def resume(self, identity: str) -> None:
+        """Take up the folder's checkpoint, where there is one. Raises SeqscopeError where it is that of another training."""
+        if self.checkpoint_path.exists():
+            state = checkpoint.read_state(self.checkpoint_path)
+            if state.identity != identity:
+                raise SeqscopeError(
+                    f"{self.folder} holds a training with other settings or other data. "
+                    "Give another --out, or --restart to replace it."
+                )
+            checkpoint.load(self.checkpoint_path, self.model, self.optimiser)
+            self.state = state
+        self.state.identity = identity
 
     def run(self) -> State:
         training, state = self.recipe.training, self.state

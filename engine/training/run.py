@@ -56,6 +56,7 @@ def train(
     """
     if restart and world.leads:
         shutil.rmtree(folder, ignore_errors=True)
+    world.wait()
     folder.mkdir(parents=True, exist_ok=True)
     where = devices.choose(device, world.local)
     key = identity(recipe, dataset)
@@ -80,11 +81,7 @@ def train(
             recipe, model, objective, _validation(recipe, dataset, model), folder, where, world, autocast,
             label=f"{dataset.info.name}/{recipe.name}",
         )  # fmt: skip
-        if trainer.resume() and trainer.state.identity != key:
-            raise SeqscopeError(
-                f"{folder} holds a training with other settings or other data. Give another --out, or --restart to replace it."
-            )
-        trainer.state.identity = key
+        trainer.resume(key)
         state = trainer.run()
     record |= {
         "seconds": round(state.seconds, 1),
@@ -114,7 +111,7 @@ def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Re
     if data.info.fingerprint != record["fingerprint"]:
         raise SeqscopeError(f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again.")
     model = build_model(recipe, data.num_items, data.num_users)
-    checkpoint.load_model(folder / "best.safetensors", model)
+    checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
 
 

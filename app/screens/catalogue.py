@@ -92,7 +92,7 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if page.total > ROWS:
             pages = -(-page.total // ROWS)
-            st.pagination(pages, key="catalogue_page", default=1, persist_state="session")
+            st.pagination(pages, key="catalogue_page", persist_state="session")
         export.csv_button(
             lambda: views.table(every(found, text, wanted, column, descending)),
             f"{models.info.name} catalogue",
@@ -359,7 +359,7 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
             args=(item_id,),
         )
         st.page_link(
-            "pages/map.py",
+            "screens/map.py",
             label="Show on the map",
             icon=":material/scatter_plot:",
             query_params={**st.query_params.to_dict(), "item": item_id},
@@ -368,11 +368,13 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
     if text:
         st.markdown(md(text, 4_000), width=720)
     popularity(models, item)
-    left, right = st.columns([1, 1], gap="large")
+    of = card.series_of(found.items, item)
+    left, right = st.columns([3, 2], gap="large") if of else (st.container(), None)
     with left, guard.watch("the attributes"):
         attributes(found, item)
-    with right, guard.watch("the series"):
-        series(models, found, item)
+    if of is not None and right is not None:
+        with right, guard.watch("the series"):
+            series(models, item, of)
     with guard.watch("the neighbours"):
         st.subheader("Neighbours", anchor=False)
         neighbours.show(models, item, key="item", on_open=open_item)
@@ -400,25 +402,23 @@ def attributes(found: Catalogue, item: int) -> None:
         return
     st.subheader("Attributes", anchor=False)
     for name, called, values in known:
-        with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-            st.caption(md(called), width=120)
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", wrap=False):
+            st.caption(md(called), width=110)
             if kinds.get(name) not in ("tags", "category"):
                 st.markdown(md(", ".join(values), 600), width="content")
                 continue
-            for value in values[:20]:
-                st.button(
-                    md(value, 60),
-                    key=f"item_filter_{name}_{value}",
-                    help=f"All items with this {md(called.lower())}",
-                    on_click=guard.callback(filter_by),
-                    args=(name, value),
-                )
+            with st.container(horizontal=True, gap="xsmall"):
+                for value in values[:20]:
+                    st.button(
+                        md(value, 60),
+                        key=f"item_filter_{name}_{value}",
+                        help=f"All items with this {md(called.lower())}",
+                        on_click=guard.callback(filter_by),
+                        args=(name, value),
+                    )
 
 
-def series(models: Zoo, found: Catalogue, item: int) -> None:
-    of = card.series_of(found.items, item)
-    if of is None:
-        return
+def series(models: Zoo, item: int, of: card.Series) -> None:
     st.subheader(md(f"{caption(of.column)}: {clean(of.name, 80)}"), anchor=False)
     with st.container(gap="xxsmall"):
         for member, place in of.members:

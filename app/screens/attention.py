@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
@@ -12,8 +14,9 @@ from app.views import attention_answers as answers
 from app.views import attention_figures as figures
 from engine.runtime import AttentionMap, Zoo, last_row
 
-_KEEP = "session"
-_VIEWS = {"mean": "Mean over heads", "head": "One head", "rollout": "Rollout"}
+_KEEP: Any = "session"
+_MANY = 30  # events that are drawn; the table has all
+_VIEWS: dict[views.View, str] = {"mean": "Mean over heads", "head": "One head", "rollout": "Rollout"}
 _SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
 _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
@@ -110,11 +113,12 @@ def _map(models: Zoo, name: str, seen: AttentionMap) -> None:
             "Show",
             list(_VIEWS),
             default="mean",
+            wrap=True,
             format_func=_VIEWS.__getitem__,
             required=True,
             key="attention_view",
             persist_state=_KEEP,
-        )  # type: ignore[assignment]
+        )
         layer, head = seen.layers - 1, 0
         if view != "rollout" and seen.layers > 1:
             layer = _number("Layer", seen.layers, seen.layers - 1, f"attention_layer_{name}")
@@ -124,10 +128,11 @@ def _map(models: Zoo, name: str, seen: AttentionMap) -> None:
             "Colours",
             list(_SCALES),
             default="fit",
+            wrap=True,
             format_func=_SCALES.__getitem__,
             required=True,
             key="attention_scale",
-            help="Fit: 0 to the largest weight shown. 0 to 1: comparable between maps. Per row: each row by its own largest weight.",
+            help="Fit: up to the largest weight shown. 0 to 1: comparable between maps. Per row: by its own largest weight.",
             persist_state=_KEEP,
         )
         most = min(len(seen), views.MAX_POSITIONS)
@@ -180,8 +185,8 @@ def _how(seen: AttentionMap, view: views.View, layer: int, head: int) -> str:
         words += " The last row is the position of the next item, from which the model predicts."
     if view == "rollout":
         words += (
-            " Rollout (Abnar & Zuidema 2020): layers multiplied, each taken as half residual, 0.5 I + 0.5 A. An approximation: it "
-            "leaves out the feed-forward layers"
+            " Rollout (Abnar & Zuidema 2020): layers multiplied, each taken as half residual, 0.5 I + 0.5 A. An approximation: "
+            "it leaves out the feed-forward layers"
             + (", and in causal models it drifts towards early positions." if seen.causal else ".")
         )
     elif view == "head":
@@ -233,11 +238,11 @@ def _heads(name: str, seen: AttentionMap) -> None:
 
 
 def _effects(models: Zoo, name: str, history: tuple[int, ...], seen: AttentionMap | None) -> None:
-    bundle = models.bundles[name]
     st.subheader("Is that why?")
     st.markdown(
-        "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still be "
-        "a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see what happens to the score.**"
+        "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
+        "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see what happens "
+        "to the score.**"
         if seen is not None
         else "Every model can be asked directly: **remove one event and see what happens to the score.**"
     )
@@ -276,13 +281,10 @@ def _effects(models: Zoo, name: str, history: tuple[int, ...], seen: AttentionMa
         name=f"leave one out {name}",
         columns={"weight": _WEIGHT, "effect": st.column_config.NumberColumn(format="%+.4f")},
     )
-    note = "Effect: the score with the event minus the score without it, in the model's own units; to the right it speaks for the item."
+    note = "Effect: the score with the event minus that without it, in the model's units; to the right it speaks for the item."
     if len(shown) < len(table):
         note += f" Drawn are the latest {len(shown)} of {len(table)} events; the table has all."
     st.caption(md(note))
-
-
-_MANY = 30
 
 
 def _people(models: Zoo, name: str) -> None:
@@ -290,7 +292,8 @@ def _people(models: Zoo, name: str) -> None:
     profile = answers.profile(models, name)
     if profile is None:
         st.info(
-            "No mean over people: the dataset comes without histories, or they are too short. Export it with people's histories to see it."
+            "No mean over people: the dataset comes without histories, or they are too short. "
+            "Export it with people's histories to see it."
         )
         return
     title = models.bundles[name].manifest.title

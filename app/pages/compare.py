@@ -1,5 +1,0 @@
-"""Compare."""
-
-import streamlit as st
-
-st.title("Compare")

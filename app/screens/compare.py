@@ -1,0 +1,358 @@
+"""Compare: one history, every model's next items side by side, and what happens to them when the history changes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import streamlit as st
+
+from app import examples, export, guard, state, whatif, widgets, zoo
+from app.text import clean, count, md
+from app.views import compare, compare_answers
+from engine.runtime import Zoo
+
+_WHY = "compare_why"  # item_id that is explained
+
+
+def show() -> None:
+    now = state.get()
+    models = zoo.open_zoo(now.dataset)
+    history = state.numbers(models, now.history)
+    edited = None if now.variant is None else state.numbers(models, now.variant)
+    target = state.target(models)
+
+    _head(models, now, history)
+    if not models.bundles:
+        _refused(models)
+        st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
+        return
+    _what_if(models, history, edited)
+    names = _chosen_models(models)
+    asked = history if edited is None else edited
+    answers = compare_answers.ask(
+        models, names, asked, now.k, pinned=None if edited is None else history, target=target
+    )
+    why = _why(models, answers)
+    widgets.recommendations(
+        compare.cards(models, answers, asked, target=target, chosen=why),
+        key="compare_lists",
+        on_act=guard.callback(_clicked),
+    )
+    if target is not None:
+        st.markdown(compare.truth_words(models, answers, target))
+    export.under(
+        compare_answers.lists_table(models, answers),
+        key="compare_lists",
+        alt=f"The first {now.k} items of {count(len(answers), 'model')}",
+        name=f"recommendations {now.dataset}",
+        columns={"share": st.column_config.NumberColumn("share", format="percent", help=_SHARE)},
+    )
+    _refused(models)
+    with guard.watch("the agreement"):
+        _agreement(answers, now.k)
+    with guard.watch("the reasons"):
+        _reasons(models, answers, asked, why)
+
+
+_SHARE = (
+    "Softmax of the scores over all items that could be recommended. A probability only for models trained with a softmax; "
+    "for the others it shows distances within the list. Never compare it between models."
+)
+
+
+def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
+    person = "simulated viewer" if models.info.simulated else "person"
+    row = examples.user_row(models, now.user)
+    if row is not None:
+        st.title(f"What did {person} {row + 1:,} choose next?")
+    elif history:
+        st.title(f"Given {'this item' if len(history) == 1 else f'these {len(history)} items'}, what comes next?")
+    else:
+        st.title("What comes next for somebody nobody knows?")
+    words = next((example.why for example in examples.of(models) if example.history == now.history), None)
+    notes = [md(models.info.title)]
+    if models.info.simulated:
+        notes.append("the viewers are simulated")
+    if row is not None:
+        notes.append("a held-out history: no model has seen what came next")
+    st.caption(" · ".join([*notes, *([md(words)] if words else [])]))
+
+
+def _refused(models: Zoo) -> None:
+    if models.refused:
+        title = f"{count(len(models.refused), 'model')} could not be opened; the others go on working"
+        lines = "\n".join(f"- {md(refusal, 1_000)}" for refusal in models.refused)
+        st.warning(lines, title=title, icon=":material/error:")
+
+
+# --- what if
+
+
+def _what_if(models: Zoo, history: tuple[int, ...], edited: tuple[int, ...] | None) -> None:
+    """The history, and the edited one next to it; the experiments."""
+    with st.container(border=True, key="compare_histories"):
+        if edited is None:
+            st.markdown(compare.path(models, history) if history else ":gray[The history is empty.]")
+        else:
+            st.markdown(f"**A** :gray[pinned]  {compare.path(models, history) or ':gray[empty]'}")
+            st.markdown(f"**B** :gray[edited]  {compare.path(models, edited) or ':gray[empty]'}")
+        _experiments(models, history if edited is None else edited, edited is not None)
+
+
+def _experiments(models: Zoo, now: tuple[int, ...], is_edited: bool) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(":gray[What if …]" if not is_edited else ":gray[and then …]", width="content")
+        quick = (
+            ("the last item were gone", "drop_last", 1),
+            ("the last two were swapped", "swap_last", 2),
+            ("all were shuffled", "shuffle", 2),
+            ("nothing were known", "nothing", 1),
+        )
+        for words, what, least in quick:
+            st.button(
+                words,
+                key=f"compare_{what}",
+                disabled=len(now) < least,
+                on_click=guard.callback(_experiment),
+                args=(what,),
+            )
+        more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
+        if more.open:
+            with more:
+                _more(models, now)
+        if is_edited:
+            st.button(
+                "Keep B",
+                key="compare_keep",
+                icon=":material/check:",
+                on_click=guard.callback(_keep),
+                help="B becomes the history",
+            )
+            st.button("Back to A", key="compare_back", icon=":material/undo:", on_click=guard.callback(_back))
+
+
+def _more(models: Zoo, now: tuple[int, ...]) -> None:
+    """Experiments that need to be told what with."""
+    places = list(range(len(now)))
+
+    def called(place: int) -> str:
+        return f"{place + 1}  {clean(models.titles[now[place]], 60)}" if 0 <= place < len(now) else "–"
+
+    kinds = ["Remove one", "Swap two", "Keep the latest", "Replace one by its nearest neighbour", "Turn it round"]
+    kind = st.selectbox("Experiment", kinds, key="compare_kind")
+    if kind in ("Remove one", "Swap two", "Replace one by its nearest neighbour"):
+        st.selectbox("Item", places, format_func=called, key="compare_first", index=len(places) - 1)
+    if kind == "Swap two":
+        st.selectbox("and", places, format_func=called, key="compare_second")
+    if kind == "Keep the latest":
+        st.number_input("Number of items", 1, max(1, len(now)), min(3, len(now)), key="compare_count")
+    if kind == "Replace one by its nearest neighbour":
+        able = [name for name, bundle in models.bundles.items() if bundle.cannot("neighbours") is None]
+        if not able:
+            st.caption("None of these models has item vectors to compare.")
+            return
+        st.selectbox(
+            "Nearest in the space of", able, format_func=lambda name: _title(models, name), key="compare_space"
+        )
+    st.button("Do it", key="compare_do", type="primary", on_click=guard.callback(_experiment), args=("more",))
+
+
+def _experiment(what: str) -> None:
+    now = state.get()
+    before = now.history if now.variant is None else now.variant
+    if what == "more":
+        after = _told(before)
+    elif what == "drop_last":
+        after = before[:-1]
+    elif what == "swap_last":
+        after = whatif.swapped(before, len(before) - 2, len(before) - 1) if len(before) > 1 else before
+    elif what == "shuffle":
+        after = whatif.shuffled(before, random.Random())
+    else:
+        after = ()
+    state.update(variant=after)
+
+
+def _told(before: tuple[str, ...]) -> tuple[str, ...]:
+    """The edit that the widgets describe; the same history where they describe none."""
+    said = st.session_state
+    kind, first, second = said.get("compare_kind"), said.get("compare_first"), said.get("compare_second")
+    if kind == "Turn it round":
+        return whatif.backwards(before)
+    if kind == "Keep the latest" and isinstance(said.get("compare_count"), int):
+        return whatif.latest(before, said["compare_count"])
+    if not isinstance(first, int) or not 0 <= first < len(before):
+        return before
+    if kind == "Remove one":
+        return whatif.without(before, first)
+    if kind == "Swap two" and isinstance(second, int) and 0 <= second < len(before):
+        return whatif.swapped(before, first, second)
+    if kind == "Replace one by its nearest neighbour":
+        return _neighboured(before, first, str(said.get("compare_space")))
+    return before
+
+
+def _neighboured(before: tuple[str, ...], place: int, name: str) -> tuple[str, ...]:
+    models = zoo.open_zoo(state.get().dataset)
+    item = models.position(before[place])
+    if item is None or name not in models.bundles:
+        return before
+    near = zoo.neighbours(models, name, item, len(before) + 1).items
+    fresh = [models.item_ids[other] for other in near if models.item_ids[other] not in before]
+    return whatif.replaced(before, place, fresh[0]) if fresh else before
+
+
+def _keep() -> None:
+    now = state.get()
+    if now.variant is not None:
+        state.update(history=now.variant)
+
+
+def _back() -> None:
+    state.update(variant=None)
+
+
+# --- models
+
+
+def _chosen_models(models: Zoo) -> list[str]:
+    """Which models are shown, from the address; at least one."""
+    names = list(models.bundles)
+    if len(names) > 1:
+        st.session_state["compare_models"] = state.shown(models)
+        st.pills(
+            "Models",
+            names,
+            selection_mode="multi",
+            format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
+            key="compare_models",
+            on_change=guard.callback(_choose_models),
+            label_visibility="collapsed",
+        )
+    return state.shown(models)
+
+
+def _choose_models() -> None:
+    models = zoo.open_zoo(state.get().dataset)
+    wanted = st.session_state.get("compare_models") or []
+    chosen = tuple(name for name in models.bundles if name in wanted)
+    state.update(models=None if len(chosen) in (0, len(models.bundles)) else chosen)
+
+
+def _title(models: Zoo, name: str) -> str:
+    return clean(models.bundles[name].manifest.title, 60) if name in models.bundles else name
+
+
+# --- agreement and reasons
+
+
+def _agreement(answers: list[compare_answers.Answer], k: int) -> None:
+    frame = compare_answers.agreement(answers, k)
+    st.subheader("How much do they agree?")
+    if frame["first"].nunique() < 2:
+        st.markdown(compare_answers.agreement_words(answers, k))
+        return
+    said, shown = st.columns([2, 3], gap="large")
+    with said:
+        measure = _measure(answers, k)
+    with shown:
+        export.figure(
+            compare.agreement(frame, measure, k),
+            key="compare_agreement",
+            alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
+            table=frame[frame["first"] != frame["second"]],
+            name="agreement",
+            columns={
+                "jaccard": st.column_config.NumberColumn("Jaccard", format="%.3f"),
+                "rbo": st.column_config.NumberColumn("RBO", format="%.3f"),
+            },
+        )
+
+
+_MEASURES = {"shared": "Shared items", "jaccard": "Jaccard", "rbo": "Order (RBO)"}
+
+
+def _measure(answers: list[compare_answers.Answer], k: int) -> str:
+    """What the figure shows, chosen beside it."""
+    st.markdown(compare_answers.agreement_words(answers, k))
+    chosen = st.segmented_control(
+        "Measure",
+        list(_MEASURES),
+        format_func=lambda measure: _MEASURES.get(measure, measure),
+        default="shared",
+        required=True,
+        key="compare_measure",
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    if chosen == "rbo":
+        st.caption(compare_answers.rbo_words(k))
+    elif chosen == "jaccard":
+        st.caption("Jaccard: shared items over all items of either list.")
+    else:
+        st.caption(f"How many of the first {k} items two models share.")
+    return chosen if chosen in _MEASURES else "shared"
+
+
+def _why(models: Zoo, answers: list[compare_answers.Answer]) -> int | None:
+    """The item to explain: the one that was asked for, else the first one of the first list."""
+    asked = st.session_state.get(_WHY)
+    item = models.position(asked) if isinstance(asked, str) else None
+    if item is not None:
+        return item
+    return next((answer.items[0] for answer in answers if answer.items), None)
+
+
+def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[int, ...], item: int | None) -> None:
+    st.subheader("Why this item?", anchor="why")
+    if item is None or not history:
+        st.markdown("With a history, this shows what each of its items does for a recommendation.")
+        return
+    st.markdown(
+        f"**{md(zoo.titled(models, item))}**: what its score loses when one item of the history is left out. Bars to the right "
+        "speak for it, bars to the left against it; each model has a scale of its own."
+    )
+    found = compare_answers.why(models, answers, history, item)
+    if found.effects:
+        ranks = ", ".join(f"{md(a.title)} {e.rank:,.0f}" for a, e in zip(found.answers, found.effects, strict=True))
+        st.caption(f"{compare.key_words(found.answers)}  ·  ranks now: {ranks}")
+        figure, left_out = compare.effects(models, found, history)
+        export.figure(
+            figure,
+            key="compare_effects",
+            alt=f"Effect of each item of the history on the score of {clean(models.titles[item], 80)}, per model",
+            table=compare_answers.why_table(models, found, history),
+            name=f"leave one out {models.item_ids[item]}",
+        )
+        if left_out:
+            st.caption(left_out)
+    for reason in found.cannot:
+        st.caption(md(reason))
+    st.caption("Choose another title in the lists to see its reasons.")
+
+
+# --- clicks in the lists
+
+
+def _clicked() -> None:
+    act(widgets.act("compare_lists"))
+
+
+def act(clicked: dict[str, Any]) -> None:
+    """Does what was clicked beside a recommendation."""
+    now = state.get()
+    item_id = clicked.get("id")
+    if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
+        return
+    if clicked.get("do") == "explain":
+        st.session_state[_WHY] = item_id
+    elif clicked.get("do") == "add":
+        st.session_state.pop(_WHY, None)
+        if now.variant is None:
+            state.add(item_id)
+        else:
+            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :])
+
+
+show()

@@ -1,0 +1,379 @@
+"""How good the models are, how sure that is, and for whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import examples, export, guard, state, zoo
+from app.text import clean, count, md
+from app.views import metrics as views
+from app.views import metrics_answers as answers
+from app.views import metrics_figures as figures
+from engine.runtime import Zoo, judge
+
+_KEEP: Any = "session"
+_COMPARE = Path(__file__).with_name("compare.py")
+_FOUR = st.column_config.NumberColumn(format="%.4f")
+_SIGNED = st.column_config.NumberColumn(format="%+.4f")
+_P = st.column_config.NumberColumn(format="%.4f")
+_ALONG = {"epoch": "epochs", "seconds": "seconds", "step": "steps"}
+
+
+class Page:
+    """What every part of the page speaks of."""
+
+    def __init__(self, models: Zoo, protocol: str, name: str, k: int) -> None:
+        self.models, self.protocol, self.k = models, protocol, k
+        self.metric = f"{name}@{k}"
+        self.people, self.left_out = answers.people(models, protocol)
+        self.titles = {model: bundle.manifest.title for model, bundle in models.bundles.items()}
+        self.looks = {model: zoo.style(models, model) for model in models.bundles}
+
+    def named(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A table for people: titles in place of the models' names."""
+        return table.assign(model=[clean(self.titles[name]) for name in table["model"]])
+
+    def absent(self) -> dict[str, str]:
+        """Models without ranks under this protocol, and why they are not compared."""
+        reason = f"not evaluated under “{self.protocol}”"
+        return {model: reason for model in self.titles if model not in self.people}
+
+
+def page() -> None:
+    st.title("Metrics")
+    models = zoo.open_zoo(state.get().dataset)
+    st.markdown("How often each model puts what truly came next near the top, and how sure that is.")
+    found = answers.protocols(models)
+    if not found:
+        st.info(
+            "No model of this dataset has been evaluated, so there is nothing to judge. "
+            "Run `seqscope evaluate`, then `seqscope export`, and come back."
+        )
+        with guard.watch("how the models were made"):
+            _made(models)
+        return
+    this = _choose(models, found)
+    if not this.people or not len(next(iter(this.people.values()))):
+        st.info(
+            "The models were evaluated on different people, so they cannot be compared. Evaluate them on one split."
+        )
+        return
+    for part, words in (
+        (_standing, "the metrics"),
+        (_baseline, "the comparison"),
+        (_beyond, "what is beyond accuracy"),
+        (_slices, "the groups of people"),
+        (_disputed, "the people"),
+    ):
+        with guard.watch(words):
+            part(this)
+    with guard.watch("the training curves"):
+        _curves(this)
+    with guard.watch("how the models were made"):
+        _made(models)
+
+
+def _choose(models: Zoo, protocols: list[str]) -> Page:
+    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        protocol = st.segmented_control(
+            "Protocol",
+            protocols,
+            default=protocols[0],
+            required=True,
+            format_func=md,
+            key=f"metrics_protocol_{models.info.name}",
+            persist_state=_KEEP,
+            wrap=True,
+        )
+        name = st.segmented_control(
+            "Metric", views.METRICS, default=views.METRICS[0], required=True, key="metrics_name", persist_state=_KEEP
+        )
+        k = st.segmented_control(
+            "Among the first", judge.CUTOFFS, default=10, required=True, key="metrics_k", persist_state=_KEEP
+        )
+    this = Page(models, protocol if protocol in protocols else protocols[0], name or views.METRICS[0], k or 10)
+    n = len(next(iter(this.people.values()), ()))
+    split = models.info.split.get("kind", "unknown")
+    note = (
+        f"{views.protocol_words(this.protocol, len(models))} Split: {split}; {count(n, 'person', 'people')} with a held-out "
+        f"item. Intervals: 95 %, bootstrap over people, {views.SAMPLES:,} samples, seed {views.SEED}."
+    )
+    if this.left_out:
+        note += f" {count(this.left_out, 'person', 'people')} that not every model was evaluated on were left out."
+    if models.info.simulated:
+        note += " The people of this dataset are simulated."
+    st.caption(md(note, 2_000))
+    return this
+
+
+def _standing(this: Page) -> None:
+    table = answers.standing(this.models, this.protocol, this.k)
+    st.subheader("Which model is best")
+    st.markdown(views.headline(table, this.metric, this.titles))
+    part = table[table["metric"] == this.metric]
+    export.figure(
+        figures.dots(part, this.metric, this.titles, this.looks),
+        key="metrics_dots",
+        alt=f"{this.metric} of {count(len(part), 'model')} with 95 % intervals, best on top.",
+        table=this.named(table),
+        name=f"metrics {this.protocol} {this.k}",
+        columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR, "p": _P},
+    )
+    signs = {model: look.sign for model, look in this.looks.items()}
+    st.table(
+        views.grid(table, this.absent(), this.titles, signs),
+        border="horizontal",
+        hide_index=True,
+        alt=f"Metrics of every model at {this.k}, with 95 % intervals.",
+    )
+    st.caption(
+        "**Bold**: the best. ≈: level with the best, by a paired bootstrap over the same people and Holm's correction (adjusted "
+        "p > .05, or an interval of the difference that contains 0). In brackets: 95 % interval."
+    )
+
+
+def _baseline(this: Page) -> None:
+    st.subheader("Against a baseline")
+    models = list(this.people)
+    if len(models) < 2:
+        st.info(
+            "Only one model was evaluated under this protocol, so there is no other to compare it with. Choose another protocol."
+        )
+        return
+    baseline = st.selectbox(
+        "Baseline",
+        models,
+        index=len(models) - 1,
+        format_func=lambda name: clean(this.titles[name]),
+        key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
+        width=320,
+    )
+    table = answers.against(this.models, this.protocol, baseline, this.metric)
+    better = [f"**{md(this.titles[name])}**" for name in table[table["verdict"] == "better"]["model"]]
+    st.markdown(
+        f"{count(len(better), 'model')} of {len(table)} {'is' if len(better) == 1 else 'are'} better than "
+        f"{md(this.titles[baseline])} beyond chance" + (f": {', '.join(better)}." if better else ".")
+    )
+    export.figure(
+        figures.differences(table, this.metric, this.titles[baseline], this.titles, this.looks),
+        key="metrics_differences",
+        alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
+        table=this.named(table),
+        name=f"against {baseline} {this.metric}",
+        columns={"difference": _SIGNED, "low": _SIGNED, "high": _SIGNED, "p": _P, "holm": _P},
+    )
+    st.caption(
+        f"Paired over the same people; p adjusted by Holm for {count(len(table), 'comparison')}. Hollow: level with the baseline."
+    )
+
+
+def _beyond(this: Page) -> None:
+    st.subheader("Beyond accuracy")
+    st.markdown("What the lists are made of: how much of the catalogue anybody gets to see, and how well known it is.")
+    table = answers.beyond(this.models, this.protocol, this.k)
+    shown = this.named(table).set_axis(
+        ["Model", f"Coverage@{this.k}", f"Gini@{this.k}", f"Novelty@{this.k}, bits", "Note"], axis=1
+    )
+    if not table["note"].any():
+        shown = shown.drop(columns="Note")
+    elif table["coverage"].isna().all():
+        st.info(
+            md(
+                f"n/a: no bundle keeps the lists for “{this.protocol}” at {this.k}; they are kept for full rankings. "
+                "Choose the protocol “full” to see them."
+            )
+        )
+        return
+    scored = answers.standing(this.models, this.protocol, this.k)
+    scored = scored[scored["metric"] == this.metric][["model", "mean"]]
+    export.figure(
+        figures.trade_off(table.dropna().merge(scored, on="model"), this.metric, this.k, this.titles, this.looks),
+        key="metrics_beyond",
+        alt=f"{this.metric} against the share of the catalogue that is shown to anybody.",
+        table=shown,
+        name=f"beyond accuracy {this.protocol} {this.k}",
+    )
+    texts = shown.copy()
+    for column, form in zip(shown.columns[1:4], ("{:.1%}", "{:.3f}", "{:.2f}"), strict=True):
+        texts[column] = [form.format(value) if value == value else "n/a" for value in shown[column]]
+    texts["Model"] = [md(text) for text in texts["Model"]]
+    if "Note" in texts:
+        texts["Note"] = [md(text) for text in texts["Note"]]
+    st.table(texts, border="horizontal", hide_index=True, alt="Coverage, Gini and novelty of every model.")
+    st.caption(
+        "Coverage: share of the catalogue in anybody's list. Gini: 0 all items equally often, 1 one item takes all. "
+        "Novelty: mean −log₂ of an item's share of training events; higher is less known."
+    )
+
+
+def _slices(this: Page) -> None:
+    st.subheader("For whom")
+    options = answers.sliceable(this.models)
+    by = st.selectbox(
+        "Group people by",
+        list(options),
+        format_func=lambda by: clean(options[by], 80),
+        key=f"metrics_slice_{this.models.info.name}",
+        width=420,
+    )
+    table = answers.slices(this.models, this.protocol, by, this.metric)
+    if table.empty:
+        st.info("No held-out item has a value here, so there are no groups. Choose another attribute.")
+        return
+    export.figure(
+        figures.slices(table, this.metric, this.titles, this.looks),
+        key="metrics_slices",
+        alt=f"{this.metric} of every model by {clean(options[by], 80).lower()}, with 95 % intervals.",
+        table=this.named(table),
+        name=f"slices {by} {this.metric}",
+        columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR},
+    )
+    note = (
+        "A person whose item has several values counts in each."
+        if by.startswith("attribute:")
+        else "Groups of about equal size."
+    )
+    if table["few"].any():
+        note += f" Grey: fewer than {views.FEW} people, too few to say much."
+    if (table["high"] == 0).any():
+        note += (
+            " Where nobody's item was found the interval has no width; up to 3 in n are still possible (rule of three)."
+        )
+    st.caption(note)
+
+
+def _disputed(this: Page) -> None:
+    st.subheader("People on whom two models differ")
+    models = list(this.people)
+    if len(models) < 2:
+        st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
+        return
+    titled = {name: clean(this.titles[name]) for name in models}
+    left, right = st.columns(2)
+    first = left.selectbox("First model", models, format_func=titled.__getitem__, key=f"metrics_first_{len(models)}")
+    rest = [name for name in models if name != first]
+    second = right.selectbox(
+        "Second model", rest, format_func=titled.__getitem__, key=f"metrics_second_{first}_{len(models)}"
+    )
+    ours, theirs = this.people[first], this.people[second]
+    better, worse, level = views.wins(ours, theirs)
+    st.markdown(
+        f"{md(titled[first])} ranks the held-out item higher for **{count(better, 'person', 'people')}**, "
+        f"{md(titled[second])} for **{worse:,}**; {level:,} are level."
+    )
+    table = views.disputed(ours, theirs)
+    if table.empty:
+        st.info("The two models rank every held-out item alike, so there is nobody to show. Choose two others.")
+        return
+    ids = dict(zip(this.models.users["user"].to_pylist(), this.models.users["user_id"].to_pylist(), strict=True))
+    shown = pd.DataFrame(
+        {
+            "person": [clean(ids.get(user, "not in users.parquet"), 60) for user in table["user"]],
+            "what truly came next": [clean(zoo.titled(this.models, item), 120) for item in table["target"]],
+            "history": table["length"],
+            f"rank, {titled[first]}": table["first"],
+            f"rank, {titled[second]} ": table["second"],
+        }
+    )
+    st.dataframe(
+        shown,
+        hide_index=True,
+        alt="People for whom the ranks of the held-out item differ most.",
+        height=min(400, 40 + 35 * len(shown)),
+        key="metrics_people",
+    )
+    export.csv_button(shown, f"people {first} {second}", key="metrics_people")
+    known = [user for user in table["user"] if examples.user_row(this.models, ids.get(user)) is not None]
+    if not known:
+        st.caption("Their histories are not part of this export, so they cannot be opened in Compare.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        person = st.selectbox(
+            "Open somebody's history",
+            known,
+            format_func=lambda user: clean(ids.get(user, user), 60),
+            key=f"metrics_person_{first}_{second}",
+            width=320,
+        )
+        if st.button("Open in Compare", icon=":material/compare_arrows:", key="metrics_open") and person in ids:
+            state.choose_user(ids[person])
+            st.switch_page(_COMPARE, query_params=dict(st.query_params))
+
+
+def _curves(this: Page) -> None:
+    st.subheader("Training")
+    table = views.curves({name: bundle.curve_table() for name, bundle in this.models.bundles.items()})
+    if table.empty:
+        st.info(
+            "No bundle has a training curve: these models are counted, not trained. Train one with `seqscope train` to see it."
+        )
+        return
+    along = st.segmented_control(
+        "Along",
+        list(_ALONG),
+        default="epoch",
+        format_func=_ALONG.__getitem__,
+        required=True,
+        key="metrics_along",
+        persist_state=_KEEP,
+    )
+    along = along or "epoch"
+    export.figure(
+        figures.validation(table, along, _ALONG[along], this.titles, this.looks),
+        key="metrics_validation",
+        alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
+        table=this.named(table),
+        name="training curves",
+        columns={"loss": _FOUR, "ndcg": _FOUR},
+    )
+    if table["loss"].notna().any():
+        st.markdown("**Loss**, each model in units of its own")
+        st.plotly_chart(
+            figures.losses(table, along, _ALONG[along], this.titles, this.looks),
+            key="metrics_losses",
+            alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
+            config=export.config("training loss"),
+        )
+
+
+def _made(models: Zoo) -> None:
+    st.subheader("How it was made")
+    rows = []
+    for bundle in models.bundles.values():
+        made = bundle.manifest.training
+        rows.append(
+            {
+                "Model": md(bundle.manifest.title),
+                "Commit": md((made.commit or "unknown")[:10]),
+                "Device": md(made.device),
+                "Time": views.span(made.seconds),
+                "Seed": str(made.seed),
+                "Epochs": f"{made.epochs:,} (best {made.best_epoch:,})" if made.epochs else "counted once",
+                "Parameters": f"{made.parameters:,}",
+            }
+        )
+    if rows:
+        st.table(pd.DataFrame(rows), border="horizontal", hide_index=True, alt="How every model was trained.")
+    st.caption(
+        md(
+            f"Dataset {models.info.title}, fingerprint {models.info.fingerprint[:16]}…, split "
+            f"{', '.join(f'{key} {value}' for key, value in models.info.split.items() if value is not None)}. "
+            "Checkpoints are chosen on validation; the test set is asked once.",
+            1_000,
+        )
+    )
+    for name, bundle in models.bundles.items():
+        folded = st.expander(f"Recipe of {md(bundle.manifest.title)}", key=f"metrics_recipe_{name}", on_change="rerun")
+        if folded.open:
+            with folded:
+                st.code(clean(bundle.manifest.training.command, 1_000), language="bash", wrap_lines=True)
+                st.json(bundle.manifest.training.recipe)
+    for refusal in models.refused:
+        st.warning(md(f"Not shown: {refusal}"), icon=":material/block:")
+
+
+page()

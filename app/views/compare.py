@@ -1,0 +1,220 @@
+"""What the page Compare shows: the lists as plain data for the widget, and its figures. Titles are escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app import zoo
+from app.text import clean, label, md, short
+from app.views.compare_answers import Answer, Why, moves, shared
+from engine.runtime import Zoo
+
+_SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
+
+
+def cards(
+    models: Zoo,
+    answers: Sequence[Answer],
+    history: tuple[int, ...],
+    *,
+    target: int | None = None,
+    chosen: int | None = None,
+) -> list[dict[str, Any]]:
+    """The lists for `widgets.recommendations`."""
+    counts, known = shared(answers), set(history)
+    able = sum(answer.top is not None for answer in answers)
+    found = []
+    for answer in answers:
+        changes = moves(answer)
+        rows = [] if answer.top is None else [_row(models, item, rank) for rank, item in enumerate(answer.items, 1)]
+        for row, strength in zip(rows, [] if answer.top is None else answer.top.strength, strict=True):
+            times = counts[row["item"]]
+            row["strength"] = round(float(strength), 3)
+            if times > 1 and able > 1:
+                row.update(badge=f"in {times} of {able}", badge_help=f"Recommended by {times} of the {able} models")
+            if row["item"] in changes:
+                row["change"], row["moved"] = changes[row["item"]]
+        dropped = [item for item, (change, _) in changes.items() if change == "dropped" and item not in known]
+        rows += [
+            _row(models, item, "–", change="dropped", moved="dropped", beyond=place == 0)
+            for place, item in enumerate(dropped)
+        ]
+        if target is not None and answer.target_rank is not None and answer.top is not None:
+            own = next((row for row in rows if row["item"] == target and row["rank"] != "–"), None)
+            if own is None:
+                own = _row(models, target, _rank(answer.target_rank), beyond=True)
+                rows.append(own)
+            own["truth"] = True
+        for row in rows:
+            item = row.pop("item")
+            row.update(chosen=item == chosen, known=item in known)
+        found.append(
+            {
+                "name": answer.name,
+                "title": clean(answer.title, 60),
+                "sign": answer.style.sign,
+                "colour": answer.style.colour,
+                "note": answer.note,
+                "cannot": None if answer.cannot is None else clean(answer.cannot),
+                "rows": rows,
+            }
+        )
+    return found
+
+
+def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:
+    title, full = models.titles[item], zoo.titled(models, item)
+    return {
+        "item": item,
+        "id": models.item_ids[item],
+        "rank": str(rank),
+        "title": clean(title, 160),
+        "detail": full.removeprefix(title).strip(),
+        **more,
+    }
+
+
+def path(models: Zoo, history: Sequence[int], latest: int = 12) -> str:
+    """A history in its order, as Markdown: 1 Alien (1979) → 2 Aliens (1986)."""
+    left_out = max(0, len(history) - latest)
+    words = [
+        f":gray[{place}] {md(models.titles[item], 60)}" for place, item in enumerate(history[left_out:], left_out + 1)
+    ]
+    before = [f":gray[{left_out:,} earlier]"] if left_out else []
+    return "  :gray[→]  ".join(before + words)
+
+
+def truth_words(models: Zoo, answers: Sequence[Answer], target: int) -> str:
+    """What truly came next, and where each model ranks it, as Markdown."""
+    ranks = [f"{md(answer.title)} {_rank(answer.target_rank)}" for answer in answers if answer.target_rank is not None]
+    found = f"What came next: **{md(zoo.titled(models, target))}**."
+    return f"{found} Its rank: {', '.join(ranks)}." if ranks else found
+
+
+def _rank(rank: float | None) -> str:
+    return "–" if rank is None else f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
+
+
+# --- figures
+
+_MEASURES = {"shared": ("shared items", "d"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
+
+
+def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
+    """How much each pair of lists agrees. frame: `compare_answers.agreement`; measure: "shared", "jaccard" or "rbo"."""
+    names = list(dict.fromkeys(frame["first"]))
+    values = frame[measure].to_numpy(float).reshape(len(names), len(names))
+    text, form = _MEASURES[measure]
+    labels = [label(name, 30) for name in names]
+    values = np.where(np.eye(len(names), dtype=bool), np.nan, values)
+    top = float(k) if measure == "shared" else 1.0
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=list(range(len(names))),
+            y=list(range(len(names))),
+            customdata=[[[one, other] for other in labels] for one in labels],
+            zmin=0,
+            zmax=top,
+            colorscale="Viridis",
+            xgap=3,
+            ygap=3,
+            texttemplate=f"%{{z:{form}}}" if measure != "shared" else "%{z:.0f}",
+            hovertemplate=f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z}}<extra></extra>",
+            hoverongaps=False,
+            colorbar={"title": text, "thickness": 10, "len": 0.9},
+        )
+    )
+    ticks = {
+        "tickmode": "array",
+        "tickvals": list(range(len(names))),
+        "ticktext": labels,
+        "showgrid": False,
+        "zeroline": False,
+    }
+    figure.update_xaxes(**ticks, side="top")
+    figure.update_yaxes(**ticks, autorange="reversed")
+    figure.update_layout(height=90 + 52 * len(names), margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    return figure
+
+
+def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[go.Figure, str]:
+    """(bars of what each event does to the item's score, one column per model; a sentence on what is left out, or "").
+
+    Every model has a scale of its own: scores of different models have different units.
+    """
+    strongest = np.max([_scaled(effect.effect) for effect in found.effects], axis=0)
+    kept = np.sort(np.argsort(-strongest, kind="stable")[:_SHOWN_EVENTS])
+    rows = list(range(len(kept)))
+    figure = make_subplots(1, len(found.answers), shared_yaxes=True, horizontal_spacing=0.03)
+    for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True), 1):
+        values = effect.effect[kept].astype(float)
+        reach = float(np.nanmax(np.abs(effect.effect))) or 1.0
+        hover = [
+            [label(zoo.titled(models, history[place])), _rank(effect.rank), _rank_or_none(effect.rank_without[place])]
+            for place in kept
+        ]
+        figure.add_bar(
+            x=values / reach,
+            y=rows,
+            orientation="h",
+            name=label(answer.title),
+            marker={"color": answer.style.colour, "line_width": 0},
+            customdata=[[*words, value] for words, value in zip(hover, values, strict=True)],
+            hovertemplate=f"<b>{label(answer.title)}</b><br>without %{{customdata[0]}}: rank %{{customdata[1]}} → "
+            "%{customdata[2]}<br>effect on the score: %{customdata[3]:.4f}<extra></extra>",
+            row=1,
+            col=column,
+        )
+        figure.update_xaxes(
+            range=[-1.08, 1.08],
+            showticklabels=False,
+            showgrid=False,
+            zeroline=True,
+            zerolinewidth=1,
+            fixedrange=True,
+            title={"text": answer.style.sign, "font": {"color": answer.style.colour}},
+            side="top",
+            row=1,
+            col=column,
+        )
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=rows,
+        ticktext=[f"{place + 1}  {label(short(clean(models.titles[history[place]]), 22))}" for place in kept],
+        autorange="reversed",
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+    )
+    figure.update_layout(
+        height=70 + 30 * len(kept),
+        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        showlegend=False,
+        bargap=0.35,
+        hoverlabel={"align": "left"},
+    )
+    hidden = len(history) - len(kept)
+    return figure, f"The {len(kept)} strongest of {len(history)} events; the table has all." if hidden else ""
+
+
+def key_words(answers: Sequence[Answer]) -> str:
+    """Signs and colours of the models, as Markdown."""
+    return "  ".join(
+        f':color[{answer.style.sign}]{{foreground="{answer.style.colour}"}} {md(answer.title)}' for answer in answers
+    )
+
+
+def _scaled(effect: np.ndarray) -> np.ndarray:
+    sizes = np.nan_to_num(np.abs(effect.astype(float)))
+    return sizes / sizes.max() if sizes.max() > 0 else sizes
+
+
+def _rank_or_none(rank: float) -> str:
+    return "no answer" if np.isnan(rank) else _rank(float(rank))

@@ -1,0 +1,204 @@
+"""The page Compare's questions to the models: every model's list, before and after an edit, and how much the lists agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from app import zoo
+from app.text import count
+from engine.errors import SeqscopeError
+from engine.runtime import LeaveOneOut, Zoo, jaccard, movement, overlap, rbo, rbo_weight
+
+RBO_P = 0.9
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one model says to one history."""
+
+    name: str
+    title: str
+    style: zoo.Style
+    note: str
+    """How much of the history it read, or how good it is."""
+    top: zoo.Top | None
+    """None where it cannot answer."""
+    cannot: str | None
+    """Why not, in words."""
+    before: zoo.Top | None = None
+    """Its list for the pinned history, where there is an edited one."""
+    target_rank: float | None = None
+    """The rank of what truly came next, in the list or not."""
+
+    @property
+    def items(self) -> list[int]:
+        return [] if self.top is None else self.top.items.tolist()
+
+
+def ask(
+    models: Zoo,
+    names: Sequence[str],
+    history: tuple[int, ...],
+    k: int,
+    *,
+    pinned: tuple[int, ...] | None = None,
+    target: int | None = None,
+) -> list[Answer]:
+    """Every model's list after the history. pinned: the history before the edit. target: what truly came next."""
+    return [_ask(models, name, history, k, pinned, target) for name in names]
+
+
+def _ask(
+    models: Zoo, name: str, history: tuple[int, ...], k: int, pinned: tuple[int, ...] | None, target: int | None
+) -> Answer:
+    manifest = models.bundles[name].manifest
+    look = zoo.style(models, name)
+    note = _note(models, name, len(history))
+    try:
+        found = zoo.top(models, name, history, k)
+    except SeqscopeError as reason:
+        return Answer(name, manifest.title, look, note, None, str(reason))
+    before, rank = None, None
+    if pinned is not None:
+        try:
+            before = zoo.top(models, name, pinned, k)
+        except SeqscopeError:  # then everything is new
+            before = None
+    if target is not None:
+        rank = zoo.ranks(models, name, history, (target,))[0]
+    return Answer(name, manifest.title, look, note, found, None, before, rank)
+
+
+def _note(models: Zoo, name: str, length: int) -> str:
+    bundle = models.bundles[name]
+    read = len(bundle.used(range(length)))
+    if read < length:
+        return f"reads the latest {read} of {length:,}"
+    quality = bundle.manifest.metrics.get("full", {}).get("NDCG@10")
+    return (
+        f"test NDCG@10 {quality:.3f}"
+        if quality is not None
+        else count(bundle.manifest.training.parameters, "parameter")
+    )
+
+
+def shared(answers: Sequence[Answer]) -> dict[int, int]:
+    """item → how many of the lists it is in."""
+    return Counter(item for answer in answers for item in answer.items)
+
+
+def agreement(answers: Sequence[Answer], k: int) -> pd.DataFrame:
+    """One row per pair of models that answered: first, second, shared, jaccard, rbo."""
+    able = [answer for answer in answers if answer.top is not None]
+    lists = [answer.items for answer in able]
+    same, share = overlap(lists, k), jaccard(lists, k)
+    rows = [
+        {
+            "first": one.title,
+            "second": other.title,
+            "shared": int(same[i, j]),
+            "jaccard": float(share[i, j]),
+            "rbo": rbo(lists[i], lists[j], RBO_P),
+        }
+        for i, one in enumerate(able)
+        for j, other in enumerate(able)
+    ]
+    return pd.DataFrame(rows, columns=["first", "second", "shared", "jaccard", "rbo"])
+
+
+def agreement_words(answers: Sequence[Answer], k: int) -> str:
+    """The agreement in one sentence."""
+    able = [answer for answer in answers if answer.top is not None]
+    if len(able) < 2:
+        return "With one list there is nothing to compare."
+    counts = shared(able)
+    by_all = sum(1 for times in counts.values() if times == len(able))
+    alone = sum(1 for times in counts.values() if times == 1)
+    items = count(len(counts), "item")
+    models = "both models" if len(able) == 2 else f"all {len(able)} models"
+    verb = "is" if by_all == 1 else "are"
+    return f"Of {items} in these lists, {by_all} {verb} recommended by {models} and {alone} by one alone."
+
+
+def rbo_words(k: int) -> str:
+    """What stands behind the figures of rank-biased overlap."""
+    return (
+        f"RBO: rank-biased overlap, p = {RBO_P:g}; 1 is the same order, 0 nothing shared. "
+        f"The first {k} places carry {rbo_weight(RBO_P, k):.0%} of its weight."
+    )
+
+
+def lists_table(models: Zoo, answers: Sequence[Answer]) -> pd.DataFrame:
+    """All lists as one table, to look at and to download."""
+    counts = shared(answers)
+    rows = []
+    for answer in answers:
+        if answer.top is None:
+            continue
+        was = {} if answer.before is None else {int(item): rank for rank, item in enumerate(answer.before.items, 1)}
+        for rank, item in enumerate(answer.items, 1):
+            row = {
+                "model": answer.title,
+                "rank": rank,
+                "item_id": models.item_ids[item],
+                "title": zoo.titled(models, item),
+                "score": float(answer.top.scores[rank - 1]),
+                "share": float(answer.top.share[rank - 1]),
+                "in lists": counts[item],
+            }
+            if answer.before is not None:
+                row["rank before"] = was.get(item)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Why:
+    """What each event of the history does to one item's score, per model."""
+
+    answers: list[Answer]
+    """Those models that could say."""
+    effects: list[LeaveOneOut]
+    cannot: list[str]
+    """The others, with their reasons."""
+
+
+def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: int) -> Why:
+    """Leave-one-out of every model."""
+    able, effects, cannot = [], [], []
+    for answer in answers:
+        try:
+            found = zoo.leave_one_out(models, answer.name, history, item)
+        except SeqscopeError as reason:
+            cannot.append(f"{answer.title}: {reason}")
+            continue
+        if np.isnan(found.effect).all():
+            cannot.append(f"{answer.title}: needs at least one item, so nothing can be left out of a history of one.")
+        else:
+            able.append(answer)
+            effects.append(found)
+    return Why(able, effects, cannot)
+
+
+def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame:
+    """One row per event, and per model its effect and the rank without the event."""
+    rows: dict[str, list[object]] = {
+        "place": list(range(1, len(history) + 1)),
+        "left out": [zoo.titled(models, item) for item in history],
+    }
+    for answer, effect in zip(found.answers, found.effects, strict=True):
+        rows[f"{answer.title}: effect on the score"] = effect.effect.astype(float).tolist()
+        rows[f"{answer.title}: rank without"] = effect.rank_without.tolist()
+    return pd.DataFrame(rows)
+
+
+def moves(answer: Answer) -> dict[int, tuple[str, str]]:
+    """item → (kind of change, its words), the dropped ones included; nothing where there is no list before."""
+    if answer.before is None:
+        return {}
+    return {move.item: (move.change, str(move)) for move in movement(answer.before.items, answer.items)}

@@ -1,0 +1,344 @@
+"""How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from app.text import clean, count, listed, md
+from engine.runtime import judge
+
+METRICS = ("NDCG", "HR", "MRR")
+LEVEL = 0.05
+FEW = 30  # people in a slice below which it says little
+SEED = 0
+SAMPLES = 2_000
+MAX_SLICES = 12
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """One model under one protocol: arrays over people, in the order of (user, target)."""
+
+    user: npt.NDArray[np.int32]
+    target: npt.NDArray[np.int32]
+    length: npt.NDArray[np.int32]
+    rank: Floats
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Ranks:
+        return Ranks(self.user[rows], self.target[rows], self.length[rows], self.rank[rows])
+
+
+def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
+    """Every protocol that some model was evaluated under: full ranking first, each followed by its variants."""
+    found = {name for table in tables.values() if table is not None for name in table["protocol"].unique().to_pylist()}
+    return sorted(found, key=lambda name: (not name.startswith("full"), name))
+
+
+def ranks(table: pa.Table, protocol: str) -> Ranks | None:
+    """The rows of one protocol; None where there are none."""
+    rows = np.flatnonzero(table["protocol"].to_numpy() == protocol)
+    if not len(rows):
+        return None
+    columns = [table[name].to_numpy()[rows] for name in ("user", "target", "history_length", "rank")]
+    order = np.lexsort((columns[1], columns[0]))
+    return Ranks(*(column[order] for column in columns))
+
+
+def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
+    """(the same people with the same held-out item for every model, how many people some model lacks)."""
+    keys = {name: one.user.astype(np.int64) << 32 | one.target for name, one in found.items()}
+    if not keys:
+        return {}, 0
+    shared = everybody = next(iter(keys.values()))
+    for key in keys.values():
+        shared, everybody = np.intersect1d(shared, key), np.union1d(everybody, key)
+    kept = {name: found[name].take(np.searchsorted(key, shared)) for name, key in keys.items()}
+    return kept, len(everybody) - len(shared)
+
+
+def protocol_words(protocol: str, items: int) -> str:
+    """What a protocol does, in a sentence."""
+    base, _, variant = protocol.partition("+")
+    sampled = re.fullmatch(r"([up])(\d{1,7})", base)
+    if base == "full":
+        words = f"Full ranking: the held-out item among all {count(items, 'item')}, those of the history left out"
+    elif sampled:
+        how = "uniformly" if sampled[1] == "u" else "by popularity"
+        words = (
+            f"Sampled: the held-out item among {int(sampled[2]):,} others drawn {how}, the same for every model. For comparison "
+            "with papers alone; such numbers are much higher and can order models differently (Krichene & Rendle 2020)"
+        )
+    else:
+        words = f"Protocol “{base}”"
+    if variant == "user":
+        words += ", with the trained person's own vector in place of what the model makes of the history alone"
+    elif variant:
+        words += f", variant “{variant}”"
+    return words + "."
+
+
+# --- models × metrics
+
+
+def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFrame:
+    """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best).
+
+    People must be the same for every model (`common`). A model is level with the best where the paired interval of their
+    difference contains 0 or the adjusted p is above 0.05.
+    """
+    rows = []
+    for metric in metrics:
+        values = {name: judge.per_user(metric, one.rank) for name, one in people.items()}
+        if not values:
+            continue
+        best = max(values, key=lambda name: float(values[name].mean()) if len(values[name]) else -1.0)
+        others = [name for name in values if name != best]
+        tests = [judge.paired(values[best], values[name], seed=SEED, samples=SAMPLES) for name in others]
+        adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
+        for name, own in values.items():
+            found = judge.interval(own, seed=SEED, samples=SAMPLES)
+            mark, p = "best", float("nan")
+            if name != best:
+                test, p = adjusted[name]
+                mark = "level" if test.low <= 0 <= test.high or p > LEVEL else ""
+            rows.append((name, metric, found.mean, found.low, found.high, len(own), mark, p))
+    return pd.DataFrame(rows, columns=["model", "metric", "mean", "low", "high", "n", "mark", "p"])
+
+
+def headline(table: pd.DataFrame, metric: str, titles: Mapping[str, str]) -> str:
+    """Which model is best, and who is level with it, in a sentence of Markdown."""
+    part = table[table["metric"] == metric]
+    best = part[part["mark"] == "best"].iloc[0]
+    level = [f"**{md(titles[name])}**" for name in part[part["mark"] == "level"]["model"]]
+    text = (
+        f"**{md(titles[best['model']])}** has the highest {metric}: {best['mean']:.3f} "
+        f"(95 % interval {best['low']:.3f} – {best['high']:.3f}, {count(int(best['n']), 'person', 'people')})."
+    )
+    if len(part) == 1:
+        return text
+    if level:
+        verb = "is" if len(level) == 1 else "are"
+        return f"{text} {listed(level)} {verb} level with it: the difference could be chance."
+    return f"{text} No other model is level with it."
+
+
+def grid(
+    table: pd.DataFrame, absent: Mapping[str, str], titles: Mapping[str, str], signs: Mapping[str, str]
+) -> pd.DataFrame:
+    """One row per model and one column per metric, as Markdown for st.table; best in bold, those level with it marked ≈."""
+    rows = []
+    metrics = list(dict.fromkeys(table["metric"]))
+    for name in titles:
+        row = {"Model": f"{signs[name]} {md(titles[name])}"}
+        own = table[table["model"] == name].set_index("metric")
+        for metric in metrics:
+            if metric in own.index:
+                cell = own.loc[metric]
+                mean = f"**{cell['mean']:.3f}**" if cell["mark"] == "best" else f"{cell['mean']:.3f}"
+                row[metric] = (
+                    f"{mean}{' ≈' if cell['mark'] == 'level' else ''} :small[({cell['low']:.3f} – {cell['high']:.3f})]"
+                )
+            else:
+                row[metric] = "n/a"
+        row["Note"] = md(absent.get(name, ""))
+        rows.append(row)
+    found = pd.DataFrame(rows)
+    return found if absent else found.drop(columns="Note")
+
+
+def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataFrame:
+    """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people."""
+    values = {name: judge.per_user(metric, one.rank) for name, one in people.items()}
+    others = [name for name in values if name != baseline]
+    tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
+    adjusted = judge.holm([test.p for test in tests])
+    rows = []
+    for name, test, p in zip(others, tests, adjusted, strict=True):
+        level = test.low <= 0 <= test.high or p > LEVEL
+        verdict = "level" if level else "better" if test.mean > 0 else "worse"
+        rows.append((name, test.mean, test.low, test.high, test.p, p, verdict))
+    return pd.DataFrame(rows, columns=["model", "difference", "low", "high", "p", "holm", "verdict"])
+
+
+# --- beyond accuracy
+
+
+def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.NDArray[np.int64] | None:
+    """int64 [items]: in how many people's first k each item is; None where the bundle does not say."""
+    if table is None:
+        return None
+    rows = np.flatnonzero((table["protocol"].to_numpy() == protocol) & (table["k"].to_numpy() == k))
+    if not len(rows):
+        return None
+    found = np.zeros(items, np.int64)
+    np.add.at(found, table["item"].to_numpy()[rows], table["count"].to_numpy()[rows])
+    return found
+
+
+def beyond(
+    shown: Mapping[str, npt.NDArray[np.int64] | None], popularity: npt.NDArray[np.int64], why: str
+) -> pd.DataFrame:
+    """model, coverage, gini, novelty, note; NaN with the reason where a bundle does not say."""
+    rows = []
+    for name, counts in shown.items():
+        if counts is None or not counts.sum():
+            rows.append((name, np.nan, np.nan, np.nan, why))
+        else:
+            rows.append((name, judge.coverage(counts), judge.gini(counts), judge.novelty(counts, popularity), ""))
+    return pd.DataFrame(rows, columns=["model", "coverage", "gini", "novelty", "note"])
+
+
+# --- slices
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
+
+    groups: dict[str, npt.NDArray[np.bool_]]
+    ordered: bool
+
+
+def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Slicing:
+    """Groups of about equal size, in the order of the number; equal numbers stay together. NaN is in none."""
+    numbers = values.astype(np.float64)
+    valid = numbers[np.isfinite(numbers)]
+    if not len(valid):
+        return Slicing({}, True)
+    edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="higher"))
+    place = np.searchsorted(edges, numbers, side="right")
+    groups = {}
+    for part in range(len(edges) + 1):
+        mask = (place == part) & np.isfinite(numbers)
+        if mask.any():
+            low, high = numbers[mask].min(), numbers[mask].max()
+            span = f"{low:,.6g}" if low == high else f"{low:,.6g} – {high:,.6g}"
+            groups[f"{span} {one if low == high == 1 else many}".strip()] = mask
+    return Slicing(groups, True)
+
+
+def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
+    """As `by_number`, for numbers that name something (years): without thousands separators."""
+    found = by_number(values, parts, "", "")
+    return Slicing({label.replace(",", ""): mask for label, mask in found.groups.items()}, True)
+
+
+def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
+    """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        values = column.cast(pa.float64()).to_numpy()[targets]
+        if len(np.unique(values[np.isfinite(values)])) > MAX_SLICES:
+            return by_year(values, 5)
+    return by_value(column, targets)
+
+
+def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Slicing:
+    """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    values = column.take(pa.array(targets)).to_pylist()
+    entries = [
+        [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values
+    ]
+    people: dict[str, list[int]] = {}
+    for row, own in enumerate(entries):
+        for entry in dict.fromkeys(str(one) for one in own if one is not None):
+            people.setdefault(entry, []).append(row)
+    order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
+    kept = order if len(order) <= most else order[: most - 1]
+    groups: dict[str, npt.NDArray[np.bool_]] = {}
+    for entry in kept:
+        mask = np.zeros(len(targets), bool)
+        mask[people[entry]] = True
+        groups[_free(clean(entry, 60), groups)] = mask
+    if len(order) > len(kept):
+        mask = np.zeros(len(targets), bool)
+        mask[[row for entry in order[len(kept) :] for row in people[entry]]] = True
+        groups[_free(f"any of {len(order) - len(kept):,} others", groups)] = mask
+    return Slicing(groups, False)
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """Two values may look alike once cleaned."""
+    found, copies = name or "(empty)", 2
+    while found in taken:
+        found, copies = f"{name} ({copies})", copies + 1
+    return found
+
+
+def slices(people: Mapping[str, Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
+    """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
+    rows = []
+    for name, one in people.items():
+        values = judge.per_user(metric, one.rank)
+        for label, mask in slicing.groups.items():
+            found = judge.interval(values[mask], seed=SEED, samples=SAMPLES)
+            n = int(mask.sum())
+            rows.append((label, name, n, found.mean, found.low, found.high, n < FEW))
+    return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])
+
+
+# --- people on whom two models differ
+
+
+def wins(first: Ranks, second: Ranks) -> tuple[int, int, int]:
+    """Over how many people the first model ranks the held-out item higher, over how many the second, and the rest."""
+    better, worse = int((first.rank < second.rank).sum()), int((first.rank > second.rank).sum())
+    return better, worse, len(first) - better - worse
+
+
+def disputed(first: Ranks, second: Ranks, many: int = 20) -> pd.DataFrame:
+    """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
+    the top of the list: from 1 to 10 weighs as much as from 10 to 100."""
+    ratio = np.log2(second.rank / first.rank)
+    best = np.minimum(first.rank, second.rank)
+    order = np.lexsort((first.user, best, -np.abs(ratio)))[:many]
+    order = order[ratio[order] != 0]
+    columns = {
+        "user": first.user[order],
+        "target": first.target[order],
+        "length": first.length[order],
+        "first": first.rank[order],
+        "second": second.rank[order],
+        "ratio": 2 ** np.abs(ratio[order]),
+    }
+    return pd.DataFrame(columns)
+
+
+# --- training
+
+
+def curves(tables: Mapping[str, pa.Table | None]) -> pd.DataFrame:
+    """model, step, epoch, seconds, loss, ndcg of every model that was trained step by step."""
+    frames = []
+    for name, table in tables.items():
+        if table is None or not table.num_rows:
+            continue
+        frame = pd.DataFrame({column: table[column].to_numpy() for column in ("step", "epoch", "seconds", "loss")})
+        frame["ndcg"] = table["valid_ndcg"].to_numpy()
+        frame.insert(0, "model", name)
+        frames.append(frame)
+    if not frames:
+        return pd.DataFrame(columns=["model", "step", "epoch", "seconds", "loss", "ndcg"])
+    return pd.concat(frames, ignore_index=True)
+
+
+def span(seconds: float) -> str:
+    """A duration for people."""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3_600:.1f} h"

@@ -1,0 +1,100 @@
+"""The Metrics page's figures, computed once and kept: by the content of the bundles, so a new export is judged anew."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app.views import metrics as views
+from engine.runtime import Zoo
+
+NUMBERS = {
+    "popularity-3": "Popularity of the held-out item, thirds",
+    "popularity-10": "Popularity of the held-out item, tenths",
+}
+
+
+def protocols(models: Zoo) -> list[str]:
+    """Every protocol that some model was evaluated under, full ranking first."""
+    return _protocols(models, _content(models))
+
+
+def people(models: Zoo, protocol: str) -> tuple[dict[str, views.Ranks], int]:
+    """(the ranks of every model that has them, over the same people in the same order; how many people some model lacks)."""
+    return _people(models, _content(models), protocol)
+
+
+def standing(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
+    """`views.standing` of all metrics at k."""
+    return _standing(models, _content(models), protocol, k)
+
+
+def against(models: Zoo, protocol: str, baseline: str, metric: str) -> pd.DataFrame:
+    return _against(models, _content(models), protocol, baseline, metric)
+
+
+def beyond(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
+    return _beyond(models, _content(models), protocol, k)
+
+
+def slices(models: Zoo, protocol: str, by: str, metric: str) -> pd.DataFrame:
+    """by: one of `sliceable`."""
+    return _slices(models, _content(models), protocol, by, metric)
+
+
+def sliceable(models: Zoo) -> dict[str, str]:
+    """What people can be grouped by → in words: the held-out item's popularity and attributes, the length of the history."""
+    attributes = [name for name in models.items.column_names if name not in ("item", "item_id", "title", "popularity")]
+    return {
+        **NUMBERS,
+        "length": "Length of the history, fifths",
+        **{f"attribute:{name}": f"{name.replace('_', ' ').capitalize()} of the held-out item" for name in attributes},
+    }
+
+
+def _content(models: Zoo) -> tuple[str, ...]:
+    return (str(models.path), models.info.fingerprint, *(bundle.digest for bundle in models.bundles.values()))
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _protocols(_zoo: Zoo, content: tuple[str, ...]) -> list[str]:
+    return views.protocols({name: bundle.ranks_table() for name, bundle in _zoo.bundles.items()})
+
+
+@st.cache_resource(max_entries=20, show_spinner=False)  # arrays that nobody changes
+def _people(_zoo: Zoo, content: tuple[str, ...], protocol: str) -> tuple[dict[str, views.Ranks], int]:
+    tables = {name: bundle.ranks_table() for name, bundle in _zoo.bundles.items()}
+    found = {name: views.ranks(table, protocol) for name, table in tables.items() if table is not None}
+    return views.common({name: one for name, one in found.items() if one is not None})
+
+
+@st.cache_data(max_entries=100, show_spinner="Drawing people anew, 2,000 times …")
+def _standing(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.DataFrame:
+    return views.standing(people(_zoo, protocol)[0], [f"{name}@{k}" for name in views.METRICS])
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def _against(_zoo: Zoo, content: tuple[str, ...], protocol: str, baseline: str, metric: str) -> pd.DataFrame:
+    return views.against(people(_zoo, protocol)[0], baseline, metric)
+
+
+@st.cache_data(max_entries=100, show_spinner=False)
+def _beyond(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.DataFrame:
+    shown = {
+        name: views.exposure(bundle.exposure_table(), protocol, k, len(_zoo)) for name, bundle in _zoo.bundles.items()
+    }
+    return views.beyond(shown, _zoo.popularity, f"the bundle keeps no lists for “{protocol}” at {k}")
+
+
+@st.cache_data(max_entries=200, show_spinner="Looking at each group …")
+def _slices(_zoo: Zoo, content: tuple[str, ...], protocol: str, by: str, metric: str) -> pd.DataFrame:
+    found = people(_zoo, protocol)[0]
+    return views.slices(found, _slicing(_zoo, next(iter(found.values())), by), metric)
+
+
+def _slicing(models: Zoo, one: views.Ranks, by: str) -> views.Slicing:
+    if by in NUMBERS:
+        return views.by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
+    if by == "length":
+        return views.by_number(one.length, 5, "item", "items")
+    return views.by_attribute(models.items[by.partition(":")[2]], one.target)

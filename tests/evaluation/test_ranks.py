@@ -1,0 +1,124 @@
+"""Ranks against a loop anybody can read, and the traps: ties, NaN, repeated targets, the validation item in the test history."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from engine.evaluation.ranks import CUTOFFS, full_ranks, mean_rank, sampled_ranks
+from engine.models import Popularity, PopularityConfig
+from tests.evaluation.fakes import Fixed, cases, random_cases
+
+
+def naive(scores: list[float], target: int, candidates: set[int]) -> float:
+    """1 + how many are better + half of those level."""
+    above = sum(scores[i] > scores[target] for i in candidates - {target})
+    level = sum(scores[i] == scores[target] for i in candidates - {target})
+    return 1 + above + level / 2
+
+
+@pytest.mark.parametrize("exclude", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 7, 512])
+def test_ranks_of_a_naive_loop(exclude: bool, batch_size: int) -> None:
+    rng = np.random.default_rng(0)
+    table = np.round(rng.normal(size=(30, 30)), 1)  # many ties
+    some = random_cases(rng, 30, 30)
+    found = full_ranks(Fixed(table), some, exclude_history=exclude, batch_size=batch_size).ranks
+    for row in range(30):
+        taken = set(some.history[row].tolist()) if exclude else set()
+        expected = naive(table[row].astype(np.float32).tolist(), int(some.targets[row]), set(range(30)) - taken)
+        assert found[row] == expected
+
+
+def test_sampled_ranks_of_a_naive_loop() -> None:
+    rng = np.random.default_rng(1)
+    table = np.round(rng.normal(size=(30, 60)), 1)
+    some = random_cases(rng, 30, 60)
+    negatives = np.stack([rng.permutation([i for i in range(60) if i != t])[:20] for t in some.targets]).astype(np.int32)
+    found = sampled_ranks(Fixed(table), some, negatives, batch_size=8).ranks
+    for row in range(30):
+        scores = table[row].astype(np.float32).tolist()
+        assert found[row] == naive(scores, int(some.targets[row]), set(negatives[row].tolist()))
+
+
+def test_a_model_that_says_nothing_scores_as_chance() -> None:
+    rng = np.random.default_rng(2)
+    some = random_cases(rng, 200, 40)
+    found = full_ranks(Fixed(np.zeros((200, 40))), some).ranks
+    candidates = np.array([40 - len(set(h) - {t}) for h, t in zip(map(some.history.__getitem__, range(200)), some.targets, strict=True)])
+    np.testing.assert_array_equal(found, (candidates + 1) / 2)
+    sampled = sampled_ranks(Fixed(np.zeros((200, 40))), some, np.zeros((200, 100), np.int32)).ranks
+    assert (sampled == 51).all()
+    assert not (found <= 10).any()  # the top ten of nobody
+
+
+def test_excluded_items_cannot_win_and_a_repeated_target_still_can() -> None:
+    table = np.array([[5.0, 9.0, 8.0, 1.0, 7.0]])
+    model = Fixed(table)
+    assert full_ranks(model, cases([[0, 1]], [2])).ranks == [1]
+    assert full_ranks(model, cases([[0, 1, 2]], [2])).ranks == [1]  # taken before, taken again
+    assert full_ranks(model, cases([[0, 1, 2]], [0])).ranks == [2]
+    assert full_ranks(model, cases([[0, 1]], [2]), exclude_history=False).ranks == [2]
+
+
+def test_what_is_not_a_number_never_looks_good() -> None:
+    nan = math.nan
+    table = np.array([[nan] * 4, [1, nan, 0, 2], [nan, 1, 2, 3]])
+    found = full_ranks(Fixed(table), cases([[0], [1], [2]], [1, 0, 0]), exclude_history=False).ranks
+    assert found.tolist() == [4, 3, 4]  # the last of four; behind 2 and NaN; the last of four
+    one = mean_rank(torch.tensor([[nan, 1.0]]), torch.tensor([[nan]]))
+    assert one.item() == 2
+
+
+def test_infinite_scores_are_scores() -> None:
+    table = np.array([[math.inf, 1, math.inf, 0]])
+    assert full_ranks(Fixed(table), cases([[1]], [0]), exclude_history=False).ranks == [1.5]
+
+
+def test_exposure_counts_the_lists() -> None:
+    rng = np.random.default_rng(3)
+    table = rng.permuted(np.tile(np.arange(60.0), (20, 1)), axis=1)
+    some = random_cases(rng, 20, 60)
+    found = full_ranks(Fixed(table), some, lists=True).exposure
+    assert tuple(found) == CUTOFFS
+    for k in CUTOFFS:
+        expected = np.zeros(60, int)
+        for row in range(20):
+            taken = set(some.history[row].tolist()) - {int(some.targets[row])}
+            for item in [i for i in np.argsort(-table[row]) if i not in taken][:k]:
+                expected[item] += 1
+        np.testing.assert_array_equal(found[k], expected)
+
+
+def test_exposure_never_shows_what_is_excluded() -> None:
+    some = cases([[0, 1, 2], [1, 4]], [3, 3])
+    found = full_ranks(Fixed(np.zeros((5, 5))), some, lists=True).exposure
+    assert found[50].tolist() == [1, 0, 1, 2, 1]
+    assert found[50].sum() == 5
+
+
+def test_the_model_reads_its_latest_items_oldest_first() -> None:
+    model = Fixed(np.zeros((60, 60)))
+    model.max_length = 3
+    full_ranks(model, cases([[9, 8, 7, 6, 5], [4], [3, 2]], [0, 0, 0]))
+    assert sorted(model.asked) == [[3, 2], [4], [7, 6, 5]]
+
+
+def test_order_of_cases_is_kept() -> None:
+    model = Popularity(PopularityConfig(), 6, 0, torch.Generator())
+    model.counts.copy_(torch.tensor([6.0, 5, 4, 3, 2, 1]))
+    some = cases([[5, 4, 3, 2], [5], [5, 4, 3], [5, 4]], [0, 1, 2, 3])
+    assert full_ranks(model, some, batch_size=2).ranks.tolist() == [1, 2, 3, 4]
+
+
+def test_nobody_to_rank() -> None:
+    assert len(full_ranks(Fixed(np.zeros((1, 3))), cases([], [])).ranks) == 0
+
+
+def test_progress_reaches_the_end() -> None:
+    seen: list[int] = []
+    full_ranks(Fixed(np.zeros((5, 5))), cases([[i] for i in range(5)], [0] * 5), batch_size=2, progress=seen.append)
+    assert seen == [2, 4, 5]

@@ -1,0 +1,94 @@
+"""Intervals that cover, differences that are paired, and Holm's table."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from engine.evaluation.significance import holm, interval, paired
+
+
+def test_the_interval_covers_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    gains = np.array([0, 0.3, 0.5, 1])  # a metric's few values
+    shares = np.array([0.6, 0.2, 0.1, 0.1])
+    truth = gains @ shares
+    covered = 0
+    for trial in range(300):
+        found = interval(rng.choice(gains, 200, p=shares), seed=trial, samples=300)
+        assert found.low <= found.mean <= found.high
+        covered += found.low <= truth <= found.high
+    assert 0.90 <= covered / 300 <= 0.985
+
+
+def test_the_interval_is_that_of_drawing_users() -> None:
+    values = np.random.default_rng(1).choice([0, 0.5, 1], 300, p=[0.5, 0.3, 0.2])
+    rng = np.random.default_rng(2)
+    means = [values[rng.integers(0, 300, 300)].mean() for _ in range(3000)]
+    found = interval(values, samples=3000)
+    assert found.mean == pytest.approx(values.mean())
+    assert [found.low, found.high] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.005)
+
+
+def test_many_distinct_values() -> None:
+    values = np.random.default_rng(3).normal(size=5000)
+    found = interval(values, samples=200)
+    assert found.high - found.low == pytest.approx(2 * 1.96 / math.sqrt(5000), rel=0.3)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    values = np.random.default_rng(4).random(100)
+    assert interval(values) == interval(values)
+    assert interval(values, seed=1) != interval(values)
+
+
+def test_nobody_and_everybody_alike() -> None:
+    assert math.isnan(interval(np.empty(0)).mean)
+    alike = interval(np.full(10, 0.25))
+    assert (alike.mean, alike.low, alike.high) == (0.25, 0.25, 0.25)
+
+
+def test_pairing_sees_what_two_intervals_hide() -> None:
+    rng = np.random.default_rng(5)
+    baseline = rng.random(400)  # people differ much
+    better = baseline + 0.02 + 0.01 * rng.normal(size=400)  # the models little, but always
+    apart = interval(better).low < interval(baseline).high
+    found = paired(better, baseline)
+    assert apart
+    assert found.low > 0
+    assert found.p < 0.01
+    assert found.mean == pytest.approx((better - baseline).mean())
+    other = paired(baseline, better)
+    assert other.mean == -found.mean
+    assert other.high < 0
+
+
+def test_no_difference_is_not_significant() -> None:
+    values = np.random.default_rng(6).random(50)
+    found = paired(values, values)
+    assert (found.mean, found.low, found.high, found.p) == (0, 0, 0, 1)
+
+
+def test_p_is_uniform_where_there_is_nothing_to_find() -> None:
+    rng = np.random.default_rng(7)
+    p = [paired(rng.normal(size=60), rng.normal(size=60), seed=trial, samples=300).p for trial in range(300)]
+    assert 0.02 <= np.mean(np.array(p) < 0.05) <= 0.10
+    assert 0.4 <= np.mean(np.array(p) < 0.5) <= 0.6
+    assert min(p) > 0
+    assert max(p) <= 1
+
+
+def test_other_people_cannot_be_paired() -> None:
+    with pytest.raises(ValueError, match="same users"):
+        paired(np.zeros(3), np.zeros(4))
+
+
+def test_holm() -> None:
+    # a textbook example: .01, .04, .03, .005 → .03, .06, .06, .02
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.04, 0.04]) == pytest.approx([0.08, 0.08])
+    assert holm([0.5, 0.9]) == [1, 1]
+    assert holm([0.02]) == [0.02]
+    assert holm([]) == []

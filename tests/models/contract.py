@@ -1,0 +1,330 @@
+"""What every model of `engine.models.MODELS` promises, whatever it computes. `Contract` is the suite, `build` the model under test.
+
+A new model is covered by being registered: `small` gives it few dimensions where its configuration has the usual names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from engine.data.dataset import Cases
+from engine.data.ragged import Ragged
+from engine.evaluation.ranks import CUTOFFS, full_ranks
+from engine.models import MODELS, Recommender
+
+ITEMS, USERS = 23, 9  # primes: no other dimension of a model is as long
+SMALL = {
+    "dim": 8, "blocks": 2, "layers": 2, "heads": 2, "max_length": 8, "window": 3, "fold_in": 6, "dropout": 0.3,
+    "attention_dropout": 0.3, "init_std": 0.3,
+}  # fmt: skip
+
+
+def small(name: str, **settings: Any) -> Any:
+    """A configuration of the model `name` that is quick to compute."""
+    kind = MODELS[name][0]
+    fields = {field.name for field in dataclasses.fields(kind)}
+    return kind(**{key: value for key, value in SMALL.items() if key in fields} | settings)
+
+
+def log(seed: int = 5) -> tuple[Tensor, Tensor]:
+    """A training log: int64 items, and the offsets of USERS sequences of 1 to 12 items."""
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 13, USERS))])
+    return torch.from_numpy(rng.integers(0, ITEMS, offsets[-1])), torch.from_numpy(offsets)
+
+
+def build(name: str, seed: int = 3, **settings: Any) -> Recommender:
+    """A model in evaluation mode as training leaves one: nothing is zero that training would move."""
+    model = MODELS[name][1](small(name, **settings), ITEMS, USERS, torch.Generator().manual_seed(seed))
+    if hasattr(model, "fit"):
+        model.fit(*log())
+    move(model, seed)
+    return model.eval()
+
+
+@torch.no_grad()
+def move(model: nn.Module, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+    for module in model.modules():
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            module.weight[module.padding_idx] = 0
+
+
+def histories(model: Recommender, count: int = 7, seed: int = 1) -> list[list[int]]:
+    """Histories of 1 to max_length items, both among them."""
+    rng = np.random.default_rng(seed)
+    lengths = [1, model.max_length, *rng.integers(1, model.max_length + 1, count - 2).tolist()]
+    return [rng.integers(0, ITEMS, length).tolist() for length in lengths]
+
+
+def batch(model: Recommender, rows: list[list[int]], width: int | None = None) -> Tensor:
+    """int64 [rows, width], padded on the left."""
+    width = width or max(map(len, rows))
+    return torch.tensor([[model.pad] * (width - len(row)) + row for row in rows])
+
+
+def close(one: Tensor, other: Tensor, tolerance: float = 1e-5) -> None:
+    torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+class Contract:
+    # --- who it is
+
+    def test_it_answers_to_its_name(self, name: str) -> None:
+        kind = MODELS[name][1]
+        assert kind.name == name
+        assert issubclass(kind, Recommender)
+        assert kind.min_history in (0, 1)
+        assert dataclasses.is_dataclass(MODELS[name][0])
+
+    def test_its_card_is_complete(self, name: str) -> None:
+        model, card = build(name), MODELS[name][1].card
+        assert 0 < len(card.title) <= 60
+        assert 0 < len(card.summary) <= 2000
+        assert 0 < len(card.paper) <= 2000
+        assert card.geometry in ("cosine", "euclidean", "none")
+        cannot = {"attention"} if model.attention is None else set()
+        if card.geometry == "none" or model.index().rows is None:
+            cannot |= {"neighbours", "map"}
+        assert cannot <= card.reasons.keys()
+        assert all(reason.endswith(".") for reason in card.reasons.values())
+
+    def test_every_setting_is_explained(self, name: str) -> None:
+        kind = MODELS[name][0]
+        source = Path(sys.modules[kind.__module__].__file__ or "").read_text("utf-8")
+        body = source.partition(f"class {kind.__name__}:")[2].partition("\n\n\n")[0].splitlines()
+        for field in dataclasses.fields(kind):
+            place = next(i for i, line in enumerate(body) if line.strip().startswith(f"{field.name}:"))
+            assert body[place + 1].strip().startswith('"""'), field.name
+
+    # --- query, index, score
+
+    def test_a_query_per_history(self, name: str) -> None:
+        model = build(name)
+        rows = model.index().rows
+        dim = ITEMS if rows is None else rows.shape[1]
+        for length in range(1, model.max_length + 1):
+            query = model.query(torch.randint(ITEMS, (3, length), generator=torch.Generator().manual_seed(length)))
+            assert query.dtype == torch.float32
+            assert query.shape == (3, dim)
+            assert torch.isfinite(query).all()
+
+    def test_the_index_has_a_row_per_item_and_is_finite(self, name: str) -> None:
+        rows, bias = build(name).index()
+        assert bias.shape == (ITEMS,)
+        assert bias.dtype == torch.float32
+        assert torch.isfinite(bias).all()
+        if rows is not None:
+            assert rows.shape[0] == ITEMS
+            assert rows.dtype == torch.float32
+            assert torch.isfinite(rows).all()
+
+    def test_a_score_is_query_times_index(self, name: str) -> None:
+        model = build(name)
+        items = batch(model, histories(model))
+        query, (rows, bias) = model.query(items).double(), model.index()
+        scores = model.scores(items)
+        assert scores.shape == (len(items), ITEMS)  # none for padding or another token
+        assert scores.dtype == torch.float32
+        close(scores.double(), (query if rows is None else query @ rows.double().T) + bias.double())
+
+    def test_row_i_is_item_i(self, name: str) -> None:
+        """Renumber the items of the model and of the history: the same scores, renumbered."""
+        model, other = build(name), build(name, seed=4)
+        new = torch.randperm(ITEMS, generator=torch.Generator().manual_seed(0))  # old number → new number
+        if hasattr(other, "fit"):
+            items, offsets = log()
+            other.fit(new[items], offsets)
+        else:
+            state = {key: value.clone() for key, value in model.state_dict().items()}
+            for key, value in model.state_dict().items():
+                if value.ndim and value.shape[0] in (ITEMS, ITEMS + 1, ITEMS + 2):
+                    state[key][new] = value[:ITEMS]
+            other.load_state_dict(state)
+        rows = histories(model)
+        renumbered = [new[torch.tensor(row)].tolist() for row in rows]
+        close(other.scores(batch(model, renumbered))[:, new], model.scores(batch(model, rows)))
+
+    # --- padding and length
+
+    def test_a_batch_answers_as_each_history_alone(self, name: str) -> None:
+        model = build(name)
+        rows = histories(model, 12)
+        together = model.query(batch(model, rows))
+        for row, query in zip(rows, together, strict=True):
+            close(model.query(torch.tensor([row]))[0], query)
+
+    def test_padding_changes_nothing(self, name: str) -> None:
+        model = build(name)
+        for row in histories(model):
+            alone = model.query(torch.tensor([row]))
+            for width in range(len(row), model.max_length + 1):
+                close(model.query(batch(model, [row], width)), alone)
+
+    def test_a_history_of_padding_alone_is_no_accident(self, name: str) -> None:
+        model = build(name)
+        for width in (1, model.max_length):
+            assert torch.isfinite(model.scores(batch(model, [[], []], width))).all()
+
+    def test_of_a_long_history_the_latest_items_are_read(self, name: str) -> None:
+        model, rng = build(name), np.random.default_rng(8)
+        long = [rng.integers(0, ITEMS, model.max_length + extra).tolist() for extra in (0, 1, 2, 40)]
+        targets = rng.integers(0, ITEMS, len(long)).astype(np.int32)
+        users = np.arange(len(long), dtype=np.int32)
+        ranks = full_ranks(model, Cases(users, Ragged.of(long), targets), exclude_history=False).ranks
+        scores = model.scores(batch(model, [row[-model.max_length :] for row in long]))
+        for row, target in enumerate(targets):
+            own = scores[row, target]
+            assert ranks[row] == 1 + int((scores[row] > own).sum()) + (int((scores[row] == own).sum()) - 1) / 2
+
+    def test_more_is_asked_for_than_there_are_items(self, name: str) -> None:
+        model = build(name)
+        cases = Cases(np.arange(2, dtype=np.int32), Ragged.of([[1], [2, 3]]), np.array([4, 5], np.int32))
+        found = full_ranks(model, cases, lists=True)
+        assert max(CUTOFFS) > ITEMS
+        assert found.exposure[max(CUTOFFS)].sum() == (ITEMS - 1) + (ITEMS - 2)
+
+    # --- randomness and storage
+
+    def test_the_generator_alone_decides_how_it_starts(self, name: str) -> None:
+        def start(seed: int, elsewhere: int) -> dict[str, Tensor]:
+            torch.manual_seed(elsewhere)
+            kind = MODELS[name][1]
+            return kind(small(name), ITEMS, USERS, torch.Generator().manual_seed(seed)).state_dict()
+
+        one, same, other = start(1, 1), start(1, 2), start(2, 1)
+        assert all(torch.equal(one[key], same[key]) for key in one)
+        random = {key for key in one if one[key].unique().numel() > 2}
+        assert not any(torch.equal(one[key], other[key]) for key in random)
+
+    def test_evaluation_draws_nothing(self, name: str) -> None:
+        model = build(name)
+        items = batch(model, histories(model))
+        assert torch.equal(model.query(items), model.query(items))
+
+    def test_it_comes_back_from_a_file(self, name: str, tmp_path: Path) -> None:
+        model = build(name)
+        save_file({k: v.contiguous() for k, v in model.state_dict().items()}, tmp_path / "model.safetensors")
+        other = MODELS[name][1](small(name), ITEMS, USERS, torch.Generator().manual_seed(99)).eval()
+        other.load_state_dict(load_file(tmp_path / "model.safetensors"))
+        items = batch(model, histories(model))
+        assert torch.equal(other.scores(items), model.scores(items))
+        if model.trained_users:
+            users = torch.arange(len(items)) % USERS
+            assert torch.equal(other.scores(items, users), model.scores(items, users))
+
+    # --- people
+
+    def test_people_are_known_by_vector_or_by_history(self, name: str) -> None:
+        model = build(name)
+        items = torch.tensor([[1, 2, 3][-model.max_length :]] * 2)
+        folded, known = model.query(items), model.query(items, torch.tensor([0, USERS - 1]))
+        assert torch.equal(folded[0], folded[1])
+        if model.trained_users:
+            assert not torch.equal(known[0], known[1])
+            assert known.shape == folded.shape
+        else:
+            assert torch.equal(known, folded)
+
+    # --- learning
+
+    def test_the_gradient_reaches_every_parameter(self, name: str) -> None:
+        model = build(name).train()
+        parameters = dict(model.named_parameters())
+        if hasattr(model, "fit"):
+            assert not parameters
+            return
+        torch.manual_seed(0)
+        # every item and every user, as targets and in histories; the latest places of the position table at least
+        items = torch.arange(4 * ITEMS).reshape(-1, 4) % ITEMS
+        users = torch.arange(len(items)) % USERS
+        known = F.cross_entropy(model.scores(items, users), torch.arange(len(items)))
+        folded = F.cross_entropy(model.scores(items), torch.arange(len(items)))
+        (known + folded).backward()
+        for key, parameter in parameters.items():
+            assert parameter.grad is not None, key
+            assert torch.isfinite(parameter.grad).all(), key
+            if "key.bias" not in key:  # the same for every key: a softmax does not see it
+                assert parameter.grad.abs().max() > 1e-7, key
+        for module in model.modules():
+            if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+                assert module.weight.grad is not None
+                assert not module.weight.grad[module.padding_idx].any()
+
+    # --- attention
+
+    def test_attention_is_of_the_shape_it_declares(self, name: str) -> None:
+        model = build(name)
+        shape = model.attention
+        if shape is None:
+            with pytest.raises(TypeError):
+                model.query_with_attention(torch.tensor([[1]]))
+            return
+        assert 1 <= shape.window <= model.max_length
+        for row in histories(model):
+            query, weights = model.query_with_attention(torch.tensor([row]))
+            close(query, model.query(torch.tensor([row])))
+            size = weights.shape[-1]
+            assert weights.dtype == torch.float32
+            assert weights.shape == (1, shape.layers, shape.heads, size, size)
+            assert size >= min(len(row), shape.window) + shape.next_token
+            real = weights[0, :, :, size - min(len(row), shape.window) - shape.next_token :]
+            assert (real >= 0).all()
+            close(real.sum(-1), torch.ones(real.shape[:-1]))
+
+    def test_attention_looks_where_it_may(self, name: str) -> None:
+        model = build(name)
+        shape = model.attention
+        if shape is None:
+            return
+        for row in histories(model):
+            positions = min(len(row), shape.window) + shape.next_token
+            _, alone = model.query_with_attention(torch.tensor([row]))
+            alone = alone[..., -positions:, -positions:]
+            _, padded = model.query_with_attention(batch(model, [row], model.max_length))
+            real = padded[..., -positions:, :]
+            assert not real[..., :-positions].any()  # padding gets nothing
+            close(real[..., -positions:], alone)
+            place = torch.arange(positions)
+            if shape.causal:
+                assert not alone[..., place[None, :] > place[:, None]].any()
+            if shape.masked_diagonal and positions > 1:
+                assert not alone[..., place, place].any()
+
+    def test_weights_are_written_out_for_those_who_look_alone(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = build(name)
+        home = sys.modules[type(model).__module__]
+        if hasattr(home, "attend_with_weights"):
+            monkeypatch.delattr(home, "attend_with_weights")
+        model.query(torch.tensor([[1]]))
+        model.train().query(torch.tensor([[1, 2][-model.max_length :]]))
+
+    def test_the_past_does_not_know_the_future(self, name: str) -> None:
+        model = build(name)
+        shape = model.attention
+        if shape is None or not shape.causal:
+            return
+        length = model.max_length
+        items = torch.randint(ITEMS, (4, length), generator=torch.Generator().manual_seed(2))
+        before = model.hidden(items)
+        for place in range(1, length):
+            changed = items.clone()
+            changed[:, place:] = (changed[:, place:] + 1) % ITEMS
+            after = model.hidden(changed)
+            close(after[:, :place], before[:, :place], 1e-6)
+            assert not torch.allclose(after[:, place], before[:, place])

@@ -1,0 +1,55 @@
+"""BERT4Rec in plain numpy, one position at a time, from the paper (Sun et al. 2019, sections 3.3 to 3.5) and the authors' code."""
+
+from __future__ import annotations
+
+from math import erf
+
+import numpy as np
+
+from tests.models.numpy_sasrec import layer_norm
+
+Array = np.ndarray
+
+
+def gelu(x: Array) -> Array:
+    """x Φ(x), with the normal distribution's own Φ"""
+    return np.array([value * (1 + erf(value / np.sqrt(2))) / 2 for value in x])
+
+
+def forward(
+    tokens: list[int],
+    *,
+    items: Array,
+    positions: Array,
+    norm: tuple[Array, Array],
+    layers: list[dict[str, Array]],
+    heads: int,
+    head: dict[str, Array],
+) -> tuple[Array, Array]:
+    """Output of the head at every position [length, d], and attention [layers, heads, length, length].
+
+    tokens: items and [MASK], without padding; items: [n + 2, d], positions count from the first token. A layer holds Wq bq Wk bk
+    Wv bv Wo bo, alpha1 beta1 (after attention), W1 b1 W2 b2, alpha2 beta2 (after the feed-forward part); head: W b alpha beta.
+    """
+    length, d = len(tokens), items.shape[1]
+    x = [layer_norm(items[token] + positions[i], *norm, epsilon=1e-12) for i, token in enumerate(tokens)]
+    seen = np.zeros((len(layers), heads, length, length))
+    for number, layer in enumerate(layers):
+        attended = []
+        for i in range(length):
+            parts = []
+            for h in range(heads):
+                part = slice(h * d // heads, (h + 1) * d // heads)
+                query = (layer["Wq"] @ x[i] + layer["bq"])[part]
+                logits = np.array([query @ (layer["Wk"] @ other + layer["bk"])[part] for other in x])
+                shares = np.exp(logits / np.sqrt(d / heads))
+                shares = shares / shares.sum()
+                seen[number, h, i] = shares
+                parts.append(sum(s * (layer["Wv"] @ other + layer["bv"])[part] for s, other in zip(shares, x, strict=True)))
+            projected = layer["Wo"] @ np.concatenate(parts) + layer["bo"]
+            attended.append(layer_norm(x[i] + projected, layer["alpha1"], layer["beta1"], 1e-12))
+        x = []
+        for vector in attended:
+            out = layer["W2"] @ gelu(layer["W1"] @ vector + layer["b1"]) + layer["b2"]
+            x.append(layer_norm(vector + out, layer["alpha2"], layer["beta2"], 1e-12))
+    return np.array([layer_norm(gelu(head["W"] @ v + head["b"]), head["alpha"], head["beta"], 1e-12) for v in x]), seen

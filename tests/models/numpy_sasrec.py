@@ -1,0 +1,83 @@
+"""SASRec in plain numpy, one position at a time, from the paper (Kang & McAuley 2018, section 3) and the authors' network.
+
+No padding exists here: a history is its own length, and the latest item has the last row of the position table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def layer_norm(x: Array, alpha: Array, beta: Array, epsilon: float = 1e-8) -> Array:
+    """LayerNorm(x) = α ⊙ (x − μ) / sqrt(σ² + ε) + β, for one vector"""
+    mean = x.sum() / len(x)
+    variance = ((x - mean) ** 2).sum() / len(x)
+    return alpha * (x - mean) / np.sqrt(variance + epsilon) + beta
+
+
+def time_signal(position: int, dim: int) -> Array:
+    """Sines, then cosines, of wavelengths from 2π to 10,000 · 2π in geometric steps."""
+    half = dim // 2
+    signal = np.zeros(dim)
+    for k in range(half):
+        angle = position * 10_000.0 ** (-k / (half - 1))
+        signal[k], signal[half + k] = np.sin(angle), np.cos(angle)
+    return signal
+
+
+def forward(
+    history: list[int],
+    *,
+    items: Array,
+    positions: Array | str | None,
+    longest: int,
+    blocks: list[dict[str, Array]],
+    last_norm: tuple[Array, Array],
+    heads: int,
+    residual: bool = True,
+) -> tuple[Array, Array]:
+    """States after every position [length, d], and attention [blocks, heads, length, length].
+
+    items: [n, d]; positions: a table [longest, d], "sinusoidal" or None. A block holds Wq bq Wk bk Wv bv (queries are W x + b),
+    W1 b1 W2 b2, and the norms' alpha1 beta1 alpha2 beta2.
+    """
+    length, d = len(history), items.shape[1]
+    x = []
+    for i, item in enumerate(history):
+        vector = items[item] * np.sqrt(d)
+        place = longest - length + i
+        if isinstance(positions, str):
+            vector = vector + time_signal(place, d)
+        elif positions is not None:
+            vector = vector + positions[place]
+        x.append(vector)
+    seen = np.zeros((len(blocks), heads, length, length))
+    for number, block in enumerate(blocks):
+        normed = [layer_norm(v, block["alpha1"], block["beta1"]) for v in x]
+        attended = []
+        for i in range(length):
+            query, parts = block["Wq"] @ normed[i] + block["bq"], []
+            for head in range(heads):
+                part = slice(head * d // heads, (head + 1) * d // heads)
+                logits = []
+                for j in range(i + 1):  # item i looks at items up to itself
+                    key = block["Wk"] @ x[j] + block["bk"]
+                    logits.append(query[part] @ key[part] / np.sqrt(d / heads))
+                shares = np.exp(np.array(logits) - max(logits))
+                shares = shares / shares.sum()
+                seen[number, head, i, : i + 1] = shares
+                mixed = np.zeros(d // heads)
+                for j in range(i + 1):
+                    mixed += shares[j] * (block["Wv"] @ x[j] + block["bv"])[part]
+                parts.append(mixed)
+            joined = np.concatenate(parts)
+            attended.append(joined + normed[i] if residual else joined)
+        x = []
+        for vector in attended:
+            into = layer_norm(vector, block["alpha2"], block["beta2"])
+            inner = np.maximum(block["W1"] @ into + block["b1"], 0)
+            out = block["W2"] @ inner + block["b2"]
+            x.append(out + into if residual else out)
+    return np.array([layer_norm(v, *last_norm) for v in x]), seen

@@ -1,0 +1,103 @@
+"""AttRec against its re-derivation in numpy: attention, distance, fold-in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.models import AttRec, AttRecConfig
+from engine.models.attention import sinusoid
+from tests.models import numpy_attrec
+from tests.models.contract import ITEMS, batch, build, histories
+from tests.models.numpy_sasrec import time_signal
+
+
+def numbers(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().double().numpy()
+
+
+def attrec(**settings: object) -> AttRec:
+    model = build("attrec", **settings)
+    assert isinstance(model, AttRec)
+    return model
+
+
+@pytest.mark.parametrize("diagonal", ["before", "after"])
+@pytest.mark.parametrize("window", [1, 3, 5])
+def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
+    model = attrec(diagonal=diagonal, window=window, fold_in=8)
+    for history in histories(model, 8):
+        latest = history[-window:]
+        m, seen = numpy_attrec.intent(
+            latest, size=window, table=numbers(model.intent.weight), projection=numbers(model.project.weight),
+            diagonal=diagonal,
+        )  # fmt: skip
+        found, weights = model.attended(model.window(torch.tensor([history])))
+        np.testing.assert_allclose(numbers(found[0]), m, atol=1e-5)
+        np.testing.assert_allclose(numbers(weights[0, window - len(latest) :, window - len(latest) :]), seen, atol=1e-5)
+
+
+@pytest.mark.parametrize("omega", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("known", [True, False])
+def test_the_score_is_the_distance(omega: float, known: bool) -> None:
+    """score = query · row + bias = −distance + something that is the same for every item."""
+    model = attrec(omega=omega)
+    taste, aim = numbers(model.taste.weight), numbers(model.intent.weight)
+    for number, history in enumerate(histories(model)):
+        user = numbers(model.users.weight)[number] if known else np.mean([taste[item] for item in history[-6:]], axis=0)
+        m, _ = numpy_attrec.intent(
+            history[-3:], size=3, table=aim, projection=numbers(model.project.weight), diagonal="before"
+        )
+        distances = np.array([numpy_attrec.distance(user, m, taste[i], aim[i], omega) for i in range(ITEMS)])
+        scores = numbers(model.scores(torch.tensor([history]), torch.tensor([number]) if known else None)[0])
+        constant = scores + distances
+        assert np.ptp(constant) < 1e-4
+        np.testing.assert_allclose(constant, omega * user @ user + (1 - omega) * m @ m, atol=1e-4)
+
+
+def test_an_item_alone_in_the_window_looks_at_itself() -> None:
+    model = attrec(window=3)
+    query, weights = model.query_with_attention(batch(model, [[4]], 3))
+    assert weights[0, 0, 0, 2].tolist() == [0, 0, 1]
+    torch.testing.assert_close(query[0, 8:], 2 * 0.8 * model.intent.weight[4])
+
+
+def test_after_the_softmax_the_rest_is_not_renormalised() -> None:
+    model = attrec(diagonal="after")
+    _, weights = model.query_with_attention(torch.tensor([[1, 2, 3]]))
+    assert (weights.sum(-1) < 1).all()
+    assert not weights[0, 0, 0].diagonal().any()
+
+
+def test_the_time_signal() -> None:
+    for dim in (4, 8, 50):
+        expected = np.array([time_signal(place, dim) for place in range(7)])
+        np.testing.assert_allclose(numbers(sinusoid(7, dim)), expected, atol=1e-5)
+    assert sinusoid(3, 7).shape == (3, 7)
+    assert torch.isfinite(sinusoid(3, 1)).all()
+
+
+def test_vectors_are_kept_in_the_ball() -> None:
+    model = attrec()
+    with torch.no_grad():
+        for table in (model.users, model.taste, model.intent):
+            table.weight.mul_(torch.linspace(0, 3, table.weight.shape[0])[:, None])
+    before = {name: numbers(weight) for name, weight in model.named_parameters()}
+    model.clip_to_ball()
+    for name in ("users.weight", "taste.weight", "intent.weight"):
+        after, length = numbers(dict(model.named_parameters())[name]), np.linalg.norm(before[name], axis=1, keepdims=True)
+        np.testing.assert_allclose(after, np.where(length > 1, before[name] / np.maximum(length, 1e-9), before[name]), atol=1e-6)
+    np.testing.assert_array_equal(numbers(model.project.weight), before["project.weight"])
+
+
+def test_where_it_starts() -> None:
+    model = AttRec(AttRecConfig(), 200, 50, torch.Generator().manual_seed(0))
+    for table in (model.users.weight, model.taste.weight[:200], model.intent.weight[:200]):
+        assert table.abs().max() <= 0.002
+        assert table.std().item() == pytest.approx(0.001 * 0.8796, rel=0.05)
+    assert not model.taste.weight[200].any()
+    assert not model.intent.weight[200].any()
+    assert model.project.bias is None
+    assert model.max_length == 200

@@ -1,0 +1,75 @@
+"""The Markov chain and popularity against counting by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import torch
+
+from engine.models import Markov, MarkovConfig, Popularity, PopularityConfig
+from tests.models.contract import ITEMS, build, log
+
+SEQUENCES = [[0, 1, 0, 1, 2], [], [3], [1, 2, 2], []]
+
+
+def flat(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sequences])])
+    return torch.tensor(sum(sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
+
+
+def test_popularity_counts() -> None:
+    model = Popularity(PopularityConfig(), 5, 5, torch.Generator())
+    model.fit(*flat(SEQUENCES))
+    assert model.scores(torch.tensor([[4], [0]])).tolist() == [[2, 3, 3, 1, 0]] * 2
+
+
+def test_what_follows_what() -> None:
+    model = Markov(MarkovConfig(alpha=0.9), 5, 5, torch.Generator())
+    model.fit(*flat(SEQUENCES))
+    popular = torch.tensor([2, 3, 3, 1, 0]) * 0.9 / 9
+    follows = {0: {1: 2}, 1: {0: 1, 2: 2}, 2: {2: 1}, 3: {}, 4: {}, 5: {}}  # no pair across people; 5 is padding
+    for item, after in follows.items():
+        expected = popular.clone()
+        for successor, count in after.items():
+            expected[successor] += count
+        torch.testing.assert_close(model.scores(torch.tensor([[3, item]]))[0], expected)
+
+
+def test_counts_of_a_random_log() -> None:
+    items, offsets = log(9)
+    pairs = Counter(
+        (int(items[i]), int(items[i + 1]))
+        for start, end in zip(offsets[:-1], offsets[1:], strict=True)
+        for i in range(int(start), int(end) - 1)
+    )
+    model = Markov(MarkovConfig(alpha=0.0), ITEMS, 9, torch.Generator())
+    model.fit(items, offsets)
+    scores = model.scores(torch.arange(ITEMS)[:, None])
+    assert {(a, b): int(scores[a, b]) for a, b in scores.nonzero().tolist()} == pairs
+
+
+def test_the_most_frequent_successors_are_kept() -> None:
+    items, offsets = log(9)
+    full, cut = build("markov"), Markov(MarkovConfig(alpha=0.0, successors=2), ITEMS, 9, torch.Generator())
+    full.fit(items, offsets)  # type: ignore[operator]
+    cut.fit(items, offsets)
+    for item in range(ITEMS):
+        kept = sorted(full.query(torch.tensor([[item]]))[0].tolist(), reverse=True)[:2]
+        found = sorted(cut.query(torch.tensor([[item]]))[0].tolist(), reverse=True)[:2]
+        assert found == kept
+
+
+def test_popularity_only_orders_what_counts_leave_tied() -> None:
+    items, offsets = log()
+    model = Markov(MarkovConfig(), ITEMS, 9, torch.Generator())
+    model.fit(items, offsets)
+    assert 0 < model.backoff.sum() <= 0.5 + 1e-6 < 1
+
+
+def test_fitting_again_forgets() -> None:
+    model = build("markov")
+    expected = model.scores(torch.arange(ITEMS)[:, None])
+    model.fit(*flat([[1, 2] * 20]))  # type: ignore[operator]
+    model.fit(*log())  # type: ignore[operator]
+    assert torch.equal(model.scores(torch.arange(ITEMS)[:, None]), expected)

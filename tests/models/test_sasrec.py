@@ -1,0 +1,134 @@
+"""SASRec against its re-derivation in numpy, in every ablation of the paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.models import SASRec, SASRecConfig
+from tests.models import numpy_sasrec
+from tests.models.contract import ITEMS, USERS, batch, build, histories, move, small
+
+
+def numbers(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().double().numpy()
+
+
+def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    config = model.config
+    blocks = []
+    for block in model.blocks:
+        part: Any = block
+        linear = {"q": part.query, "k": part.key, "v": part.value, "1": part.inner, "2": part.outer}
+        norms = {"1": part.attention_norm, "2": part.forward_norm}
+        weights = {f"W{key}": numbers(layer.weight) for key, layer in linear.items()}
+        weights |= {f"b{key}": numbers(layer.bias) for key, layer in linear.items()}
+        weights |= {f"alpha{key}": numbers(norm.weight) for key, norm in norms.items()}
+        blocks.append(weights | {f"beta{key}": numbers(norm.bias) for key, norm in norms.items()})
+    positions: Any = {"learned": None, "none": None, "sinusoidal": "sinusoidal"}[config.positions]
+    if model.positions is not None:
+        positions = numbers(model.positions.weight)
+    return numpy_sasrec.forward(
+        history, items=numbers(model.items.weight), positions=positions, longest=config.max_length, blocks=blocks,
+        last_norm=(numbers(model.norm.weight), numbers(model.norm.bias)), heads=config.heads, residual=config.residual,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"heads": 1},
+        {"heads": 4, "dim": 12},
+        {"blocks": 0},
+        {"blocks": 1},
+        {"blocks": 3},
+        {"positions": "none"},
+        {"positions": "sinusoidal"},
+        {"shared_items": False},
+        {"residual": False},
+        {"init": "normal"},
+        {"max_length": 1},
+    ],
+    ids=str,
+)
+def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
+    model = build("sasrec", **settings)
+    assert isinstance(model, SASRec)
+    for history in histories(model, 6):
+        states, seen = derived(model, history)
+        tokens = torch.tensor([history])
+        np.testing.assert_allclose(numbers(model.hidden(tokens)[0]), states, atol=1e-5)
+        np.testing.assert_allclose(numbers(model.query(tokens)[0]), states[-1], atol=1e-5)
+        # the table of targets is the table of the history, but for the ablation
+        table = model.items if model.targets is None else model.targets
+        np.testing.assert_allclose(numbers(model.scores(tokens)[0]), numbers(table.weight)[:ITEMS] @ states[-1], atol=1e-4)
+        if model.attention is not None:
+            query, weights = model.query_with_attention(tokens)
+            np.testing.assert_allclose(numbers(query[0]), states[-1], atol=1e-5)
+            np.testing.assert_allclose(numbers(weights[0]), seen, atol=1e-5)
+
+
+def test_ablations_have_the_parameters_they_should() -> None:
+    def parameters(**settings: Any) -> int:
+        return sum(p.numel() for p in build("sasrec", **settings).parameters())
+
+    full, d, n = parameters(), 8, 8
+    assert parameters(positions="none") == parameters(positions="sinusoidal") == full - n * d
+    assert parameters(shared_items=False) == full + (ITEMS + 1) * d
+    assert parameters(residual=False) == full
+    block = 5 * (d * d + d) + 4 * d  # three projections, two feed-forward layers, two norms; no output projection
+    assert parameters(blocks=0) == full - 2 * block
+    assert parameters(blocks=3) == full + block
+    assert full == (ITEMS + 1) * d + n * d + 2 * block + 2 * d
+
+
+def test_no_attention_without_blocks() -> None:
+    assert build("sasrec", blocks=0).attention is None
+
+
+def test_heads_must_divide_the_width() -> None:
+    with pytest.raises(ValueError, match="heads"):
+        build("sasrec", heads=3)
+
+
+@pytest.mark.parametrize("init", ["glorot", "normal"])
+def test_where_it_starts(init: str) -> None:
+    config = SASRecConfig(dim=40, max_length=50, init=init)  # type: ignore[arg-type]
+    model = SASRec(config, 500, USERS, torch.Generator().manual_seed(0))
+    assert not model.items.weight[500].any()
+    expected = 0.02 if init == "normal" else np.sqrt(2 / (501 + 40))
+    assert model.items.weight[:500].std().item() == pytest.approx(expected, rel=0.05)
+    block: Any = model.blocks[0]
+    expected = 0.02 if init == "normal" else np.sqrt(2 / 80)
+    assert block.query.weight.std().item() == pytest.approx(expected, rel=0.05)
+    assert not block.query.bias.any()
+
+
+def test_in_training_the_blocked_attention_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a rate that drops nothing, the CPU path of training computes what the fused kernel does, in every block size."""
+    model = SASRec(small("sasrec", max_length=20, dropout=1e-9), ITEMS, USERS, torch.Generator().manual_seed(0))
+    move(model, 1)
+    items = batch(model, histories(model, 9))
+    expected = model.eval().hidden(items)
+    for queries, logits in ((64, 1 << 20), (7, 1 << 20), (1, 1), (20, 200)):
+        monkeypatch.setattr("engine.models.attention.QUERIES", queries)
+        monkeypatch.setattr("engine.models.attention.LOGITS", logits)
+        torch.testing.assert_close(model.train().hidden(items), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_gradients_of_the_blocked_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.models.attention.QUERIES", 3)
+    grads = []
+    for rate in (0.0, 1e-9):
+        model = SASRec(small("sasrec", dropout=rate), ITEMS, USERS, torch.Generator().manual_seed(0))
+        move(model, 1)
+        items = batch(model, histories(model))
+        model.train().hidden(items)[items != model.pad].square().sum().backward()
+        grads.append([p.grad for p in model.parameters()])
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-4)

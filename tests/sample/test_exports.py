@@ -1,0 +1,80 @@
+"""The committed bundles of the sample: they open, they belong to the committed log, and they found what was planted in it.
+
+Everything here is computed from what is in exports/sample, so it fails where somebody commits bundles that learned nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.evaluation import metrics
+from engine.evaluation.significance import paired
+from engine.runtime import Bundle, Zoo
+
+LIMIT = 20_000_000
+
+
+@pytest.fixture(scope="module")
+def zoo(root: Path) -> Zoo:
+    return Zoo.open(root / "exports" / "sample", warm=True)
+
+
+def ranks(bundle: Bundle) -> np.ndarray:
+    table = bundle.ranks_table()
+    assert table is not None
+    full = table.filter(pc.equal(table["protocol"].cast("string"), "full")).sort_by("user")
+    return full["rank"].to_numpy().astype(np.float64)
+
+
+def test_all_bundles_open_and_belong_to_the_log(zoo: Zoo, root: Path) -> None:
+    assert not zoo.refused
+    assert {"sasrec", "bert4rec", "attrec", "markov", "popularity"} <= zoo.bundles.keys()
+    assert zoo.info.simulated
+    assert zoo.info.fingerprint == Dataset(root / "data" / "sample").info.fingerprint
+
+
+def test_the_folder_stays_small(root: Path) -> None:
+    assert sum(path.stat().st_size for path in (root / "exports" / "sample").rglob("*") if path.is_file()) <= LIMIT
+
+
+@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "attrec"])
+def test_every_model_beats_popularity(zoo: Zoo, model: str) -> None:
+    gains = [metrics.ndcg(ranks(zoo.bundles[name]), 10) for name in (model, "popularity")]
+    assert paired(*gains).low > 0
+
+
+@pytest.mark.parametrize("model", ["sasrec", "bert4rec"])
+def test_models_of_sequences_beat_the_markov_chain(zoo: Zoo, model: str) -> None:
+    gains = [metrics.ndcg(ranks(zoo.bundles[name]), 10) for name in (model, "markov")]
+    difference = paired(*gains)
+    assert difference.low > 0
+    assert gains[0].mean() > 1.3 * gains[1].mean()
+
+
+def test_the_next_film_of_a_series_is_found(zoo: Zoo) -> None:
+    """Somebody who has just watched the first parts of a series is most often recommended the next one first."""
+    series, order = zoo.items["franchise"].to_pylist(), zoo.items["franchise_order"].to_pylist()
+    parts: dict[str, dict[int, int]] = {}
+    for item, (name, place) in enumerate(zip(series, order, strict=True)):
+        if name is not None:
+            parts.setdefault(name, {})[int(place)] = item
+    long = [films for films in parts.values() if len(films) >= 4]
+    assert len(long) >= 10
+    found = []
+    for films in long:
+        history = [films[1], films[2]]
+        top = zoo.bundles["sasrec"].recommend_one(history, 3).items
+        found.append(films[3] in top)
+    assert np.mean(found) >= 0.8
+
+
+def test_a_map_is_better_than_chance(zoo: Zoo) -> None:
+    for name in ("sasrec", "bert4rec", "attrec"):
+        projection = zoo.bundles[name].manifest.projection
+        assert projection is not None
+        assert projection.trustworthiness > 0.7
