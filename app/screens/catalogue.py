@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import streamlit as st
 
 from app import export, guard, state, zoo
@@ -139,7 +140,7 @@ def nothing(models: Zoo, text: str, wanted: Filters) -> None:
     st.button("Clear search and filters", on_click=guard.callback(clear_all), key="catalogue_clear_nothing")
 
 
-def every(found: Catalogue, text: str, wanted: Filters, column: str, descending: bool):  # type: ignore[no-untyped-def]
+def every(found: Catalogue, text: str, wanted: Filters, column: str, descending: bool) -> pa.Table:
     parts = []
     for offset in range(0, LARGEST, 1_000):
         part = found.page(text, wanted, sort=column, descending=descending, limit=1_000, offset=offset).rows
@@ -159,7 +160,9 @@ def filters(dataset: str, facets: list[Facet]) -> dict[str, Among | Between]:
         st.session_state["catalogue_dataset"] = dataset
     kinds = {facet.name: facet.kind for facet in facets}
     return {
-        name: one for name, one in kept.items() if (kinds.get(name) == "range") == isinstance(one, Between) and name in kinds
+        name: one
+        for name, one in kept.items()
+        if (kinds.get(name) == "range") == isinstance(one, Between) and name in kinds
     }
 
 
@@ -168,7 +171,9 @@ def facet_bar(found: Catalogue, usable: views.Usable, text: str, wanted: Filters
         for facet in usable.facets[:BUTTONS]:
             active = wanted.get(facet.name)
             marked = f" · {len(active.values)}" if isinstance(active, Among) else " ·" if active else ""
-            popover = st.popover(md(caption(facet.name) + marked), key=f"catalogue_facet_{facet.name}", on_change="rerun")
+            popover = st.popover(
+                md(caption(facet.name) + marked), key=f"catalogue_facet_{facet.name}", on_change="rerun"
+            )
             if popover.open:
                 with popover:
                     facet_widget(found, facet, text, wanted)
@@ -384,7 +389,14 @@ def popularity(models: Zoo, item: int) -> None:
     place = card.standing(models.popularity, item)
     with st.container(horizontal=True, gap="large"):
         st.metric("Events in training", f"{place.events:,}", width="content")
-        st.metric("Popularity rank", f"{place.rank:,}", f"of {len(models):,}", delta_color="off", delta_arrow="off", width="content")
+        st.metric(
+            "Popularity rank",
+            f"{place.rank:,}",
+            f"of {len(models):,}",
+            delta_color="off",
+            delta_arrow="off",
+            width="content",
+        )
         st.metric(
             "More popular than",
             card.percentile_words(place.percentile),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from app import export, guard, state, zoo
+from app.store.attributes import caption
 from app.store.catalogue import MAX_QUERY, Catalogue
 from app.text import clean, count, md
 from app.views import catalogue as listing
@@ -51,11 +52,10 @@ def page() -> None:
         for place, name in zip(places, shown, strict=True):
             with place, guard.watch(f"the map of {models.bundles[name].manifest.title}"):
                 one_map(models, models.bundles[name], colours, hits, item, layers, second is not None)
-        if colours is not None and colours.note:
-            st.caption(md(colours.note))
+        note = f" {md(colours.note)}" if colours is not None else ""
         st.caption(
             "Distances between far clusters are not meaningful, and the axes have no units: read who is next to whom, "
-            "not how far apart groups are."
+            f"not how far apart groups are.{note}"
         )
         unable(models)
         with guard.watch("the selected items"):
@@ -67,15 +67,13 @@ def page() -> None:
 # --- controls
 
 
-def controls(
-    models: Zoo, found: Catalogue, able: list[str]
-) -> tuple[str, str | None, str | None, str, frozenset[str]]:
+def controls(models: Zoo, found: Catalogue, able: list[str]) -> tuple[str, str | None, str | None, str, frozenset[str]]:
     """(model, model beside it, column to colour by, search, what is drawn on top)"""
     titles = {name: models.bundles[name].manifest.title for name in able}
     possible, left_out = colourable(found)
     if st.session_state.get("map_model") not in able:
         st.session_state["map_model"] = able[0]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         first = st.segmented_control(
             "Model",
             able,
@@ -92,7 +90,7 @@ def controls(
             others,
             format_func=lambda name: clean(titles.get(name, name)),
             key="map_second",
-            width=160,
+            width=150,
             persist_state="session",
             disabled=len(others) == 1,
         )
@@ -101,9 +99,9 @@ def controls(
         colour = st.selectbox(
             "Colour by",
             [NONE, *possible],
-            format_func=lambda name: map_colour.caption(name),
+            format_func=caption,
             key="map_colour",
-            width=190,
+            width=180,
             persist_state="session",
         )
         text = st.text_input(
@@ -116,7 +114,7 @@ def controls(
             width=240,
             persist_state="session",
         )
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         layers = st.pills(
             "On top",
             [HISTORY, NEXT],
@@ -125,6 +123,14 @@ def controls(
             key="map_layers",
             label_visibility="collapsed",
             persist_state="session",
+        )
+        st.button(
+            "Whole map",
+            icon=":material/zoom_out_map:",
+            type="tertiary",
+            key="map_whole",
+            on_click=guard.callback(look_at),
+            args=(None,),
         )
         with st.popover("Columns without colours", type="tertiary", key="map_left_out", on_change="rerun") as folded:
             if folded.open:
@@ -140,7 +146,9 @@ def controls(
 
 
 def preferred(possible: list[str]) -> str:
-    return next((name for name in ("genres", "genre", "categories", "category", "popularity") if name in possible), NONE)
+    return next(
+        (name for name in ("genres", "genre", "categories", "category", "popularity") if name in possible), NONE
+    )
 
 
 def told(models: Zoo, text: str, hits: tuple[int, ...]) -> None:
@@ -281,10 +289,13 @@ def trust(bundle: Bundle, points: map_points.Points, models: Zoo) -> None:
 def as_drawn(key: str, contents: tuple[object, ...]) -> Drawn:
     wanted: tuple[int, ...] = chosen_area()
     before = st.session_state.get(f"{key}_drawn")
-    if isinstance(before, Drawn) and before.contents == contents:
-        if before.selection == wanted or st.session_state.get("map_area_of") == key:
-            return before
-    view = st.session_state.pop(f"{key}_view", None) or viewport.of(key)
+    # What was just drawn around in this figure its browser shows already; drawing it anew would only make it flicker.
+    known = st.session_state.get("map_area_of") == key
+    if isinstance(before, Drawn) and before.contents == contents and (known or before.selection == wanted):
+        return before
+    seen = viewport.of(key)
+    asked, then = st.session_state.get(f"{key}_view", (None, None))
+    view = asked if asked is not None and then == seen else seen
     if isinstance(before, Drawn) and before.contents[:2] != contents[:2]:
         view = None
     drawn = Drawn(contents, view, wanted)
@@ -302,7 +313,7 @@ def take(key: str, model: str) -> None:
     """A click chooses an item, a box or a lasso selects some."""
     models = zoo.open_zoo(state.get().dataset)
     event = st.session_state.get(key)
-    chosen_now = event.get("selection", {}) if hasattr(event, "get") else {}
+    chosen_now = event.get("selection", {}) if isinstance(event, dict) else {}
     points = coordinates(models, models.bundles[model])
     sampled = len(points) > map_points.ALL
     found = map_points.selected(chosen_now, points, positions(models), sampled=sampled)
@@ -316,7 +327,7 @@ def take(key: str, model: str) -> None:
     st.session_state["map_area_of"] = key
 
 
-def positions(models: Zoo):  # type: ignore[no-untyped-def]
+def positions(models: Zoo) -> views.Positions:
     return views.Positions(models.position)
 
 
@@ -338,7 +349,8 @@ def look_at(items: tuple[int, ...] | None) -> None:
             continue
         points = coordinates(models, bundle)
         everything = tuple(points.items.tolist())
-        st.session_state[f"map_{name}_view"] = points.view(items or everything, 0.35 if items else 0.06)
+        view = points.view(items or everything, 0.35 if items else 0.06)
+        st.session_state[f"map_{name}_view"] = (view, viewport.of(f"map_{name}"))
         st.session_state[f"map_{name}_moved"] = moved(f"map_{name}") + 1
 
 
@@ -380,7 +392,11 @@ def selection(models: Zoo, found: Catalogue) -> None:
         alt="The items selected on the map, the most popular first",
         column_config={
             "Add": st.column_config.ButtonColumn(
-                "", key="map_row", type="tertiary", on_click=guard.callback(lambda: add_row(tuple(order[:SHOWN])))
+                "",
+                key="map_row",
+                type="tertiary",
+                on_click=guard.callback(add_row),
+                args=(tuple(order[:SHOWN]),),
             )
         },
     )
@@ -389,24 +405,28 @@ def selection(models: Zoo, found: Catalogue) -> None:
 def about(models: Zoo, item: int | None) -> None:
     st.subheader("An item and its neighbours", anchor=False)
     if item is None:
-        st.caption("No item is chosen. Click a point, or find a title above, and its nearest items in every model's own space appear here.")
+        st.caption(
+            "No item is chosen. Click a point or find a title above: its nearest items in every model's own space appear here."
+        )
         return
     item_id = models.item_ids[item]
     st.markdown(f"**{md(zoo.titled(models, item), 200)}**")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Add to history", icon=":material/add:", key="map_item_add", on_click=guard.callback(add), args=((item_id,),))
+        st.button(
+            "Add to history",
+            icon=":material/add:",
+            key="map_item_add",
+            on_click=guard.callback(add),
+            args=((item_id,),),
+        )
         st.page_link(
             "screens/catalogue.py",
             label="Its card",
             icon=":material/badge:",
             query_params={**st.query_params.to_dict(), "item": item_id},
         )
-        near = neighbours.ask(models, item, NEAR)[0]
-        everyone = tuple({item, *(one for found in near.values() for one in found.items)})
         st.button("Zoom to it", key="map_item_zoom", on_click=guard.callback(look_at), args=((item,),))
-        st.button("Whole map", key="map_whole", on_click=guard.callback(look_at), args=(None,))
-        st.button("Unchoose", key="map_item_clear", type="tertiary", on_click=guard.callback(unchoose))
-    del everyone
+        st.button("Let go", key="map_item_clear", type="tertiary", on_click=guard.callback(unchoose))
     neighbours.show(models, item, key="map_item", on_open=choose, k=NEAR)
 
 

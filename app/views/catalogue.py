@@ -54,7 +54,7 @@ def _useless(facet: Facet, items: int) -> str | None:
 
 def whole(facet: Facet) -> bool:
     """Whether a range is one of whole numbers."""
-    return isinstance(facet.low, int) and isinstance(facet.high, int)
+    return not any(type(end) is float for end in (facet.low, facet.high))
 
 
 def years(facet: Facet) -> bool:

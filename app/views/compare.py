@@ -112,14 +112,12 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
     values = frame[measure].to_numpy(float).reshape(len(names), len(names))
     text, form = _MEASURES[measure]
     labels = [label(name, 30) for name in names]
-    values = np.where(np.eye(len(names), dtype=bool), np.nan, values)
+    values = np.where(np.tri(len(names), k=-1, dtype=bool), values, np.nan)[1:, :-1]  # each pair once
     top = float(k) if measure == "shared" else 1.0
     figure = go.Figure(
         go.Heatmap(
             z=values,
-            x=list(range(len(names))),
-            y=list(range(len(names))),
-            customdata=[[[one, other] for other in labels] for one in labels],
+            customdata=[[[one, other] for other in labels[:-1]] for one in labels[1:]],
             zmin=0,
             zmax=top,
             colorscale="Viridis",
@@ -128,19 +126,13 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
             texttemplate=f"%{{z:{form}}}" if measure != "shared" else "%{z:.0f}",
             hovertemplate=f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z}}<extra></extra>",
             hoverongaps=False,
-            colorbar={"title": text, "thickness": 10, "len": 0.9},
+            showscale=False,
         )
     )
-    ticks = {
-        "tickmode": "array",
-        "tickvals": list(range(len(names))),
-        "ticktext": labels,
-        "showgrid": False,
-        "zeroline": False,
-    }
-    figure.update_xaxes(**ticks, side="top")
-    figure.update_yaxes(**ticks, autorange="reversed")
-    figure.update_layout(height=90 + 52 * len(names), margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    ticks = {"tickmode": "array", "tickvals": list(range(len(names) - 1)), "showgrid": False, "zeroline": False}
+    figure.update_xaxes(**ticks, ticktext=labels[:-1], side="bottom", fixedrange=True)
+    figure.update_yaxes(**ticks, ticktext=labels[1:], autorange="reversed", fixedrange=True)
+    figure.update_layout(height=50 + 46 * (len(names) - 1), margin={"l": 10, "r": 10, "t": 10, "b": 10})
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,11 @@ def figure(
 ) -> go.Figure:
     """titles, ids: of every item, not escaped. view: (x0, x1, y0, y1) to show; None: everything."""
     many = len(points) > ALL
-    drawn = sample(points, None if colours is None or colours.group is None else colours.group, marks.forced, SAMPLE) if many else points.items
+    drawn = (
+        sample(points, None if colours is None or colours.group is None else colours.group, marks.forced, SAMPLE)
+        if many
+        else points.items
+    )
     fig = go.Figure()
     if many:
         _density(fig, points)
@@ -68,7 +73,14 @@ def figure(
         uirevision=_CHANNEL,
         selectionrevision=_CHANNEL,
         showlegend=colours is not None and colours.group is not None,
-        legend={"orientation": "h", "yanchor": "top", "y": -0.01, "x": 0, "itemsizing": "constant", "title": {"text": ""}},
+        legend={
+            "orientation": "h",
+            "yanchor": "top",
+            "y": -0.01,
+            "x": 0,
+            "itemsizing": "constant",
+            "title": {"text": ""},
+        },
         xaxis=_axis(view[:2] if view else None),
         yaxis={**_axis(view[2:] if view else None), "scaleanchor": "x", "scaleratio": 1},
         newselection={"line": {"color": look.accent, "width": 1.5}},
@@ -155,7 +167,12 @@ def _crowd(
         add(drawn[~some], "No value", {"color": "#b9c2c0"})
         shown = np.log10(1 + values[some]) if colours.log else values[some]
         told = [f"{label(colours.title)}: {_told(value)}" for value in values[some]]
-        add(drawn[some], colours.title, {"color": shown.astype(np.float32), "colorscale": SCALE, "colorbar": _bar(colours, values[some])}, told)
+        add(
+            drawn[some],
+            colours.title,
+            {"color": shown.astype(np.float32), "colorscale": SCALE, "colorbar": _bar(colours, values[some])},
+            told,
+        )
     elif colours.group is not None:
         for place in range(len(colours.groups)):
             name = label(colours.groups[place], 28)
@@ -164,9 +181,22 @@ def _crowd(
 
 
 def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
-    bar: dict[str, Any] = {"title": {"text": label(colours.title), "side": "top"}, "thickness": 10, "len": 0.5, "y": 0.98, "yanchor": "top", "x": 1.0, "xanchor": "right", "outlinewidth": 0}
+    bar: dict[str, Any] = {
+        "title": {"text": label(colours.title), "side": "top"},
+        "thickness": 10,
+        "len": 0.5,
+        "y": 0.98,
+        "yanchor": "top",
+        "x": 1.0,
+        "xanchor": "right",
+        "outlinewidth": 0,
+    }
     if colours.log and len(values):
-        ticks = [t for t in (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000) if values.min() <= t <= values.max()]
+        ticks = [
+            t
+            for t in (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
+            if values.min() <= t <= values.max()
+        ]
         bar.update(tickvals=[float(np.log10(1 + t)) for t in ticks], ticktext=[f"{t:,}" for t in ticks])
     elif len(values) and (values == values.round()).all():
         bar["tickformat"] = "d"
@@ -177,8 +207,17 @@ def _told(value: float) -> str:
     return f"{value:.4g}" if value % 1 else f"{value:.0f}"
 
 
-def _overlay(fig: go.Figure, points: Points, marks: Marks, look: Look, titles: Sequence[str], ids: Sequence[str], path: bool) -> None:
-    def add(items: list[int], name: str, marker: dict[str, Any], words: list[str], texts: list[str] | None = None, **more: Any) -> None:
+def _overlay(
+    fig: go.Figure, points: Points, marks: Marks, look: Look, titles: Sequence[str], ids: Sequence[str], path: bool
+) -> None:
+    def add(
+        items: list[int],
+        name: str,
+        marker: dict[str, Any],
+        words: list[str],
+        texts: list[str] | None = None,
+        **more: Any,
+    ) -> None:
         if items:
             fig.add_scattergl(
                 x=points.x[items],
@@ -191,7 +230,10 @@ def _overlay(fig: go.Figure, points: Points, marks: Marks, look: Look, titles: S
                 name=name,
                 marker=marker,
                 showlegend=False,
-                unselected={"marker": {"opacity": 1}, "textfont": {"color": more.get("textfont", {}).get("color", look.ink)}},
+                unselected={
+                    "marker": {"opacity": 1},
+                    "textfont": {"color": more.get("textfont", {}).get("color", look.ink)},
+                },
                 **more,
             )
 
@@ -199,7 +241,12 @@ def _overlay(fig: go.Figure, points: Points, marks: Marks, look: Look, titles: S
         return label(titles[item], 80)
 
     matches = points.at(marks.matches)
-    add(matches, "Found", {"size": 12, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}}, [f"{named(i)}<br>found by the search" for i in matches])
+    add(
+        matches,
+        "Found",
+        {"size": 12, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}},
+        [f"{named(i)}<br>found by the search" for i in matches],
+    )
     if marks.chosen is not None and points.at([marks.chosen]):
         near = points.at(marks.near)
         xs, ys = [], []
@@ -207,9 +254,27 @@ def _overlay(fig: go.Figure, points: Points, marks: Marks, look: Look, titles: S
             xs += [points.x[marks.chosen], points.x[item], np.nan]
             ys += [points.y[marks.chosen], points.y[item], np.nan]
         if near:
-            fig.add_scattergl(x=np.array(xs, np.float32), y=np.array(ys, np.float32), mode="lines", line={"color": look.accent, "width": 1}, hoverinfo="skip", showlegend=False, name="To neighbours")
-        add(near, "Neighbours", {"size": 11, "color": look.accent, "line": {"width": 1, "color": look.paper}}, [f"{named(i)}<br>neighbour {place}" for place, i in enumerate(near, 1)])
-        add([marks.chosen], "Chosen", {"size": 18, "symbol": "star", "color": look.accent, "line": {"width": 1.5, "color": look.paper}}, [f"{named(marks.chosen)}<br>chosen"])
+            fig.add_scattergl(
+                x=np.array(xs, np.float32),
+                y=np.array(ys, np.float32),
+                mode="lines",
+                line={"color": look.accent, "width": 1},
+                hoverinfo="skip",
+                showlegend=False,
+                name="To neighbours",
+            )
+        add(
+            near,
+            "Neighbours",
+            {"size": 11, "color": look.accent, "line": {"width": 1, "color": look.paper}},
+            [f"{named(i)}<br>neighbour {place}" for place, i in enumerate(near, 1)],
+        )
+        add(
+            [marks.chosen],
+            "Chosen",
+            {"size": 18, "symbol": "star", "color": look.accent, "line": {"width": 1.5, "color": look.paper}},
+            [f"{named(marks.chosen)}<br>chosen"],
+        )
     following = points.at(marks.following)
     places = {item: place for place, item in enumerate(marks.following, 1)}
     add(
@@ -250,14 +315,37 @@ def _path(fig: go.Figure, points: Points, history: list[int], look: Look) -> Non
     early, late = history[: -ARROWS or None] if len(history) > ARROWS else [], history[-ARROWS - 1 :]
     if len(early) > 1:
         line = [*early, late[0]]
-        fig.add_scattergl(x=points.x[line], y=points.y[line], mode="lines", line={"color": look.ink, "width": 1}, opacity=0.5, hoverinfo="skip", showlegend=False, name="Earlier path")
-    for start, end in zip(late, late[1:], strict=False):
+        fig.add_scattergl(
+            x=points.x[line],
+            y=points.y[line],
+            mode="lines",
+            line={"color": look.ink, "width": 1},
+            opacity=0.5,
+            hoverinfo="skip",
+            showlegend=False,
+            name="Earlier path",
+        )
+    for start, end in pairwise(late):
         if start == end:
             continue
         fig.add_annotation(
-            x=float(points.x[end]), y=float(points.y[end]), ax=float(points.x[start]), ay=float(points.y[start]),
-            xref="x", yref="y", axref="x", ayref="y", text="", showarrow=True, arrowhead=2, arrowsize=1.1, arrowwidth=1.4,
-            arrowcolor=look.ink, opacity=0.75, standoff=11, startstandoff=11,
+            x=float(points.x[end]),
+            y=float(points.y[end]),
+            ax=float(points.x[start]),
+            ay=float(points.y[start]),
+            xref="x",
+            yref="y",
+            axref="x",
+            ayref="y",
+            text="",
+            showarrow=True,
+            arrowhead=2,
+            arrowsize=1.1,
+            arrowwidth=1.4,
+            arrowcolor=look.ink,
+            opacity=0.75,
+            standoff=11,
+            startstandoff=11,
         )
 
 

@@ -82,7 +82,9 @@ def _unfit(items: pa.Table, name: str, described: str | None) -> str | None:
     if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values = _numbers(items, name)
         some = values[np.isfinite(values)]
-        return "No item has a value." if not len(some) else "All items have the same value." if np.ptp(some) == 0 else None
+        return (
+            "No item has a value." if not len(some) else "All items have the same value." if np.ptp(some) == 0 else None
+        )
     counts = _counts(items, name)
     if not counts:
         return "No item has a value."
@@ -110,8 +112,7 @@ def colouring(items: pa.Table, name: str) -> Colouring:
     other, nothing = len(top), len(top) + 1
     group = np.empty(len(items), np.int16)
     for item, value in enumerate(items[name].to_pylist()):
-        values = _values(value)
-        group[item] = min((places.get(one, other) for one in values), default=nothing)
+        group[item] = min((places.get(one, other) for one in _values(value)), default=nothing)
     names = [clean(value, 40) for value in top]
     for place, extra in ((other, OTHER), (nothing, NOTHING)):
         if (group == place).any():

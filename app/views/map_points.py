@@ -57,7 +57,9 @@ class Points:
         return mid_x - half_x, mid_x + half_x, mid_y - half_y, mid_y + half_y
 
 
-def sample(points: Points, group: Ints | None, forced: Sequence[int], size: int = SAMPLE, seed: int = 0) -> Ints:
+def sample(
+    points: Points, group: npt.NDArray[np.int16] | None, forced: Sequence[int], size: int = SAMPLE, seed: int = 0
+) -> Ints:
     """Items to draw where there are too many: the same share of every group, drawn by lot, and all that are forced.
 
     Ascending; the same for the same arguments.
@@ -148,7 +150,13 @@ class Marks:
     @property
     def forced(self) -> list[int]:
         """All that must be drawn."""
-        return [*self.history, *self.following, *self.matches, *([self.chosen] if self.chosen is not None else []), *self.near]
+        return [
+            *self.history,
+            *self.following,
+            *self.matches,
+            *([self.chosen] if self.chosen is not None else []),
+            *self.near,
+        ]
 
 
 def marks_table(marks: Marks, points: Points, titles: Sequence[str], ids: Sequence[str]) -> pd.DataFrame:
@@ -171,5 +179,10 @@ def points_table(points: Points, titles: Sequence[str], ids: Sequence[str]) -> p
     """Every item on the map with its place."""
     items = points.items
     return pd.DataFrame(
-        {"Item": [titles[i] for i in items], "Item id": [ids[i] for i in items], "x": points.x[items], "y": points.y[items]}
+        {
+            "Item": [titles[i] for i in items],
+            "Item id": [ids[i] for i in items],
+            "x": points.x[items],
+            "y": points.y[items],
+        }
     )

@@ -91,7 +91,7 @@ def mean_rank(scores: Tensor, wanted: Tensor) -> Tensor:
     scores: [rows, candidates], the target among them; wanted: [rows, 1], the target's score. A score that is not a number
     counts as higher: a broken model must not look good.
     """
-    higher = (~(scores <= wanted)).sum(1)
+    higher = (~(scores <= wanted)).sum(1) - wanted.isnan().sum(1)  # but for the target itself
     same = (scores == wanted).sum(1)
     return 1 + higher.double() + (same.clamp(min=1) - 1).double() / 2
 

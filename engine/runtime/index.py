@@ -43,11 +43,6 @@ class ItemIndex:
         return len(self.table)
 
     @property
-    def dim(self) -> int:
-        """Length of a query."""
-        return len(self.table) if self.identity else self.table.shape[1] - 1
-
-    @property
     def rows(self) -> Float32:
         """float32 [items, dim], a view; empty for an identity index."""
         return self.table[:, :-1]

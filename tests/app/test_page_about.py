@@ -1,0 +1,70 @@
+"""About: every entry has its meaning in two sentences and a source, and every model and dataset its card."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.views import about as views
+from engine.runtime import Zoo, judge
+from tests.runtime.bundles import TOYS, make_zoo, seal
+
+
+@pytest.mark.parametrize("entry", [*views.METRICS, *views.VIEWS], ids=lambda entry: entry.term)
+def test_two_sentences_and_a_source(entry: views.Entry) -> None:
+    assert len(re.findall(r"[.](?: |$)", entry.meaning)) == 2, entry.meaning
+    assert entry.source
+
+
+def test_every_metric_of_the_evaluation_is_explained() -> None:
+    import numpy as np
+
+    known = {*judge.accuracy(np.ones(3)), *judge.beyond_accuracy({10: np.ones(3)}, np.ones(3))}
+    explained = {entry.term.split("@")[0].casefold() for entry in views.METRICS}
+    assert {name.split("@")[0].casefold() for name in known} <= explained
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = make_zoo(tmp_path / "exports")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+    return path
+
+
+def test_cards(path: Path) -> None:
+    zoo = Zoo.open(path)
+    card = views.data_card(zoo.info)
+    assert card["People"] == "4, **simulated**" and card["Licence"] == r"None needed\."
+    assert card["Time"] == "the order of events alone"
+    for bundle in zoo.bundles.values():
+        assert views.model_card(bundle)["From"] == r"None\."
+    assert any("Counts have no neighbours" in words for words in views.cannot(zoo.bundles["popular"]))
+
+
+def _script() -> None:
+    import runpy
+
+    from app import state, zoo
+
+    state.sync(list(zoo.datasets()))
+    runpy.run_path("app/screens/about.py", run_name="about")
+
+
+def test_the_page_shows_foreign_text_as_text(path: Path) -> None:
+    seal(
+        path / "alpha",
+        title="$x$ <script>a</script>",
+        summary="=HYPERLINK() **bold** 한국어 [link](https://example.org)",
+    )
+    seal(path / "beta", fingerprint="cd" * 32)  # refused, and said so
+    page = AppTest.from_function(_script, default_timeout=60).run()
+    assert not page.exception and not page.error
+    assert len(page.subheader) == len(TOYS) - 1
+    assert r"\$x\$ \<script\>a\<\/script\>" in page.subheader[0].value
+    texts = [markdown.value for markdown in page.markdown]
+    assert any(r"\*\*bold\*\* 한국어 \[link\]" in text for text in texts)
+    assert any("Refused" in warning.value for warning in page.warning)
+    assert [header.value for header in page.header] == ["The data", "The models", "Metrics", "Views", "Limits"]

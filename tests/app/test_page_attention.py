@@ -1,0 +1,256 @@
+"""Attention: the numbers behind its figures, its sentences, and the page with models of every shape."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.views import attention as views
+from app.views import attention_answers as answers
+from app.views import attention_figures as figures
+from engine.runtime import AttentionMap, Zoo
+from tests.runtime.bundles import TOYS, Toy, make_zoo, sized
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$\\href{javascript:x}{y}$",
+    '=HYPERLINK("x")',
+    "기생충",
+    "أفلام",
+    "🎬 **bold**",
+]
+
+
+def seen(weights: np.ndarray, **changes: object) -> AttentionMap:
+    """weights: [layers, heads, p, p]"""
+    places = tuple(range(weights.shape[-1]))
+    shape = {"causal": False, "next_token": False, "masked_diagonal": False, "pooled": False, **changes}
+    return AttentionMap(weights.astype(np.float32), places, places, **shape)  # type: ignore[arg-type]
+
+
+def causal(size: int, layers: int = 1, heads: int = 1) -> AttentionMap:
+    rows = np.tril(np.ones((size, size)))
+    rows /= rows.sum(1, keepdims=True)
+    rows[np.triu_indices(size, 1)] = np.nan
+    return seen(np.broadcast_to(rows, (layers, heads, size, size)).copy(), causal=True)
+
+
+def called(*titles: str) -> views.Names:
+    return views.names(list(range(len(titles))), list(range(len(titles))), titles)
+
+
+def test_repeated_titles_stay_distinct() -> None:
+    names = called("Alien", "Alien")
+    assert len(set(names.ticks())) == 2
+    assert names.ticks()[1].startswith("2 · ")
+
+
+def test_the_strongest_are_kept_in_the_order_of_time_and_nothing_is_lost() -> None:
+    weights = np.arange(1.0, 31.0) / np.arange(1.0, 31.0).sum()
+    shown, whole = views.strongest(weights, called(*map(str, range(30))), 5)
+    assert len(whole) == 30
+    assert shown["weight"].sum() == pytest.approx(1)
+    assert shown["title"].iloc[0] == "the other 25 positions"
+    assert list(shown["position"])[1:] == ["26", "27", "28", "29", "30"]
+
+
+def test_an_even_spread_is_called_so() -> None:
+    names = called("a", "b", "c", "d")
+    assert "almost evenly" in views.sentence("M", np.full(4, 0.25), names, False)
+    assert "looked most at **d** (70% of its weight)" in views.sentence(
+        "M", np.array([0.1, 0.1, 0.1, 0.7]), names, False
+    )
+    assert "On average over all positions" in views.sentence("M", np.array([0.1, 0.1, 0.1, 0.7]), names, True)
+    assert "one position" in views.sentence("M", np.ones(1), called("a"), False)
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_hostile_titles_are_text_in_sentences_and_figures(title: str) -> None:
+    names = called(title, "b")
+    text = views.sentence(title, np.array([0.9, 0.1]), names, False)
+    assert not re.search(r"(?<!\\)[<$]", text)
+    shown, _ = views.strongest(np.array([0.9, 0.1]), names)
+    fig = figures.bars(shown, "#000", 0.5).to_json()
+    map_ = figures.heatmap(np.eye(2), names, 1.0, "weight").to_json()
+    for figure in (fig, map_):
+        assert "<script" not in figure and "$\\\\href" not in figure
+
+
+def test_blank_cells_are_not_zero() -> None:
+    attention = causal(3)
+    for view in ("mean", "head", "rollout"):
+        weights = views.matrix(attention, view, 0, 0)  # type: ignore[arg-type]
+        assert np.isnan(weights[np.triu_indices(3, 1)]).all()
+        assert np.nansum(weights, axis=1) == pytest.approx(1, abs=1e-6)
+    table = views.wide(views.matrix(attention, "mean", 0, 0), called("a", "b", "c"))
+    assert list(table.columns) == ["position", "title", "→ 1", "→ 2", "→ 3"]
+    assert table["→ 3"].isna().tolist() == [True, True, False]
+
+
+def test_the_sums_are_measured_and_what_is_outside_is_told() -> None:
+    weights = views.matrix(causal(4), "mean", 0, 0)
+    assert views.sums(weights, 4) == "Every row sums to 1.00."
+    assert "latest 2 of 4 positions; 58% of the weight" in views.sums(weights, 2)  # (2/3 + 2/4) / 2
+    assert "drops what a position gives to itself" in views.sums(np.array([[np.nan, 0.5], [0.9, np.nan]]), 2)
+
+
+def test_scales() -> None:
+    weights = np.array([[0.2, np.nan], [0.3, 0.1]])
+    assert views.scaled(weights, "fit")[1] == pytest.approx(0.3)
+    assert views.scaled(weights, "unit")[1] == 1
+    rows, top = views.scaled(weights, "rows")
+    assert top == 1 and np.nanmax(rows, axis=1) == pytest.approx([1, 1])
+    assert np.isnan(rows[0, 1])
+
+
+def test_heads_by_spread_and_distance() -> None:
+    table = views.by_head(causal(4, 2, 3))
+    assert len(table) == 6
+    assert table["spread"].to_numpy() == pytest.approx(1, abs=1e-4)
+    assert table["last"].to_numpy() == pytest.approx(2, abs=1e-4)
+    sharp = views.by_head(seen(np.eye(3)[None, None]))
+    assert sharp["entropy"].iloc[0] == 0 and sharp["distance"].iloc[0] == 0
+
+
+def test_agreement_is_spearmans() -> None:
+    table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "effect": [1.0, 2.0, 3.0]})
+    assert views.agreement(table) == (pytest.approx(1), 3)
+    assert "**+1.00** over 3 events" in views.agreement_words(table)
+    assert "too few" in views.agreement_words(table.head(2))
+    assert "cannot be compared" in views.agreement_words(table.assign(effect=0.0))
+    assert "run against each other" in views.agreement_words(table.assign(effect=[3.0, 2.0, 1.0]))
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
+    return Zoo.open(make_zoo(tmp_path_factory.mktemp("exports")))
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta", "gamma"])
+def test_the_mean_over_people_is_that_of_each(zoo: Zoo, name: str) -> None:
+    bundle = zoo.bundles[name]
+    found = answers.measure(zoo, bundle)
+    assert found is not None
+    size = len(found.back)
+    token = bundle.manifest.attention.next_token  # type: ignore[union-attr]
+    assert found.back[-1] == (0 if token else 1)
+    histories = [
+        h for h in zoo.users["history"].to_pylist() if min(len(h), bundle.manifest.attention.window) + token >= size
+    ]  # type: ignore[union-attr]
+    assert found.people == len(histories)
+    expected = np.mean(
+        [np.nan_to_num(bundle.attention(h).weights)[..., -size:, -size:].mean(1) for h in histories], axis=0
+    )
+    assert np.nan_to_num(found.rows) == pytest.approx(expected, abs=1e-5)
+    if not bundle.manifest.attention.pooled:  # type: ignore[union-attr]
+        assert found.last.mean(1) == pytest.approx(expected[:, -1], abs=1e-5)
+    assert len(views.distances(found)) == 2 * size
+    assert "layer" in views.distance_words(found, "M")
+    figures.by_distance(found), figures.by_position(found)
+
+
+def test_no_mean_without_people_or_attention(zoo: Zoo) -> None:
+    assert answers.measure(zoo, zoo.bundles["plain"]) is None
+
+
+def test_effects_beside_attention(zoo: Zoo) -> None:
+    history = [1, 2, 3, 4, 5]
+    bundle = zoo.bundles["gamma"]  # attends to the latest 3 of the 5 it reads
+    table = views.beside(bundle.attention(history), bundle.leave_one_out(history, 9), zoo.titles, history)
+    assert table["weight"].isna().tolist() == [True, True, False, False, False]
+    assert views.agreement(table)[1] == 3
+    fig = figures.effects(table, "#000")
+    assert len(fig.data) == 2
+    alone = views.beside(None, zoo.bundles["plain"].leave_one_out(history, 9), zoo.titles, history)
+    assert len(figures.effects(alone, "#000").data) == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 40, 41, 81, 200])
+def test_a_map_of_any_size(size: int) -> None:
+    names = called(*[f"Title {i}" for i in range(size)])
+    fig = figures.heatmap(views.matrix(causal(size), "mean", 0, 0), names, 1.0, "weight")
+    assert len(fig.to_json()) < 1_000_000
+    assert np.asarray(fig.data[0].z).shape == (size, size)
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 2), (2, 1), (5, 1), (3, 4), (12, 12)])
+def test_small_maps_share_one_scale(layers: int, heads: int) -> None:
+    fig = figures.small_maps(causal(6, layers, heads).weights, 1.0)
+    assert len(fig.data) == layers * heads
+    assert {trace.coloraxis for trace in fig.data} == {"coloraxis"}
+
+
+# --- the page
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    return opened(tmp_path, monkeypatch, TOYS)
+
+
+def opened(root: Path, monkeypatch: pytest.MonkeyPatch, toys: tuple[Toy, ...]) -> AppTest:
+    make_zoo(root / "exports", toys)
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(root / "exports"))
+    return AppTest.from_function(_script, default_timeout=60)
+
+
+def _script() -> None:
+    import runpy
+
+    from app import state, zoo
+
+    state.sync(list(zoo.datasets()))
+    runpy.run_path("app/screens/attention.py", run_name="attention")
+
+
+@pytest.mark.parametrize("model", [toy.name for toy in TOYS])
+def test_the_page_with_every_model(page: AppTest, model: str) -> None:
+    page.session_state["attention_model_toys"] = model
+    page.run()
+    assert not page.exception and not page.error
+    headings = [heading.value for heading in page.subheader]
+    assert "Is that why?" in headings
+    able = model in ("alpha", "beta", "gamma")
+    assert ("Position by position" in headings) == able
+    if not able:
+        assert any("has no attention to show" in info.value for info in page.info)
+
+
+def test_the_page_says_what_attention_is_not(page: AppTest) -> None:
+    page.run()
+    text = " ".join(markdown.value for markdown in page.markdown)
+    assert "not an explanation" in text
+    assert "Jain & Wallace 2019" in text and "Wiegreffe & Pinter 2019" in text
+    captions = " ".join(caption.value for caption in page.caption)
+    assert "Every row sums to 1" in captions
+
+
+def test_rollout_names_its_method(page: AppTest) -> None:
+    page.session_state["attention_view"] = "rollout"
+    page.run()
+    assert not page.exception and not page.error
+    captions = " ".join(caption.value for caption in page.caption)
+    assert "Abnar" in captions and "0\\.5 I" in captions and "approximation" in captions
+
+
+def test_without_a_history_one_action_is_offered(page: AppTest) -> None:
+    page.query_params["ds"] = "toys"
+    page.query_params["h"] = ""
+    page.run()
+    assert not page.exception and not page.error
+    assert any("No history yet" in info.value for info in page.info)
+    assert [button.label for button in page.button] == ["Load an example"]
+    page.button[0].click().run()
+    assert not page.exception and not page.error
+    assert "What the prediction looked at" in [heading.value for heading in page.subheader]
+
+
+def test_a_model_of_another_family_with_many_layers_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = opened(tmp_path, monkeypatch, (sized(TOYS[0], name="new-family"),))
+    page.run()
+    assert not page.exception and not page.error

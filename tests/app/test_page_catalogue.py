@@ -1,0 +1,226 @@
+"""Catalogue: attributes of any catalogue, filters and their words, an item's numbers, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.store.attributes import caption, is_year, prose, series, tidied
+from app.store.catalogue import Among, Between, Catalogue, Facet
+from app.views import catalogue as views
+from app.views import item as card
+from tests.runtime.bundles import make_zoo
+
+HOSTILE = ["<script>alert(1)</script>", "$x^2$", '=HYPERLINK("http://x")', "기생충", "أفلام", "🎬 **bold** [a](b)"]
+
+
+def films(n: int = 40) -> pa.Table:
+    """A catalogue with hostile titles, a series in the wrong order, and lists in every form."""
+    return pa.table(
+        {
+            "item": pa.array(range(n), pa.int32()),
+            "item_id": [f"toy-{i}" for i in range(n)],
+            "title": [HOSTILE[i] if i < len(HOSTILE) else f"Film {i}" for i in range(n)],
+            "year": pa.array([1960 + i for i in range(n)], pa.int16()),
+            "genres": ["Horror, Mystery" if i % 2 else "Drama" for i in range(n)],
+            "director": ["Ann Lee, Bo Ek" if i % 3 else "Sam Poe, Jr." for i in range(n)],
+            "franchise": ["Saga, Inc." if i in (3, 8, 5) else None for i in range(n)],
+            "franchise_order": pa.array([{3: 3, 8: 1, 5: 2}.get(i) for i in range(n)], pa.int8()),
+            "description": [f"Film number {i} <b>is</b> about $ {i} $." for i in range(n)],
+            "imdb": [f"tt{i}" for i in range(n)],
+            "popularity": pa.array([n - i for i in range(n)], pa.int64()),
+        }
+    )
+
+
+# --- attributes
+
+
+def test_texts_that_are_lists_become_lists() -> None:
+    items = tidied(films())
+    assert items["genres"][1].as_py() == ["Horror", "Mystery"]
+    assert items["director"][1].as_py() == ["Ann Lee", "Bo Ek"]
+    assert items["director"][0].as_py() == ["Sam Poe, Jr."]
+    assert items["franchise"][3].as_py() == "Saga, Inc."
+    assert items["description"].type == pa.string()
+
+
+def test_lists_with_bars_are_found_under_any_name_and_prose_is_not_cut() -> None:
+    items = tidied(pa.table({"mood": ["dark|slow", "light", None], "notes": ["a, b", "c", "d"]}))
+    assert items["mood"].to_pylist() == [["dark", "slow"], ["light"], []]
+    assert items["notes"].to_pylist() == ["a, b", "c", "d"]
+
+
+def test_known_columns_are_found_and_others_do_without() -> None:
+    assert series(films()) == ("franchise", "franchise_order")
+    assert prose(films()) == "description"
+    plain = pa.table({"item": [0], "colour": ["red"]})
+    assert series(plain) is None and prose(plain) is None
+    assert caption("franchise_order") == "Franchise order"
+    assert is_year("release_year", 1950, 2020) and not is_year("price", 1950, 2020)
+
+
+# --- the list
+
+
+def test_what_groups_nothing_is_left_out_with_a_reason() -> None:
+    found = views.usable(Catalogue(films()).facets, 40)
+    assert [facet.name for facet in found.facets][:2] == ["genres", "year"]
+    reasons = dict(found.left_out)
+    assert "groups nothing" in reasons["Description"] and "names the items" in reasons["Imdb"]
+
+
+def test_filters_in_words() -> None:
+    assert views.told("year", Between(1970, 1990)) == "Year: 1970–1990"
+    assert views.told("genres", Among(("A", "B", "C", "D"))) == "Genres: A, B, C and 1 more"
+    assert views.counted([("Drama", 3)], ["Gone"]) == {"Drama": "Drama · 3", "Gone": "Gone · 0"}
+    assert views.decades([(1970.0, 4), (1980.0, 1)]) == {1980: "1980s · 1", 1970: "1970s · 4"}
+
+
+def test_steps_count_decades_and_ignore_their_own_filter() -> None:
+    found = Catalogue(films())
+    assert found.steps("year", 10) == [(1960.0, 10), (1970.0, 10), (1980.0, 10), (1990.0, 10)]
+    assert found.steps("year", 10, "", {"year": Between(1960, 1961)}) == found.steps("year", 10)
+    assert found.steps("year", 10, "", {"genres": Among(("Mystery",))})[0] == (1960.0, 5)
+    with pytest.raises(ValueError):
+        found.steps("genres", 10)
+
+
+def test_every_order_can_be_asked_for() -> None:
+    found = Catalogue(films())
+    for _, column, descending in views.sorts(found.facets).values():
+        assert found.page(sort=column, descending=descending, limit=3).total == 40
+
+
+def test_a_row_says_its_attributes_and_a_file_holds_all_of_them() -> None:
+    found = Catalogue(films())
+    rows = found.page(limit=40).rows
+    facets = views.usable(found.facets, 40).facets
+    assert views.row_words(rows.to_pylist()[7], facets)[:2] == ["Horror, Mystery", "1967"]
+    table = views.table(rows)
+    assert len(table) == 40 and table["Genres"][1] == "Horror; Mystery" and "Item id" in table
+    assert views.value_words(float("nan")) == "" and views.value_words([1, 2, 3, 4], 2) == "1, 2 +2"
+
+
+def test_whole_numbers_stay_whole() -> None:
+    assert views.whole(Facet("year", "range", low=1, high=3))
+    assert not views.whole(Facet("price", "range", low=1.0, high=3.0))
+    assert views.number(1994) == "1994" and views.number(123456) == "123,456" and views.number(0.25) == "0.25"
+
+
+# --- an item
+
+
+def test_standing_with_ties() -> None:
+    popularity = np.array([5, 9, 5, 1])
+    assert card.standing(popularity, 1) == (9, 1, 100.0)
+    events, rank, percentile = card.standing(popularity, 0)
+    assert (events, rank) == (5, 2) and percentile == pytest.approx(100 / 3)
+    assert card.standing(np.array([0]), 0).rank == 1
+    assert card.percentile_words(99.97) == "99.9 %" and card.percentile_words(100) == "100 %"
+
+
+def test_the_series_is_in_its_own_order() -> None:
+    of = card.series_of(films(), 5)
+    assert of is not None
+    assert [item for item, _ in of.members] == [8, 5, 3]
+    assert [place for _, place in of.members] == ["1", "2", "3"]
+    assert card.series_of(films(), 0) is None
+    assert card.series_of(films().drop_columns(["franchise"]), 5) is None
+
+
+def test_overlap_of_neighbours() -> None:
+    near = {
+        name: card.Near(items, [0.5] * 3, "cosine")
+        for name, items in (("a", [1, 2, 3]), ("b", [3, 2, 9]), ("c", [3, 7, 8]))
+    }
+    titles = {"a": "A", "b": "B", "c": "C"}
+    assert card.shared(near) == {2: 2, 3: 3}
+    assert card.overlap_words(near, titles, 3) == "All 3 models share 1 of 3 neighbours; A and B agree most, on 2."
+    table = card.overlap_table(near, titles)
+    assert table["Shared neighbours"].tolist() == [2, 1, 1] and table["Jaccard"][0] == 0.5
+    names = [str(i) for i in range(10)]
+    assert len(card.neighbour_table(near, titles, names, names)) == 9
+    assert card.overlap_words({"a": near["a"]}, titles, 3) == ""
+    assert "none of 3" in card.overlap_words(
+        {"a": near["a"], "x": card.Near([7, 8, 9], [1] * 3, "cosine")}, {"a": "A", "x": "X"}, 3
+    )
+
+
+# --- the page
+
+
+def _script() -> None:
+    import runpy
+
+    from app import state, zoo
+
+    state.sync(list(zoo.datasets()))
+    runpy.run_path("app/screens/catalogue.py", run_name="catalogue")
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    pq.write_table(films(), make_zoo(tmp_path / "exports") / "items.parquet")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path / "exports"))
+    return AppTest.from_function(_script, default_timeout=60)
+
+
+def failed(page: AppTest) -> list[str]:
+    return [error.value for error in page.error] + [error.message for error in page.exception]
+
+
+def titles(page: AppTest) -> list[str]:
+    return [button.label for button in page.button if (button.key or "").startswith("catalogue_open_")]
+
+
+def test_the_list_and_a_search(page: AppTest) -> None:
+    page.run()
+    assert not failed(page)
+    assert len(titles(page)) == 20 and titles(page)[0].startswith("\\<script\\>")
+    page.text_input(key="catalogue_q").set_value("기생충").run()
+    assert not failed(page) and titles(page) == ["기생충 \\(1963\\)"]
+    page.text_input(key="catalogue_q").set_value("xyzzyqwv").run()
+    assert not failed(page) and "None of 40 items" in page.info[0].value
+    page.button(key="catalogue_clear_nothing").click().run()
+    assert len(titles(page)) == 20
+
+
+def test_filters_and_their_chips(page: AppTest) -> None:
+    page.session_state["catalogue_facet_genres"] = True
+    page.run()
+    page.pills("catalogue_values_genres").set_value(["Mystery"]).run()
+    assert not failed(page)
+    assert any("20 of 40" in text.value for text in page.markdown)
+    page.button(key="catalogue_chip_genres").click().run()
+    assert not failed(page) and any("40 items" in text.value for text in page.markdown)
+
+
+def test_adding_an_item(page: AppTest) -> None:
+    page.run()
+    before = page.session_state["seqscope_state"].history
+    page.button(key="catalogue_add_3").click().run()
+    assert not failed(page) and page.session_state["seqscope_state"].history == (*before, "toy-3")
+
+
+@pytest.mark.parametrize("item", [0, 1, 2, 3, 4, 5, 20])
+def test_the_card_of_an_item(page: AppTest, item: int) -> None:
+    page.query_params["item"] = f"toy-{item}"
+    page.run()
+    assert not failed(page)
+    assert [metric.value for metric in page.metric][1] == str(item + 1)
+    near = [button for button in page.button if (button.key or "").startswith("item_near_")]
+    assert len(near) == 8 * 4
+    assert any("Counts have no neighbours" in caption.value.replace("\\", "") for caption in page.caption)
+    assert any("Saga" in header.value for header in page.subheader) == (item in (3, 5))
+
+
+def test_an_unknown_item_shows_the_catalogue(page: AppTest) -> None:
+    page.query_params["item"] = "nobody's"
+    page.run()
+    assert not failed(page) and "has no item" in page.warning[0].value and len(titles(page)) == 20

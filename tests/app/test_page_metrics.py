@@ -1,0 +1,307 @@
+"""Metrics: what is computed from ranks, its words, and the page on bundles with and without evaluation."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.views import metrics as views
+from app.views import metrics_figures as figures
+from app.zoo import Style
+from engine.runtime import judge
+from tests.runtime.bundles import TOYS, make_zoo, seal
+
+LOOKS = {name: Style("#0072b2", "circle", "●", "solid") for name in "abcd"}
+TITLES = {"a": "A", "b": "<script>B</script>", "c": "$C$", "d": "D"}
+
+
+def ranks(values: np.ndarray, users: np.ndarray | None = None) -> views.Ranks:
+    n = len(values)
+    user = np.arange(n, dtype=np.int32) if users is None else users.astype(np.int32)
+    return views.Ranks(user, user % 5, np.full(n, 3, np.int32), np.asarray(values, float))
+
+
+def table(protocols: dict[str, np.ndarray]) -> pa.Table:
+    parts = [
+        pa.table(
+            {
+                "user": pa.array(np.arange(len(values))[::-1].copy(), pa.int32()),
+                "target": pa.array(np.arange(len(values))[::-1] % 5, pa.int32()),
+                "history_length": pa.array(np.full(len(values), 3), pa.int32()),
+                "protocol": [protocol] * len(values),
+                "rank": values[::-1].astype(float),
+            }
+        )
+        for protocol, values in protocols.items()
+    ]
+    return pa.concat_tables(parts)
+
+
+def people(**means: float) -> dict[str, views.Ranks]:
+    """Models whose chance of rank 1 is as given, else rank 100."""
+    rng = np.random.default_rng(1)
+    draw = rng.random(600)
+    return {name: ranks(np.where(draw < mean, 1.0, 100.0)) for name, mean in means.items()}
+
+
+def test_protocols_start_with_full_ranking() -> None:
+    found = views.protocols(
+        {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
+    )
+    assert found == ["full", "full+user", "u100"]
+
+
+def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
+    source = table({"full": np.array([1.0, 2, 3]), "u100": np.array([9.0, 9, 9])})
+    found = views.ranks(source, "full")
+    assert found is not None
+    assert found.user.tolist() == [0, 1, 2] and found.rank.tolist() == [1, 2, 3]
+    assert views.ranks(source, "full+user") is None
+
+
+def test_only_people_of_every_model_are_compared() -> None:
+    shared, left_out = views.common(
+        {"a": ranks(np.ones(3), np.array([1, 2, 3])), "b": ranks(np.ones(3), np.array([2, 3, 9]))}
+    )
+    assert [one.user.tolist() for one in shared.values()] == [[2, 3], [2, 3]]
+    assert left_out == 2
+    assert views.common({}) == ({}, 0)
+
+
+def test_the_same_person_with_another_target_is_not_compared() -> None:
+    other = views.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
+    shared, left_out = views.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
+    assert len(shared["a"]) == 0 and left_out == 2
+
+
+def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
+    found = views.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    assert found.loc["a", "mark"] == "best"
+    assert found.loc["b", "mark"] == "level"  # the same ranks
+    assert found.loc["d", "mark"] == ""
+    assert found.loc["a", "mean"] == pytest.approx(judge.accuracy(people(a=0.5)["a"].rank)["HR@10"])
+    assert (found["low"] <= found["mean"]).all() and (found["mean"] <= found["high"]).all()
+    again = views.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    pd.testing.assert_frame_equal(found, again)
+
+
+def test_headline() -> None:
+    alone = views.standing(people(a=0.5), ["HR@10"])
+    assert "level" not in views.headline(alone, "HR@10", TITLES)
+    two = views.standing(people(a=0.5, b=0.5), ["HR@10"])
+    text = views.headline(two, "HR@10", TITLES)
+    assert "is level with it: the difference could be chance" in text
+    assert "\\<script\\>B" in text
+    far = views.standing(people(a=0.5, d=0.1), ["HR@10"])
+    assert "No other model is level with it" in views.headline(far, "HR@10", TITLES)
+
+
+def test_grid_escapes_and_gives_reasons() -> None:
+    found = views.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
+    signs = dict.fromkeys(TITLES, "●")
+    grid = views.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
+    assert list(grid.columns) == ["Model", "NDCG@10", "HR@10", "Note"]
+    assert grid["NDCG@10"].iloc[0].startswith("**") and "≈" in grid["NDCG@10"].iloc[1]
+    assert grid["NDCG@10"].iloc[2] == "n/a" and grid["Note"].iloc[2] == "not evaluated"
+    assert "\\$C\\$" in grid["Model"].iloc[2]
+
+
+def test_against_a_baseline_with_holm() -> None:
+    found = views.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
+    assert found["verdict"].to_dict() == {"b": "level", "c": "worse", "d": "better"}
+    assert found["holm"].tolist() == judge.holm(found["p"].tolist())
+
+
+def test_beyond_accuracy_or_the_reason() -> None:
+    source = pa.table({"protocol": ["full"] * 2, "k": [10, 10], "item": [0, 1], "count": [5, 5]})
+    popularity = np.array([8, 8, 0, 0])
+    shown = {
+        "a": views.exposure(source, "full", 10, 4),
+        "b": views.exposure(source, "u100", 10, 4),
+        "c": views.exposure(None, "full", 10, 4),
+    }
+    found = views.beyond(shown, popularity, "no lists").set_index("model")
+    assert found.loc["a", ["coverage", "gini", "novelty"]].tolist() == pytest.approx([0.5, 0.5, 1.0])
+    assert found.loc[["b", "c"], "note"].tolist() == ["no lists", "no lists"]
+    assert found.loc["b", "coverage"] != found.loc["b", "coverage"]
+
+
+def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
+    found = views.by_number(np.arange(100), 10, "event", "events")
+    assert [int(mask.sum()) for mask in found.groups.values()] == [10] * 10
+    assert next(iter(found.groups)) == "0 – 9 events"
+    same = views.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
+    assert {label: int(mask.sum()) for label, mask in same.groups.items()} == {"1 event": 4, "7 events": 1}
+    assert views.by_number(np.array([np.nan]), 3, "", "").groups == {}
+    assert list(views.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
+
+
+def test_values_of_lists_and_categories() -> None:
+    lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
+    found = views.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
+    assert {label: int(mask.sum()) for label, mask in found.groups.items()} == {"x": 3, "y": 2, "z": 1}
+    few = views.by_value(lists, np.array([0, 1, 4, 0]), most=2)
+    assert {label: int(mask.sum()) for label, mask in few.groups.items()} == {"x": 3, "any of 2 others": 3}
+    flags = views.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
+    assert {label: int(mask.sum()) for label, mask in flags.groups.items()} == {"False": 2, "True": 1}
+    alike = views.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
+    assert list(alike.groups) == ["a", "a (2)"]
+    assert views.by_attribute(pa.chunked_array([pa.array([None, None], pa.int32())]), np.array([0, 1])).groups == {}
+
+
+def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
+    found = people(a=0.5, b=0.3)
+    mask = np.zeros(600, bool)
+    mask[:29] = True
+    frame = views.slices(found, views.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
+    assert frame.groupby("slice")["few"].first().to_dict() == {"few": True, "<b>many</b>": False}
+    fig = figures.slices(frame, "HR@10", TITLES, LOOKS)
+    assert [trace.opacity for trace in fig.data] == [1, 0.45, 1, 0.45]
+    assert "<b>" not in fig.to_json() and "<script>" not in fig.to_json()
+
+
+def test_disputed_people_come_first() -> None:
+    first, second = ranks(np.array([1.0, 50, 100, 3])), ranks(np.array([64.0, 100, 2, 3]))
+    found = views.disputed(first, second)
+    assert found["user"].tolist() == [0, 2, 1]
+    assert found["ratio"].tolist() == pytest.approx([64, 50, 2])
+    assert views.wins(first, second) == (2, 1, 1)
+    assert views.disputed(first, first).empty
+
+
+def test_curves_of_models_that_were_trained() -> None:
+    curve = pa.table(
+        {"step": [1, 2], "epoch": [1.0, 2.0], "seconds": [1.0, 2.0], "loss": [2.0, None], "valid_ndcg": [None, 0.1]}
+    )
+    found = views.curves({"a": curve, "b": None})
+    assert found["model"].tolist() == ["a", "a"]
+    assert found["ndcg"].isna().tolist() == [True, False]
+    assert views.curves({}).empty
+    figures.validation(found, "epoch", "epochs", TITLES, LOOKS)
+    figures.losses(found, "epoch", "epochs", TITLES, LOOKS)
+
+
+@pytest.mark.parametrize("protocol", ["full", "full+user", "u100", "p100", "u100+user", "weird+one"])
+def test_every_protocol_is_said_in_words(protocol: str) -> None:
+    text = views.protocol_words(protocol, 1000)
+    assert text.endswith(".") and text.count(". ") <= 1
+    assert ("own vector" in text) == protocol.endswith("+user")
+
+
+def test_spans() -> None:
+    assert [views.span(x) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]
+
+
+# --- the page
+
+Opened = Callable[..., AppTest]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    def make(change: Callable[[Path], None] = lambda path: None) -> AppTest:
+        path = make_zoo(tmp_path / "exports")
+        change(path)
+        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+        return AppTest.from_function(_script, default_timeout=60).run()
+
+    return make
+
+
+def _script() -> None:
+    import runpy
+
+    from app import state, zoo
+
+    state.sync(list(zoo.datasets()))
+    runpy.run_path("app/screens/metrics.py", run_name="metrics")
+
+
+def words(page: AppTest) -> str:
+    return " ".join(one.value for kind in (page.markdown, page.caption, page.info) for one in kind)
+
+
+def test_the_page(opened: Opened) -> None:
+    page = opened()
+    assert not page.exception and not page.error
+    assert [heading.value for heading in page.subheader] == [
+        "Which model is best",
+        "Against a baseline",
+        "Beyond accuracy",
+        "For whom",
+        "People on whom two models differ",
+        "Training",
+        "How it was made",
+    ]
+    text = words(page)
+    assert "Full ranking" in text and "seed 0" in text and "4 people" in text and "simulated" in text
+
+
+@pytest.mark.parametrize("by", ["popularity-3", "popularity-10", "length", "attribute:genres", "attribute:year"])
+def test_every_slice(opened: Opened, by: str) -> None:
+    page = opened()
+    page.selectbox(key="metrics_slice_toys").select(by).run()
+    assert not page.exception and not page.error
+    assert "fewer than 30" in words(page)
+
+
+def test_a_bundle_without_evaluation_is_listed_with_the_reason(opened: Opened) -> None:
+    def strip(path: Path) -> None:
+        (path / "alpha" / "ranks.parquet").unlink()
+        seal(path / "alpha")
+
+    page = opened(strip)
+    assert not page.exception and not page.error
+    assert "not evaluated under" in page.table[0].value["Note"].iloc[0]
+
+
+def test_protocols_are_never_mixed(opened: Opened) -> None:
+    def sampled(path: Path) -> None:
+        source = pq.read_table(path / "beta" / "ranks.parquet")
+        again = source.set_column(3, "protocol", pa.array(["u100"] * 4)).set_column(4, "rank", pa.array([1.0] * 4))
+        pq.write_table(pa.concat_tables([source, again]), path / "beta" / "ranks.parquet")
+        seal(path / "beta")
+
+    page = opened(sampled)
+    page.segmented_control(key="metrics_protocol_toys").select("u100").run()
+    assert not page.exception and not page.error
+    table = page.table[0].value
+    assert (table["NDCG@10"] == "n/a").sum() == len(TOYS) - 1
+    assert any("n/a" in info.value for info in page.info)  # no lists for u100
+
+
+def test_nothing_was_evaluated(opened: Opened) -> None:
+    def strip(path: Path) -> None:
+        for toy in TOYS:
+            for file in ("ranks.parquet", "exposure.parquet", "curve.parquet"):
+                (path / toy.name / file).unlink()
+            seal(path / toy.name)
+
+    page = opened(strip)
+    assert not page.exception and not page.error
+    assert "seqscope evaluate" in words(page)
+
+
+def test_no_models_at_all(opened: Opened) -> None:
+    page = opened(lambda path: [shutil.rmtree(path / toy.name) for toy in TOYS] and None)
+    assert not page.exception and not page.error
+
+
+def test_different_people_cannot_be_compared(opened: Opened) -> None:
+    def move(path: Path) -> None:
+        file = path / "alpha" / "ranks.parquet"
+        source = pq.read_table(file)
+        pq.write_table(source.set_column(0, "user", pa.array([7, 8, 9, 10], pa.int32())), file)
+        seal(path / "alpha")
+
+    page = opened(move)
+    assert not page.exception and not page.error
+    assert "cannot be compared" in words(page)

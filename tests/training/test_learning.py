@@ -1,0 +1,74 @@
+"""Models learn what is there to learn, and nothing where there is nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.evaluation import metrics
+from engine.evaluation.ranks import full_ranks
+from engine.evaluation.significance import paired
+from engine.models import MODELS
+from engine.training.run import open_run, train
+from tests.training.tiny import clusters, cycles, noise, recipe, write_log
+
+EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20}
+BATCH = {"attrec": 256}  # windows; sequences elsewhere
+
+
+def ranks(name: str, dataset: Dataset, folder: Path) -> np.ndarray:
+    """float64 [test cases], after training with the recipe of `name` into `folder`."""
+    training = {"batch_size": BATCH.get(name, 64)}
+    if name in EPOCHS:
+        training |= {"epochs": EPOCHS[name], "validate_every": EPOCHS[name]}
+    train(recipe(name, training=training), dataset, folder, device="cpu")
+    model, *_ = open_run(folder)
+    return full_ranks(model, dataset.cases("test")).ranks
+
+
+@pytest.mark.parametrize(("name", "least"), [("markov", 0.99), ("sasrec", 0.97), ("bert4rec", 0.85), ("attrec", 0.95)])
+def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: float) -> None:
+    dataset = write_log(tmp_path / "cycles", cycles(), 60)
+    assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > least
+
+
+@pytest.mark.parametrize("name", ["markov", "sasrec", "bert4rec", "attrec"])
+def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
+    """Two to four items of the group are left: the best that can be is about 0.7; chance is about 0.12."""
+    dataset = write_log(tmp_path / "clusters", clusters(), 60)
+    assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > 0.6
+
+
+def test_popularity_is_learned(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    favourites = [[*rng.permutation(np.arange(10, 60))[:5].tolist(), *rng.permutation(10)[:3].tolist()] for _ in range(200)]
+    dataset = write_log(tmp_path / "favourites", favourites, 60)
+    # the last of three favourites: one of the first eight that are left
+    assert metrics.accuracy(ranks("popularity", dataset, tmp_path / "run"))["HR@10"] == 1
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec"])
+def test_more_than_the_last_item_is_read(tmp_path: Path, name: str) -> None:
+    """One half walks round the circle one way, the other half the other way: the last item alone leaves two answers."""
+    sequences = [list(reversed(s)) if number % 2 else s for number, s in enumerate(cycles())]
+    dataset = write_log(tmp_path / "both", sequences, 60)
+    blind = metrics.accuracy(ranks("markov", dataset, tmp_path / "markov"))["HR@1"]
+    # the item that was come from is excluded, so only what has the same history tells the two apart
+    kept = full_ranks(open_run(tmp_path / "markov")[0], dataset.cases("test"), exclude_history=False).ranks
+    assert metrics.accuracy(kept)["HR@1"] < 0.65
+    assert blind > 0.9
+    ranks(name, dataset, tmp_path / name)
+    kept = full_ranks(open_run(tmp_path / name)[0], dataset.cases("test"), exclude_history=False).ranks
+    assert metrics.accuracy(kept)["HR@1"] > 0.75
+
+
+def test_nothing_is_learned_from_noise(tmp_path: Path) -> None:
+    dataset = write_log(tmp_path / "noise", noise(), 60)
+    gains = {name: metrics.ndcg(ranks(name, dataset, tmp_path / name), 10) for name in MODELS}
+    for name in gains:
+        found = paired(gains[name], gains["popularity"])
+        assert found.low <= 0, (name, found)
+        assert gains[name].mean() < 0.25, name

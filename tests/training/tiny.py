@@ -1,0 +1,109 @@
+"""Small logs with a known answer, and one small run per model, made once for all tests of training, evaluation and export."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.data.dataset import Dataset
+from engine.data.write import write_dataset
+from engine.evaluation.evaluate import evaluate
+from engine.training.recipe import Recipe, from_dict
+from engine.training.run import open_run, train
+
+# Enough to tell a model that learns from one that does not; float32, so that every machine computes the same.
+RECIPES: dict[str, dict[str, Any]] = {
+    "sasrec": {
+        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8, "init": "normal"},
+        "objective": {"loss": "cross-entropy"},
+        "optimiser": {"lr": 0.01},
+    },
+    "bert4rec": {
+        "model": {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.1, "attention_dropout": 0.1, "max_length": 9},
+        "objective": {"mask_share": 0.3, "last_only": 0.3},
+        "optimiser": {"name": "adamw", "lr": 0.01, "warmup_steps": 10, "clip_norm": 5.0},
+    },
+    "attrec": {
+        "model": {"dim": 16, "window": 3, "omega": 0.3, "fold_in": 8},
+        "objective": {"targets": 2, "negatives": 4, "l2": 0.0},
+        "optimiser": {"name": "adagrad", "lr": 0.1},
+    },
+    "markov": {},
+    "popularity": {},
+}
+TRAINING = {"epochs": 3, "batch_size": 32, "validate_every": 1, "patience": 0, "precision": "float32"}
+
+
+def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
+    """The small recipe of a model, with some entries changed: recipe("sasrec", training={"epochs": 1})."""
+    raw = {table: dict(entries) for table, entries in RECIPES[name].items()}
+    if name in ("sasrec", "bert4rec", "attrec"):
+        raw["training"] = TRAINING | raw.get("training", {})
+    for table, entries in tables.items():
+        raw[table] = raw.get(table, {}) | entries
+    return from_dict({"family": name, "name": name, **raw}, name)
+
+
+def write_log(folder: Path, sequences: Sequence[Sequence[int]], items: int, name: str = "tiny") -> Dataset:
+    """A dataset with these sequences, one per person."""
+    titles = [f"Item {number}" for number in range(items)]
+    write_dataset(
+        folder, name=name, title="Tiny", source="Made up for tests.", licence="None.", simulated=True,
+        items=pa.table({"item_id": [f"i{number}" for number in range(items)], "title": titles}),
+        users=[f"u{number}" for number in range(len(sequences))],
+        user=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
+        item=np.concatenate([np.asarray(s, np.int64) for s in sequences]),
+        timestamp=None, time_unit="order",
+    )  # fmt: skip
+    return Dataset(folder)
+
+
+def cycles(people: int = 300, items: int = 60, seed: int = 0) -> list[list[int]]:
+    """Everybody goes round the same circle of items: after i comes i + 1, always."""
+    rng = np.random.default_rng(seed)
+    starts, lengths = rng.integers(0, items, people), rng.integers(6, 14, people)
+    return [((start + np.arange(length)) % items).tolist() for start, length in zip(starts, lengths, strict=True)]
+
+
+def clusters(people: int = 300, items: int = 60, groups: int = 6, seed: int = 0) -> list[list[int]]:
+    """Everybody takes different items of one group, in any order: what comes next is one of the few that are left."""
+    rng = np.random.default_rng(seed)
+    size = items // groups
+    return [(group * size + rng.permutation(size)[: rng.integers(6, size)]).tolist() for group in rng.integers(0, groups, people)]
+
+
+def noise(people: int = 300, items: int = 60, seed: int = 0) -> list[list[int]]:
+    """Some items are taken more often than others, and nothing else can be known."""
+    rng = np.random.default_rng(seed)
+    weights = 1 / (5 + np.arange(items))
+    weights /= weights.sum()
+    return [rng.choice(items, rng.integers(6, 14), replace=False, p=weights).tolist() for _ in range(people)]
+
+
+def mixed(people: int = 80, items: int = 150, seed: int = 4) -> list[list[int]]:
+    """Histories of 1 to 22 items, some taken twice; every item is somebody's."""
+    rng = np.random.default_rng(seed)
+    sequences = [rng.integers(0, items, rng.integers(1, 23)).tolist() for _ in range(people)]
+    return [*sequences, *np.array_split(rng.permutation(items), 6)]
+
+
+@functools.cache
+def tiny_dataset(base: Path) -> Dataset:
+    """The dataset of the small runs: 86 people, 150 items, sequences of 1 to 25."""
+    return write_log(base / "shared" / "data" / "tiny", mixed(), 150)
+
+
+@functools.cache
+def tiny_run(base: Path, name: str) -> Path:
+    """A trained and evaluated run of the model `name`; no test may change it."""
+    dataset = tiny_dataset(base)
+    folder = base / "shared" / "runs" / name
+    train(recipe(name), dataset, folder, device="cpu")
+    model, *_ = open_run(folder)
+    evaluate(model, dataset, folder, protocols=["u100", "p100"])
+    return folder
