@@ -87,7 +87,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
         tickvals=few, ticktext=numbers, title="looked at (key)", showgrid=False, constrain="domain", tickangle=0
     )
     if size <= _LABELLED:
-        fig.update_yaxes(tickvals=places, ticktext=called.ticks(20))
+        fig.update_yaxes(tickvals=places, ticktext=called.ticks(18))
     else:
         fig.update_yaxes(tickvals=few, ticktext=numbers, title="looking (query)")
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True)
@@ -110,8 +110,10 @@ def small_maps(weights: Float, top: float) -> go.Figure:
             hovertemplate=f"{titles[at]}<br>%{{z:.3f}}<extra></extra>",
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
-    fig.update_xaxes(showticklabels=False, showgrid=False)
-    fig.update_yaxes(showticklabels=False, showgrid=False, autorange="reversed")
+    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, constrain="domain")
+    fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed", constrain="domain")
+    for at in range(layers * heads):
+        fig.update_yaxes(scaleanchor=f"x{at + 1}" if at else "x", row=at // columns + 1, col=at % columns + 1)
     fig.update_annotations(font_size=12)
     fig.update_layout(
         coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
@@ -126,7 +128,7 @@ def effects(table: pd.DataFrame, colour: str) -> go.Figure:
     hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
     places = list(range(len(table)))
     attends = bool(table["weight"].notna().any())
-    titles = ["attention", "effect on its score"] if attends else ["effect on its score"]
+    titles = ["attention", "effect"] if attends else ["effect on the score"]
     fig = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
     if attends:
         trace = go.Bar(
@@ -206,7 +208,7 @@ def by_position(profile: Profile) -> go.Figure:
 
 def _tick(row: object) -> str:
     position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
-    return label(title if position in ("", "next") else f"{position} · {short(title, 24)}", 100)
+    return label(title if position in ("", "next") else f"{position} · {short(title, 20)}", 100)
 
 
 def _every(size: int) -> list[int]:

@@ -39,14 +39,16 @@ def cards(
             if times > 1 and able > 1:
                 row.update(badge=f"in {times} of {able}", badge_help=f"Recommended by {times} of the {able} models")
             if row["item"] in changes:
-                row["change"], row["moved"] = changes[row["item"]]
-        dropped = [item for item, (change, _) in changes.items() if change == "dropped" and item not in known]
-        rows += [
-            _row(models, item, "–", change="dropped", moved="dropped", beyond=place == 0)
-            for place, item in enumerate(dropped)
+                change, words = changes[row["item"]]
+                if change != "same":
+                    row.update(change=change, moved=words)
+        dropped = [
+            clean(models.titles[item], 80)
+            for item, (change, _) in changes.items()
+            if change == "dropped" and item not in known
         ]
         if target is not None and answer.target_rank is not None and answer.top is not None:
-            own = next((row for row in rows if row["item"] == target and row["rank"] != "–"), None)
+            own = next((row for row in rows if row["item"] == target), None)
             if own is None:
                 own = _row(models, target, _rank(answer.target_rank), beyond=True)
                 rows.append(own)
@@ -63,6 +65,7 @@ def cards(
                 "note": answer.note,
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,
+                "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,
             }
         )
     return found

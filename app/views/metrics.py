@@ -217,8 +217,8 @@ def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -
     valid = numbers[np.isfinite(numbers)]
     if not len(valid):
         return Slicing({}, True)
-    edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="higher"))
-    place = np.searchsorted(edges, numbers, side="right")
+    edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
+    place = np.searchsorted(edges, numbers)  # an edge is the largest number of its group
     groups = {}
     for part in range(len(edges) + 1):
         mask = (place == part) & np.isfinite(numbers)

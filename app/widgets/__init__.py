@@ -36,10 +36,10 @@ def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]
 def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]) -> None:
     """Lists of several models side by side.
 
-    models: {"name", "title", "sign", "colour", "note", "cannot" (a reason in words, or None), "rows"}; rows: {"id", "rank",
-    "title", "detail", "strength" (0 to 1, or None), "badge", "badge_help", "change" ("up", "down", "new", "same", "dropped"
-    or None), "moved" (its words), "truth" (bool), "chosen" (bool), "beyond" (bool: after a gap), "known" (bool: already in the
-    history)}.
+    models: {"name", "title", "sign", "colour", "note", "cannot" (why there are no rows, or None), "rows", "dropped" (a sentence,
+    or None)}; rows: {"id", "rank", "title", "detail", "strength" (0 to 1), "badge", "badge_help", "change" ("up", "down", "new"),
+    "moved" (its words), "truth" (it is what came next), "chosen" (it is explained), "known" (it is in the history), "beyond"
+    (after a gap)}.
     Acts: {"do": "add" | "explain", "id", "model"}.
     """
     _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)

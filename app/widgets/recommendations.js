@@ -13,6 +13,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     card.setAttribute("aria-label", model.title)
     if (model.cannot) card.append(element("p", "cannot", model.cannot))
     else card.append(ranked(model, setTriggerValue))
+    if (model.dropped) card.append(element("p", "dropped", model.dropped))
     grid.append(card)
   }
   const focused = parentElement.activeElement?.getAttribute("aria-label")
@@ -38,7 +39,6 @@ function ranked(model, report) {
       ["truth", item.truth],
       ["chosen", item.chosen],
       ["beyond", item.beyond],
-      ["dropped", item.change === "dropped"],
     ])
       if (on) row.classList.add(name)
 
@@ -50,7 +50,6 @@ function ranked(model, report) {
     words.append(title)
     const tags = element("div", "tags")
     if (item.truth) tags.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
-    if (item.moved) tags.append(tag(item.change, item.moved, "Compared with the first history"))
     if (item.badge) tags.append(tag("", item.badge, item.badge_help))
     if (item.strength !== null && item.strength !== undefined) {
       const bar = element("span", "bar")
@@ -63,7 +62,9 @@ function ranked(model, report) {
     }
     words.append(tags)
 
-    row.append(element("span", "rank", item.rank), words)
+    const rank = element("span", "rank", item.rank)
+    if (item.moved) rank.append(tag(`moved ${item.change}`, item.moved, "Compared with the pinned history"))
+    row.append(rank, words)
     if (!item.known) {
       const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
       add.title = "Add to the history"

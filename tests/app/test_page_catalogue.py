@@ -14,7 +14,7 @@ from app.store.attributes import caption, is_year, prose, series, tidied
 from app.store.catalogue import Among, Between, Catalogue, Facet
 from app.views import catalogue as views
 from app.views import item as card
-from tests.runtime.bundles import make_zoo
+from tests.runtime.bundles import TOYS, Toy, make_zoo
 
 HOSTILE = ["<script>alert(1)</script>", "$x^2$", '=HYPERLINK("http://x")', "기생충", "أفلام", "🎬 **bold** [a](b)"]
 
@@ -155,20 +155,24 @@ def test_overlap_of_neighbours() -> None:
 # --- the page
 
 
-def _script() -> None:
-    import runpy
-
-    from app import state, zoo
-
-    state.sync(list(zoo.datasets()))
-    runpy.run_path("app/screens/catalogue.py", run_name="catalogue")
+def opened(root: Path, monkeypatch: pytest.MonkeyPatch, screen: str, toys: tuple[Toy, ...] = TOYS) -> AppTest:
+    """The page alone, without the frame around it; pages that it links to exist."""
+    pq.write_table(films(), make_zoo(root / "exports", toys) / "items.parquet")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(root / "exports"))
+    (root / "screens").symlink_to(Path("app/screens").resolve())
+    names = [screen, *(name for name in ("catalogue", "map", "compare") if name != screen)]
+    (root / "main.py").write_text(
+        "import streamlit as st\n"
+        "from app import state, zoo\n"
+        "state.sync(list(zoo.datasets()))\n"
+        f"st.navigation([st.Page(f'screens/{{name}}.py') for name in {names}]).run()\n"
+    )
+    return AppTest.from_file(root / "main.py", default_timeout=60)
 
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    pq.write_table(films(), make_zoo(tmp_path / "exports") / "items.parquet")
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path / "exports"))
-    return AppTest.from_function(_script, default_timeout=60)
+    return opened(tmp_path, monkeypatch, "catalogue")
 
 
 def failed(page: AppTest) -> list[str]:

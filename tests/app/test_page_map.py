@@ -14,8 +14,8 @@ from app.views import map as views
 from app.views import map_colour as colour
 from app.views import map_points as points
 from app.widgets import viewport
-from tests.app.test_page_catalogue import HOSTILE, failed, films
-from tests.runtime.bundles import TOYS, make_zoo
+from tests.app.test_page_catalogue import HOSTILE, failed, opened
+from tests.runtime.bundles import TOYS
 
 LOOK = views.Look.of(False, "#0072b2", "circle")
 
@@ -233,29 +233,12 @@ def test_the_twin_lists_what_stands_out() -> None:
 # --- the page
 
 
-def _script() -> None:
-    import runpy
-
-    from app import state, zoo
-
-    state.sync(list(zoo.datasets()))
-    runpy.run_path("app/screens/map.py", run_name="map")
-
-
-def opened(root: Path, monkeypatch: pytest.MonkeyPatch, toys=TOYS) -> AppTest:  # type: ignore[no-untyped-def]
-    import pyarrow.parquet as pq
-
-    pq.write_table(films(), make_zoo(root / "exports", toys) / "items.parquet")
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(root / "exports"))
-    return AppTest.from_function(_script, default_timeout=60)
-
-
 def charts(page: AppTest) -> list:  # type: ignore[type-arg]
     return page.get("plotly_chart")
 
 
 def test_the_page_of_every_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = opened(tmp_path, monkeypatch).run()
+    page = opened(tmp_path, monkeypatch, "map").run()
     assert not failed(page) and len(charts(page)) == 1
     words = " ".join(caption.value.replace("\\", "") for caption in page.caption)
     for needed in (
@@ -276,7 +259,7 @@ def test_the_page_of_every_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_search_an_item_and_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = opened(tmp_path, monkeypatch).run()
+    page = opened(tmp_path, monkeypatch, "map").run()
     page.text_input(key="map_search").set_value("أفلام").run()
     page.button(key="map_hit_4").click().run()
     assert not failed(page) and page.query_params["item"] == "toy-4"
@@ -293,6 +276,6 @@ def test_a_search_an_item_and_a_selection(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_without_any_map_the_page_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = opened(tmp_path, monkeypatch, tuple(toy for toy in TOYS if toy.name == "popular")).run()
+    page = opened(tmp_path, monkeypatch, "map", tuple(toy for toy in TOYS if toy.name == "popular")).run()
     assert not page.exception and "None of this dataset" in page.info[0].value
     assert any("Popular" in caption.value for caption in page.caption)

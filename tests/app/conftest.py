@@ -1,0 +1,63 @@
+"""A folder of exports whose titles and ids try to be more than text, and the app opened on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.runtime.bundles import TOYS, make_zoo
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$\\frac{a}{b}$ and $x$",
+    "=HYPERLINK(\"http://example.org\")",
+    "기생충",
+    "שלום (2020)",
+    "🎬 :tada: **bold** [a](http://b.org)",
+    ":red[not red] :material/home: www.example.org",
+    "1984. A -> B -- C",
+]
+ODD_IDS = ["a.b", "a,b", "a~b", "a%2Cb", "", "%", "ключ", "a b&c=d#e"]
+
+
+def rename(path: Path, titles: list[str], item_ids: list[str]) -> None:
+    """Gives the first items of a zoo other titles and ids."""
+    items = pq.read_table(path / "items.parquet")
+    for name, values in (("title", titles), ("item_id", item_ids)):
+        column = items[name].to_pylist()
+        column[: len(values)] = values
+        items = items.set_column(items.column_names.index(name), name, pa.array(column))
+    pq.write_table(items, path / "items.parquet")
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """hostile: odd titles and ids, one bundle refused; toys: plain."""
+    root = tmp_path_factory.mktemp("exports")
+    path = make_zoo(root, name="hostile")
+    rename(path, HOSTILE, ODD_IDS)
+    (path / "broken").mkdir()
+    (path / "broken" / "manifest.json").write_text("{}")
+    make_zoo(root, name="toys")
+    return root
+
+
+@pytest.fixture
+def open_app(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """open_app(**address) runs the app on `exports` at that address."""
+
+    def start(folder: Path = exports, **address: str) -> AppTest:
+        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(folder))
+        test = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
+        for name, value in address.items():
+            test.query_params[name] = value
+        test.run()
+        assert not test.exception
+        return test
+
+    return start

@@ -1,0 +1,180 @@
+"""The address says what is on the screen, and a bad one says what it could not find."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import state, zoo
+from engine.runtime import Zoo
+from tests.app.conftest import ODD_IDS
+
+Open = Callable[..., AppTest]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [(), ("",), ("", ""), ("a",), tuple(ODD_IDS), ("~", "%", "%25", "%7E", "a+b", "/?#&=", "기생충", "🎬", "\n")],
+)
+def test_any_ids_survive_the_address(ids: tuple[str, ...]) -> None:
+    assert state.decode(state.encode(ids)) == ids
+
+
+def test_the_address_of_a_state_gives_the_state(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    models = zoo.open_zoo("hostile")
+    wanted = state.State("hostile", tuple(ODD_IDS), 7, ("beta", "plain"), ("a~b", "", "a~b"), None)
+    address = json.loads(json.dumps(state.params(wanted, models)))
+    assert state.parse(address, ["toys", "hostile"], zoo.open_zoo) == wanted
+
+
+def test_the_address_of_a_person_is_short(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    models = zoo.open_zoo("toys")
+    found = state.parse({"ds": "toys", "u": "u3"}, ["toys"], zoo.open_zoo)
+    assert len(found.history) == 12
+    assert found.user == "u3"
+    address = state.params(found, models)
+    assert address["u"] == "u3" and "h" not in address
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ({"ds": "nowhere"}, "no dataset “nowhere”"),
+        ({"ds": "toys", "h": "toy-1~gone~toy-2~../../etc"}, "2 items in the history that this dataset does not have: “gone”, “../../etc”"),
+        ({"ds": "toys", "h": "toy-1", "b": "gone"}, "1 item in the edited history"),
+        ({"ds": "toys", "k": "0"}, "length “0”; possible is 1 to 100"),
+        ({"ds": "toys", "k": "101"}, "length “101”"),
+        ({"ds": "toys", "k": "١٢"}, "length"),
+        ({"ds": "toys", "k": "9" * 5_000}, "length"),
+        ({"ds": "toys", "m": "beta~zeta"}, "“zeta”"),
+        ({"ds": "toys", "u": "nobody"}, "“nobody”"),
+        ({"v": "9"}, "another version"),
+        ({"ds": "toys", "h": "~".join(["toy-1"] * 500)}, "A history may have 200 items"),
+    ],
+)
+def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(
+    address: dict[str, str], said: str, exports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    found = state.parse(address, ["toys", "hostile"], zoo.open_zoo)
+    assert len(found.problems) == 1
+    assert said in found.problems[0]
+    assert found.dataset == "toys"
+    assert len(found.history) <= state.MAX_HISTORY
+    assert 1 <= found.k <= state.MAX_K
+
+
+def test_the_rest_of_a_bad_address_is_on_the_page(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~gone~toy-3", k="5", m="beta~zeta")
+    assert [warning.value for warning in app.warning if "gone" in warning.value]
+    assert app.session_state[state._KEY].history == ("toy-1", "toy-3")
+    assert app.number_input(key="tray_k").value == 5
+    assert app.query_params["h"] == "toy-1~gone~toy-3"  # the address stays as it was asked for, until something changes
+
+
+def test_a_change_is_in_the_address_and_problems_are_gone(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~gone", k="5")
+    app.number_input(key="tray_k").set_value(7).run()
+    assert (app.query_params["k"], app.query_params["h"]) == ("7", "toy-1")
+    assert not app.warning
+
+
+def test_an_empty_history_is_not_the_example(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1")
+    app.button(key="tray_clear").click().run()
+    assert app.query_params["h"] == ""
+    again = open_app(ds="toys", h="")
+    assert again.session_state[state._KEY].history == ()
+
+
+def test_what_everybody_sees_first_needs_no_address(open_app: Open) -> None:
+    app = open_app()
+    first = app.session_state[state._KEY]
+    app.button(key="tray_clear").click().run()
+    assert app.query_params
+    app.button(key="tray_reset").click().run()
+    assert not app.query_params
+    assert app.session_state[state._KEY] == first
+
+
+def test_the_browsers_back_button_goes_back(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1")
+    app.button(key="tray_clear").click().run()
+    assert app.session_state[state._KEY].history == ()
+    app.query_params["h"] = "toy-1~toy-2"  # an address that was not written a moment ago
+    app.run()
+    assert app.session_state[state._KEY].history == ("toy-1", "toy-2")
+
+
+def test_a_late_request_does_not_undo_a_click(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_app(ds="toys", h="toy-1")
+    app.button(key="tray_clear").click().run()
+    app.query_params["h"] = "toy-1"  # as a request that was sent before the browser knew
+    del app.query_params["k"], app.query_params["v"]
+    app.run()
+    assert app.session_state[state._KEY].history == ()
+    monkeypatch.setattr(state, "_LATE", 0.0)
+    app.run()
+    assert app.session_state[state._KEY].history == ("toy-1",)
+
+
+def test_a_person_stays_known_until_the_history_changes(open_app: Open) -> None:
+    app = open_app(ds="toys", u="u2")
+    models = Zoo.open(zoo.root() / "toys")
+    assert "choose next" in app.title[0].value
+    assert app.session_state[state._KEY].history == tuple(models.item_ids[i] for i in models.users["history"][2].as_py())
+    app.number_input(key="tray_k").set_value(3).run()
+    assert app.query_params["u"] == "u2"
+    app.button(key="tray_clear").click().run()
+    assert "u" not in app.query_params
+    assert app.session_state[state._KEY].user is None
+
+
+def test_limits_hold_whatever_is_added(open_app: Open) -> None:
+    app = open_app(ds="toys", h="~".join(["toy-1"] * 200))
+
+    def script() -> None:
+        from app import state
+
+        state.add("toy-2")
+
+    assert len(app.session_state[state._KEY].history) == 200
+    del script
+
+
+def test_a_dataset_that_cannot_be_opened_does_not_take_the_others_along(
+    open_app: Open, exports: Path, tmp_path: Path
+) -> None:
+    from tests.runtime.bundles import make_zoo
+
+    make_zoo(tmp_path, name="whole")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "dataset.json").write_text("{}")
+    app = open_app(tmp_path, ds="bad")
+    assert app.error and not app.exception
+    assert "Traceback" not in app.error[0].value
+    app.selectbox(key="tray_dataset").set_value("whole").run()
+    assert not app.error
+    assert app.query_params["ds"] == "whole"
+
+
+def test_no_exports_at_all(open_app: Open, tmp_path: Path) -> None:
+    app = open_app(tmp_path)
+    assert app.title[0].value == "There is nothing to show yet"
+
+
+def test_a_new_export_is_seen(open_app: Open, tmp_path: Path) -> None:
+    from tests.runtime.bundles import TOYS, make_zoo, sized, write_bundle
+
+    path = make_zoo(tmp_path, TOYS[:2], name="growing")
+    app = open_app(tmp_path)
+    assert "2 models" in app.sidebar.caption[0].value
+    write_bundle(path, sized(TOYS[3], name="late"))
+    app.run()
+    assert "3 models" in app.sidebar.caption[0].value

@@ -1,0 +1,94 @@
+"""Escaping: what comes from data shows as text. What the browser makes of it is tested in tests/browser/test_compare.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.text import cell, clean, count, label, listed, md, short
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("<script>", "\\<script\\>"),
+        ("$5 and $6", "\\$5 and \\$6"),
+        (":red[x]", "\\:red\\[x\\]"),
+        ("**a** _b_ `c`", "\\*\\*a\\*\\* \\_b\\_ \\`c\\`"),
+        ("# title", "\\# title"),
+        ("- item", "\\- item"),
+        ("1984. x", "1984\\. x"),
+        ("Mission: Impossible", "Mission: Impossible"),
+        ("Amélie (2001), 8½", "Amélie (2001), 8½"),
+        ("&lt;", "\\&lt;"),
+        ("a\\b", "a\\\\b"),
+    ],
+)
+def test_markdown(text: str, escaped: str) -> None:
+    assert md(text) == escaped
+
+
+@pytest.mark.parametrize("text", [":tada:", ":material/home:", "www.a.org", "http://a.org", "a@b.org", "a -> b", "a -- b", "a >= b"])
+def test_what_streamlit_makes_of_text_after_markdown_is_broken_by_an_invisible_sign(text: str) -> None:
+    assert "\u2060" in md(text)
+    assert md(text).replace("\u2060", "").replace("\\", "") == text
+
+
+def test_plotly_labels() -> None:
+    assert label("<b>a & b</b>") == "&lt;b&gt;a &amp; b&lt;/b&gt;"
+    assert "$" not in label("$\\href{javascript:x}{y}$")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "  =1", "\ufeff=1", "＝1"])
+def test_cells_that_a_spreadsheet_would_run(text: str) -> None:
+    assert cell(text) == f"'{text}"
+
+
+def test_other_cells_stay() -> None:
+    assert cell(-1.5) == -1.5
+    assert cell("a=b") == "a=b"
+    assert cell(None) is None
+
+
+def test_one_line_without_control_characters() -> None:
+    assert clean("a\n b\t\x00\x07c") == "a b c"
+    assert clean("\u202eabc\u202c") == "abc"
+
+
+def test_right_to_left_is_kept_to_itself() -> None:
+    assert clean("أفلام") == "\u2068أفلام\u2069"
+    assert clean("Alien") == "Alien"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcdefg", 6, "abcde…"),
+        ("e\u0301" * 6, 4, "e\u0301" * 3 + "…"),  # an accent stays on its letter
+        ("👨\u200d👩\u200d👧" * 4, 3, "👨\u200d👩\u200d👧" * 2 + "…"),  # a family stays together
+        ("🇰🇷" * 4, 3, "🇰🇷" * 2 + "…"),  # so do flags
+        ("👍🏽" * 4, 3, "👍🏽" * 2 + "…"),
+        ("각" * 4, 3, "각" * 2 + "…"),
+        ("하나 둘", 3, "하나…"),
+    ],
+)
+def test_cut_between_characters_as_people_see_them(text: str, limit: int, cut: str) -> None:
+    assert short(text, limit) == cut
+
+
+def test_cut_right_to_left_text_is_still_closed() -> None:
+    found = short(clean("أفلام " * 20), 10)
+    assert found.startswith("\u2068") and found.endswith("\u2069") and "…" in found
+
+
+def test_very_long_text_is_quick() -> None:
+    assert len(clean("x" * 10_000_000)) <= 500
+
+
+def test_words() -> None:
+    assert count(1, "item") == "1 item"
+    assert count(2_000, "item") == "2,000 items"
+    assert count(2, "person", "people") == "2 people"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a"]) == "a"
+    assert listed([]) == ""
