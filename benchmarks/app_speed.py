@@ -47,7 +47,15 @@ def server(exports: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "streamlit", "run", "app/main.py", f"--server.port={port}", "--server.address=127.0.0.1"]
+    words = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app/main.py",
+        f"--server.port={port}",
+        "--server.address=127.0.0.1",
+    ]
     words += [f"--server.disconnectedSessionTTL={LEFT_AFTER}"]
     environment = os.environ | {"SEQSCOPE_EXPORTS": str(exports.resolve())}
     with tempfile.TemporaryFile() as log:
@@ -101,7 +109,9 @@ async def visitor(url: str, queries: list[str], spent: list[float], errors: list
         await here.wait()
 
 
-async def crowd(url: str, sessions: int, queries: list[list[str]], measure: list[float], process: subprocess.Popen[bytes]) -> tuple[list[float], list[str]]:
+async def crowd(
+    url: str, sessions: int, queries: list[list[str]], measure: list[float], process: subprocess.Popen[bytes]
+) -> tuple[list[float], list[str]]:
     spent: list[float] = []
     errors: list[str] = []
     here = asyncio.Barrier(sessions + 1)
@@ -126,7 +136,10 @@ def histories(exports: Path, sessions: int, rounds: int) -> list[list[str]]:
     found = []
     for _ in range(sessions):
         items = [zoo.item_ids[i] for i in rng.integers(0, len(zoo), 5 + rounds)]
-        own = [f"v=1&ds={zoo.path.name}&h={'~'.join(quote(item, safe='') for item in items[: 5 + n])}" for n in range(rounds)]
+        own = [
+            f"v=1&ds={zoo.path.name}&h={'~'.join(quote(item, safe='') for item in items[: 5 + n])}"
+            for n in range(rounds)
+        ]
         found.append(own)
     return found
 
@@ -160,15 +173,21 @@ def main() -> None:
                 context = browser.new_context(viewport={"width": 1440, "height": 900})
                 warm.append(first_lists(context.new_page(), url))
                 context.close()
-            print(f"first lists for a new visitor, warm: {np.median(warm):.2f} s, worst of 5 {max(warm):.2f} s (at most 3)")
+            print(
+                f"first lists for a new visitor, warm: {np.median(warm):.2f} s, worst of 5 {max(warm):.2f} s (at most 3)"
+            )
             adds = [add(page) for _ in range(args.adds)]
             p50, p95 = np.percentile(adds, [50, 95]) * 1e3
-            print(f"adding an item to new lists on screen: p50 {p50:.0f} ms, p95 {p95:.0f} ms over {args.adds} (at most 700)")
+            print(
+                f"adding an item to new lists on screen: p50 {p50:.0f} ms, p95 {p95:.0f} ms over {args.adds} (at most 700)"
+            )
             browser.close()
         with server(args.exports) as (url, process):
             wait_for(url, process)
             queries = histories(args.exports, args.sessions + 1, args.rounds)
-            asyncio.run(crowd(url, 1, queries[-1:], [], process))  # what the first visitor of all loads belongs to nobody
+            asyncio.run(
+                crowd(url, 1, queries[-1:], [], process)
+            )  # what the first visitor of all loads belongs to nobody
             time.sleep(LEFT_AFTER + 2)
             before = resident(process)
             there: list[float] = []
@@ -177,10 +196,16 @@ def main() -> None:
             after = resident(process)
             asyncio.run(crowd(url, args.sessions, queries[:-1], there, process))
             p50, p95 = np.percentile(spent, [50, 95])
-            print(f"{args.sessions} sessions at once: rerun p50 {p50:.2f} s, p95 {p95:.2f} s (at most 2), {len(errors)} errors (none)")
+            print(
+                f"{args.sessions} sessions at once: rerun p50 {p50:.2f} s, p95 {p95:.2f} s (at most 2), "
+                f"{len(errors)} errors (none)"
+            )
             for error in errors[:3]:
                 print(f"  {error}")
-            print(f"memory: {before:.0f} MB before, {there[0]:.0f} with them, {after:.0f} after they left, {there[1]:.0f} with as many new ones:")
+            print(
+                f"memory: {before:.0f} MB before, {there[0]:.0f} with them, "
+                f"{after:.0f} after they left, {there[1]:.0f} with as many new ones:"
+            )
             growth, again = (there[0] - before) / args.sessions, (there[1] - there[0]) / args.sessions
             print(f"  {growth:.2f} MB a session (at most 4), {again:.2f} MB a session the second time (given back)")
 

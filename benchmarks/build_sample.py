@@ -58,7 +58,9 @@ def main() -> None:
     zoo = Zoo.open(staged, warm=True)
     size = sum(path.stat().st_size for path in staged.rglob("*") if path.is_file())
     if zoo.refused or set(zoo.bundles) != set(MODELS) or size > LIMIT:
-        sys.exit(f"not put in place: {zoo.refused or ''} {sorted(zoo.bundles)} {size / 1e6:.1f} MB (at most {LIMIT / 1e6:.0f})")
+        sys.exit(
+            f"not put in place: {zoo.refused or ''} {sorted(zoo.bundles)} {size / 1e6:.1f} MB (at most {LIMIT / 1e6:.0f})"
+        )
     old = runs / "old"
     shutil.rmtree(old, ignore_errors=True)
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,21 @@ def record(run: Path) -> Path:
         "fingerprint": dataset.info.fingerprint,
         "users": dataset.info.counts["test"],
         "items": dataset.num_items,
-        **{key: kept[key] for key in ("recipe", "command", "commit", "device", "seconds", "epochs", "best_epoch", "parameters", "versions", "started")},
+        **{
+            key: kept[key]
+            for key in (
+                "recipe",
+                "command",
+                "commit",
+                "device",
+                "seconds",
+                "epochs",
+                "best_epoch",
+                "parameters",
+                "versions",
+                "started",
+            )
+        },
         "metrics": {p: {k: round(v, 5) for k, v in values.items()} for p, values in found.items()},
         "intervals95": intervals,
     }

@@ -162,7 +162,9 @@ def main() -> None:
                 "ours, cross-entropy, n 50, d 64": lambda: ours(args.dataset, "ml-1m/sasrec", args.steps, *small),
             }
             if args.pmixer:
-                runs["pmixer/SASRec.pytorch, BCE, n 200, d 50"] = lambda: pmixer(Path(args.pmixer).resolve(), text, args.steps // 2)
+                runs["pmixer/SASRec.pytorch, BCE, n 200, d 50"] = lambda: pmixer(
+                    Path(args.pmixer).resolve(), text, args.steps // 2
+                )
             if args.rectools:
                 runs["RecTools SASRec, cross-entropy, n 50, d 64"] = lambda: rectools(args.rectools, frame)
             for label, program in runs.items():

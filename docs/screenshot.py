@@ -27,7 +27,15 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "streamlit", "run", "app/main.py", f"--server.port={port}", "--server.address=127.0.0.1"]
+    words = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app/main.py",
+        f"--server.port={port}",
+        "--server.address=127.0.0.1",
+    ]
     process = subprocess.Popen(words, cwd=ROOT, env=os.environ | {"SEQSCOPE_EXPORTS": str(ROOT / "exports")})
     url = f"http://127.0.0.1:{port}"
     try:

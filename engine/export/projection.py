@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,12 @@ def umap(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str
     parameters: dict[str, Any] = {"n_neighbors": k, "min_dist": 0.1, "metric": metric, "random_state": seed}
     indices, distances = nearest(rows, k, metric)
     # exact neighbours spare the approximate search; below 4,096 items the default branch would take a minute without it
-    reducer = umap_learn.UMAP(
-        **parameters, precomputed_knn=(indices, distances, None), force_approximation_algorithm=True, n_jobs=1
-    )
-    placed = reducer.fit_transform(rows.astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says that new items cannot be placed later; nobody asks it to
+        reducer = umap_learn.UMAP(
+            **parameters, precomputed_knn=(indices, distances, None), force_approximation_algorithm=True, n_jobs=1
+        )
+        placed = reducer.fit_transform(rows.astype(np.float32))
     return np.asarray(placed, np.float32), parameters | {"version": umap_learn.__version__}
 
 
