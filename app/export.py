@@ -91,7 +91,7 @@ def figure(
     plotly: more of Plotly's configuration.
     """
     picture: Literal["svg", "png"] = "png" if st.session_state.get(f"{key}_picture") == "PNG" else "svg"
-    fig.update_layout(paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)")
+    fig.layout.paper_bgcolor = fig.layout.plot_bgcolor = "rgba(0,0,0,0)"
     event = st.plotly_chart(
         fig,
         key=key,

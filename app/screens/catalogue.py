@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pyarrow as pa
 import streamlit as st
 
@@ -78,11 +80,10 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
             persist_state="session",
         )
     _, column, descending = orders.get(order, orders["relevance"])
-    number = page_number(text, wanted, order)
+    key = page_key(text, wanted, order)
+    number = st.session_state.get(key, 1)
+    number = number if isinstance(number, int) and number > 0 else 1
     page = found.page(text, wanted, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
-    if number > 1 and not page.rows.num_rows:
-        st.session_state["catalogue_page"] = number = 1
-        page = found.page(text, wanted, sort=column, descending=descending, limit=ROWS)
     headline.markdown(md(views.headline(page.total, len(models), bool(text or wanted))), width="content")
     if not page.total:
         nothing(models, text, wanted)
@@ -93,7 +94,7 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if page.total > ROWS:
             pages = -(-page.total // ROWS)
-            st.pagination(pages, key="catalogue_page", persist_state="session")
+            st.pagination(pages, key=key, persist_state="session")
         export.csv_button(
             lambda: views.table(every(found, text, wanted, column, descending)),
             f"{models.info.name} catalogue",
@@ -308,14 +309,10 @@ def clear_all() -> None:
     st.session_state["catalogue_q"] = ""
 
 
-def page_number(text: str, wanted: Filters, order: str) -> int:
-    """The page; the first again where what is asked for has changed."""
-    asked = (text, tuple(wanted.items()), order, state.get().dataset)
-    if st.session_state.get("catalogue_asked") != asked:
-        st.session_state["catalogue_asked"] = asked
-        st.session_state["catalogue_page"] = 1
-    number = st.session_state.get("catalogue_page", 1)
-    return number if isinstance(number, int) and number > 0 else 1
+def page_key(text: str, wanted: Filters, order: str) -> str:
+    """The key of the page number: another one for other matches, so that they begin at their first page."""
+    asked = repr((text, tuple(wanted.items()), order, state.get().dataset))
+    return f"catalogue_page_{zlib.crc32(asked.encode()):08x}"
 
 
 def add(item_id: str) -> None:

@@ -78,7 +78,7 @@ def page() -> None:
 
 
 def _choose(models: Zoo, protocols: list[str]) -> Page:
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         protocol = st.segmented_control(
             "Protocol",
             protocols,

@@ -53,7 +53,12 @@ def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
         showticklabels=False, showgrid=False, zeroline=False, range=[0, float(shown["weight"].max()) * 1.15]
     )
     fig.update_yaxes(
-        tickvals=list(range(len(shown))), ticktext=ticks, autorange="reversed", automargin=True, showgrid=False
+        tickvals=list(range(len(shown))),
+        ticktext=ticks,
+        autorange="reversed",
+        automargin=True,
+        showgrid=False,
+        zeroline=False,
     )
     return _laid_out(fig, 40 + _ROW * len(shown), bargap=0.3, margin={"l": 8, "r": 24, "t": 8, "b": 28})
 
@@ -90,7 +95,8 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
         fig.update_yaxes(tickvals=places, ticktext=called.ticks(18))
     else:
         fig.update_yaxes(tickvals=few, ticktext=numbers, title="looking (query)")
-    fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True)
+    fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
+    fig.update_xaxes(zeroline=False)
     return _laid_out(fig, max(320, min(640, 110 + 24 * size)), margin={"l": 8, "r": 8, "t": 8, "b": 44})
 
 
@@ -148,7 +154,7 @@ def effects(table: pd.DataFrame, colour: str) -> go.Figure:
     fig.add_trace(trace, 1, len(titles))
     fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False)
     fig.update_yaxes(autorange="reversed", showgrid=False)
-    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, row=1, col=1)
+    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, row=1, col=1)
     fig.update_annotations(font_size=13)
     return _laid_out(
         fig, 80 + _ROW * len(table), bargap=0.3, showlegend=False, margin={"l": 8, "r": 12, "t": 32, "b": 28}

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from app import zoo
 from app.text import clean, label, md, short
@@ -106,7 +105,7 @@ def _rank(rank: float | None) -> str:
 
 # --- figures
 
-_MEASURES = {"shared": ("shared items", "d"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
+_MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
 
 
 def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
@@ -116,27 +115,33 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
     text, form = _MEASURES[measure]
     labels = [label(name, 30) for name in names]
     values = np.where(np.tri(len(names), k=-1, dtype=bool), values, np.nan)[1:, :-1]  # each pair once
-    top = float(k) if measure == "shared" else 1.0
-    figure = go.Figure(
-        go.Heatmap(
-            z=values,
-            customdata=[[[one, other] for other in labels[:-1]] for one in labels[1:]],
-            zmin=0,
-            zmax=top,
-            colorscale="Viridis",
-            xgap=3,
-            ygap=3,
-            texttemplate=f"%{{z:{form}}}" if measure != "shared" else "%{z:.0f}",
-            hovertemplate=f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z}}<extra></extra>",
-            hoverongaps=False,
-            showscale=False,
-        )
-    )
     ticks = {"tickmode": "array", "tickvals": list(range(len(names) - 1)), "showgrid": False, "zeroline": False}
-    figure.update_xaxes(**ticks, ticktext=labels[:-1], side="bottom", fixedrange=True)
-    figure.update_yaxes(**ticks, ticktext=labels[1:], autorange="reversed", fixedrange=True)
-    figure.update_layout(height=50 + 46 * (len(names) - 1), margin={"l": 10, "r": 10, "t": 10, "b": 10})
-    return figure
+    return go.Figure(  # in one go: Plotly is slow to change a figure
+        {
+            "data": [
+                {
+                    "type": "heatmap",
+                    "z": values,
+                    "customdata": [[[one, other] for other in labels[:-1]] for one in labels[1:]],
+                    "zmin": 0,
+                    "zmax": float(k) if measure == "shared" else 1.0,
+                    "colorscale": "Viridis",
+                    "showscale": False,
+                    "xgap": 3,
+                    "ygap": 3,
+                    "texttemplate": f"%{{z:{form}}}",
+                    "hovertemplate": f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z:{form}}}<extra></extra>",
+                    "hoverongaps": False,
+                }
+            ],
+            "layout": {
+                "xaxis": {**ticks, "ticktext": labels[:-1], "side": "bottom", "fixedrange": True},
+                "yaxis": {**ticks, "ticktext": labels[1:], "autorange": "reversed", "fixedrange": True},
+                "height": 50 + 46 * (len(names) - 1),
+                "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
+            },
+        }
+    )
 
 
 def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[go.Figure, str]:
@@ -145,58 +150,68 @@ def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[go.Figur
     Every model has a scale of its own: scores of different models have different units.
     """
     strongest = np.max([_scaled(effect.effect) for effect in found.effects], axis=0)
-    kept = np.sort(np.argsort(-strongest, kind="stable")[:_SHOWN_EVENTS])
-    rows = list(range(len(kept)))
-    figure = make_subplots(1, len(found.answers), shared_yaxes=True, horizontal_spacing=0.03)
-    for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True), 1):
+    kept = np.sort(np.argsort(-strongest, kind="stable")[:_SHOWN_EVENTS]).tolist()
+    titles = [label(zoo.titled(models, history[place])) for place in kept]
+    width = 1 / len(found.answers)
+    traces: list[dict[str, Any]] = []
+    axes: dict[str, Any] = {}
+    for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True)):
+        number = "" if column == 0 else str(column + 1)
         values = effect.effect[kept].astype(float)
         reach = float(np.nanmax(np.abs(effect.effect))) or 1.0
-        hover = [
-            [label(zoo.titled(models, history[place])), _rank(effect.rank), _rank_or_none(effect.rank_without[place])]
-            for place in kept
-        ]
-        figure.add_bar(
-            x=values / reach,
-            y=rows,
-            orientation="h",
-            name=label(answer.title),
-            marker={"color": answer.style.colour, "line_width": 0},
-            customdata=[[*words, value] for words, value in zip(hover, values, strict=True)],
-            hovertemplate=f"<b>{label(answer.title)}</b><br>without %{{customdata[0]}}: rank %{{customdata[1]}} → "
-            "%{customdata[2]}<br>effect on the score: %{customdata[3]:.4f}<extra></extra>",
-            row=1,
-            col=column,
+        name, rank = label(answer.title), _rank(effect.rank)
+        traces.append(
+            {
+                "type": "bar",
+                "x": values / reach,
+                "y": list(range(len(kept))),
+                "xaxis": f"x{number}",
+                "orientation": "h",
+                "name": name,
+                "marker": {"color": answer.style.colour, "line": {"width": 0}},
+                "customdata": [
+                    [title, rank, _rank_or_none(effect.rank_without[place]), value]
+                    for title, place, value in zip(titles, kept, values, strict=True)
+                ],
+                "hovertemplate": f"<b>{name}</b><br>without %{{customdata[0]}}: rank %{{customdata[1]}} → "
+                "%{customdata[2]}<br>effect on the score: %{customdata[3]:.4f}<extra></extra>",
+            }
         )
-        figure.update_xaxes(
-            range=[-1.08, 1.08],
-            showticklabels=False,
-            showgrid=False,
-            zeroline=True,
-            zerolinewidth=1,
-            fixedrange=True,
-            title={"text": answer.style.sign, "font": {"color": answer.style.colour}},
-            side="top",
-            row=1,
-            col=column,
-        )
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=rows,
-        ticktext=[f"{place + 1}  {label(short(clean(models.titles[history[place]]), 22))}" for place in kept],
-        autorange="reversed",
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
+        axes[f"xaxis{number}"] = {
+            "domain": [column * width + 0.012, (column + 1) * width - 0.012],
+            "range": [-1.08, 1.08],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": True,
+            "zerolinewidth": 1,
+            "fixedrange": True,
+            "title": {"text": answer.style.sign, "font": {"color": answer.style.colour}},
+            "side": "top",
+        }
+    figure = go.Figure(  # in one go: Plotly is slow to change a figure
+        {
+            "data": traces,
+            "layout": {
+                **axes,
+                "yaxis": {
+                    "tickmode": "array",
+                    "tickvals": list(range(len(kept))),
+                    "ticktext": [f"{p + 1}  {label(short(clean(models.titles[history[p]]), 22))}" for p in kept],
+                    "autorange": "reversed",
+                    "showgrid": False,
+                    "zeroline": False,
+                    "fixedrange": True,
+                },
+                "height": 70 + 30 * len(kept),
+                "margin": {"l": 10, "r": 10, "t": 40, "b": 10},
+                "showlegend": False,
+                "bargap": 0.35,
+                "hoverlabel": {"align": "left"},
+            },
+        }
     )
-    figure.update_layout(
-        height=70 + 30 * len(kept),
-        margin={"l": 10, "r": 10, "t": 40, "b": 10},
-        showlegend=False,
-        bargap=0.35,
-        hoverlabel={"align": "left"},
-    )
-    hidden = len(history) - len(kept)
-    return figure, f"The {len(kept)} strongest of {len(history)} events; the table has all." if hidden else ""
+    left_out = len(history) > len(kept)
+    return figure, f"The {len(kept)} strongest of {len(history)} events; the table has all." if left_out else ""
 
 
 def key_words(answers: Sequence[Answer]) -> str:

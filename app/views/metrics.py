@@ -141,14 +141,14 @@ def grid(
     rows = []
     metrics = list(dict.fromkeys(table["metric"]))
     for name in titles:
-        row = {"Model": f"{signs[name]} {md(titles[name])}"}
+        row = {"Model": f"{signs[name]}\u00a0{md(titles[name])}"}
         own = table[table["model"] == name].set_index("metric")
         for metric in metrics:
             if metric in own.index:
                 cell = own.loc[metric]
                 mean = f"**{cell['mean']:.3f}**" if cell["mark"] == "best" else f"{cell['mean']:.3f}"
                 row[metric] = (
-                    f"{mean}{' ≈' if cell['mark'] == 'level' else ''} :small[({cell['low']:.3f} – {cell['high']:.3f})]"
+                    f"{mean}{' ≈' if cell['mark'] == 'level' else ''} :small[({cell['low']:.3f}\u00a0–\u00a0{cell['high']:.3f})]"
                 )
             else:
                 row[metric] = "n/a"

@@ -157,7 +157,7 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     columns = min(3, max(1, len(models)))
     deep = -(-len(models) // columns) or 1
     names = [label(short(titles[name], 24)) for name in models]
-    fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.1, vertical_spacing=0.3 / deep)
+    fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.16, vertical_spacing=0.3 / deep)
     for at, name in enumerate(models):
         own, look = part[part["model"] == name], looks[name]
         trace = go.Scatter(
@@ -170,7 +170,7 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
     fig.update_xaxes(showgrid=False, nticks=4)
-    fig.update_yaxes(nticks=4)
+    fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_annotations(font_size=13)
     return _laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 ROUNDS = 20
-"""Draws before an item of the user's own is let through: only for somebody who took nearly everything."""
+"""Draws before an item outside a user's own is counted off instead of hoped for: only for somebody who took most of them."""
 
 
 class Taken:
@@ -27,7 +27,10 @@ class Taken:
         return self.keys[place] == keys
 
     def negatives(self, users: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """int64 `shape`: uniform items outside each user's training items. users: int64, broadcasting against `shape`."""
+        """int64 `shape`: uniform items outside each user's training items (any item for somebody who took them all).
+
+        users: int64, broadcasting against `shape`.
+        """
         drawn = torch.randint(self.num_items, shape, generator=generator, device=self.keys.device)
         users = users.expand(shape).reshape(-1)
         flat = drawn.view(-1)
@@ -35,6 +38,21 @@ class Taken:
         for _ in range(ROUNDS):
             again = again[self.contains(users[again], flat[again])]
             if not len(again):
-                break
+                return drawn
             flat[again] = torch.randint(self.num_items, (len(again),), generator=generator, device=flat.device)
+        again = again[self.contains(users[again], flat[again])]
+        flat[again] = self._counted(users[again], generator)
         return drawn
+
+    def _counted(self, users: Tensor, generator: torch.Generator) -> Tensor:
+        """int64 [m]: for each of users (int64 [m]) one uniform item of those left, found by counting."""
+        first = torch.searchsorted(self.keys, users * self.num_items)
+        own = torch.searchsorted(self.keys, (users + 1) * self.num_items) - first
+        left = torch.where(own < self.num_items, self.num_items - own, self.num_items)
+        place = torch.rand(len(users), dtype=torch.float64, generator=generator, device=users.device)
+        place = torch.minimum((place * left).long(), left - 1)
+        # the i-th item of one's own (from 0), less i, is how many items of others stand before it
+        opens = torch.searchsorted(self.keys, self.keys // self.num_items * self.num_items)
+        before = self.keys - (torch.arange(len(self.keys), device=users.device) - opens)
+        passed = torch.searchsorted(before, users * self.num_items + place, right=True) - first
+        return torch.where(own < self.num_items, place + passed, place)

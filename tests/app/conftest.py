@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.bundles import make_zoo
 
 HOSTILE = [
     "<script>alert(1)</script>",
     "$\\frac{a}{b}$ and $x$",
-    "=HYPERLINK(\"http://example.org\")",
+    '=HYPERLINK("http://example.org")',
     "기생충",
     "שלום (2020)",
     "🎬 :tada: **bold** [a](http://b.org)",

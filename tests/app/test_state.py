@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app import state, zoo
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
+from tests.runtime.bundles import TOYS, make_zoo, sized, write_bundle
 
 Open = Callable[..., AppTest]
 
@@ -46,7 +47,10 @@ def test_the_address_of_a_person_is_short(exports: Path, monkeypatch: pytest.Mon
     ("address", "said"),
     [
         ({"ds": "nowhere"}, "no dataset “nowhere”"),
-        ({"ds": "toys", "h": "toy-1~gone~toy-2~../../etc"}, "2 items in the history that this dataset does not have: “gone”, “../../etc”"),
+        (
+            {"ds": "toys", "h": "toy-1~gone~toy-2~../../etc"},
+            "2 items in the history that this dataset does not have: “gone”, “../../etc”",
+        ),
         ({"ds": "toys", "h": "toy-1", "b": "gone"}, "1 item in the edited history"),
         ({"ds": "toys", "k": "0"}, "length “0”; possible is 1 to 100"),
         ({"ds": "toys", "k": "101"}, "length “101”"),
@@ -128,7 +132,9 @@ def test_a_person_stays_known_until_the_history_changes(open_app: Open) -> None:
     app = open_app(ds="toys", u="u2")
     models = Zoo.open(zoo.root() / "toys")
     assert "choose next" in app.title[0].value
-    assert app.session_state[state._KEY].history == tuple(models.item_ids[i] for i in models.users["history"][2].as_py())
+    assert app.session_state[state._KEY].history == tuple(
+        models.item_ids[i] for i in models.users["history"][2].as_py()
+    )
     app.number_input(key="tray_k").set_value(3).run()
     assert app.query_params["u"] == "u2"
     app.button(key="tray_clear").click().run()
@@ -136,23 +142,15 @@ def test_a_person_stays_known_until_the_history_changes(open_app: Open) -> None:
     assert app.session_state[state._KEY].user is None
 
 
-def test_limits_hold_whatever_is_added(open_app: Open) -> None:
+def test_a_full_history_lets_the_oldest_go(open_app: Open) -> None:
     app = open_app(ds="toys", h="~".join(["toy-1"] * 200))
-
-    def script() -> None:
-        from app import state
-
-        state.add("toy-2")
-
-    assert len(app.session_state[state._KEY].history) == 200
-    del script
+    app.text_input(key="tray_search").set_value("toy 22").run()
+    app.button(key="tray_add_22").click().run()
+    history = app.session_state[state._KEY].history
+    assert (len(history), history[-1]) == (200, "toy-22")
 
 
-def test_a_dataset_that_cannot_be_opened_does_not_take_the_others_along(
-    open_app: Open, exports: Path, tmp_path: Path
-) -> None:
-    from tests.runtime.bundles import make_zoo
-
+def test_a_dataset_that_cannot_be_opened_does_not_take_the_others_along(open_app: Open, tmp_path: Path) -> None:
     make_zoo(tmp_path, name="whole")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "dataset.json").write_text("{}")
@@ -170,8 +168,6 @@ def test_no_exports_at_all(open_app: Open, tmp_path: Path) -> None:
 
 
 def test_a_new_export_is_seen(open_app: Open, tmp_path: Path) -> None:
-    from tests.runtime.bundles import TOYS, make_zoo, sized, write_bundle
-
     path = make_zoo(tmp_path, TOYS[:2], name="growing")
     app = open_app(tmp_path)
     assert "2 models" in app.sidebar.caption[0].value

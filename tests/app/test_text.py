@@ -27,7 +27,9 @@ def test_markdown(text: str, escaped: str) -> None:
     assert md(text) == escaped
 
 
-@pytest.mark.parametrize("text", [":tada:", ":material/home:", "www.a.org", "http://a.org", "a@b.org", "a -> b", "a -- b", "a >= b"])
+@pytest.mark.parametrize(
+    "text", [":tada:", ":material/home:", "www.a.org", "http://a.org", "a@b.org", "a -> b", "a -- b", "a >= b"]
+)
 def test_what_streamlit_makes_of_text_after_markdown_is_broken_by_an_invisible_sign(text: str) -> None:
     assert "\u2060" in md(text)
     assert md(text).replace("\u2060", "").replace("\\", "") == text

@@ -44,25 +44,25 @@ def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
 
 def test_popularity_is_learned(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    favourites = [[*rng.permutation(np.arange(10, 60))[:5].tolist(), *rng.permutation(10)[:3].tolist()] for _ in range(200)]
+    favourites = [[*rng.integers(10, 60, 3).tolist(), *rng.permutation(10)[:5].tolist()] for _ in range(200)]
     dataset = write_log(tmp_path / "favourites", favourites, 60)
-    # the last of three favourites: one of the first eight that are left
+    # ten favourites, of which the history has four: the target is among the six that come first
     assert metrics.accuracy(ranks("popularity", dataset, tmp_path / "run"))["HR@10"] == 1
 
 
-@pytest.mark.parametrize("name", ["sasrec", "bert4rec"])
-def test_more_than_the_last_item_is_read(tmp_path: Path, name: str) -> None:
+def test_more_than_the_last_item_is_read(tmp_path: Path) -> None:
     """One half walks round the circle one way, the other half the other way: the last item alone leaves two answers."""
     sequences = [list(reversed(s)) if number % 2 else s for number, s in enumerate(cycles())]
     dataset = write_log(tmp_path / "both", sequences, 60)
-    blind = metrics.accuracy(ranks("markov", dataset, tmp_path / "markov"))["HR@1"]
-    # the item that was come from is excluded, so only what has the same history tells the two apart
-    kept = full_ranks(open_run(tmp_path / "markov")[0], dataset.cases("test"), exclude_history=False).ranks
-    assert metrics.accuracy(kept)["HR@1"] < 0.65
-    assert blind > 0.9
-    ranks(name, dataset, tmp_path / name)
-    kept = full_ranks(open_run(tmp_path / name)[0], dataset.cases("test"), exclude_history=False).ranks
-    assert metrics.accuracy(kept)["HR@1"] > 0.75
+    first = {}
+    for name in ("markov", "sasrec"):
+        ranks(name, dataset, tmp_path / name)
+        model, *_ = open_run(tmp_path / name)
+        # with the history among the candidates, where one came from is as good a guess as where one goes
+        kept = full_ranks(model, dataset.cases("test"), exclude_history=False).ranks
+        first[name] = metrics.accuracy(kept)["HR@1"]
+    assert first["markov"] < 0.65
+    assert first["sasrec"] > 0.75
 
 
 def test_nothing_is_learned_from_noise(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""About in a real browser: cards and definitions, headings in order, no rule of accessibility broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.runtime.bundles import TOYS, make_zoo, seal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+
+@pytest.fixture(scope="module")
+def told(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = make_zoo(tmp_path_factory.mktemp("told"))
+    seal(path / "alpha", summary="<img src=x onerror='window.hit = 1'> [link](https://example.org) $x$")
+    return serve(path.parent)
+
+
+def test_cards_and_definitions(told: Any, page: Page, settle: Callable[..., None], console_errors: list[str]) -> None:
+    page.goto(f"{told.url}/about")
+    settle(page)
+    page.get_by_role("heading", name="Limits").wait_for()
+    levels = [
+        int(heading.evaluate("one => one.tagName[1]"))
+        for heading in page.get_by_test_id("stMain").locator("h1, h2, h3").all()
+    ]
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    text = page.get_by_test_id("stMain").inner_text()
+    for toy in TOYS:
+        assert toy.name.capitalize() in text
+    assert "[link](https://example.org) $x$" in text and "simulated" in text
+    assert page.evaluate("window.hit") is None
+    assert not console_errors
+
+
+def test_accessible(told: Any, page: Page, settle: Callable[..., None]) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page.goto(f"{told.url}/about")
+    settle(page)
+    page.get_by_role("heading", name="Limits").wait_for()
+    found = axe.Axe().run(page, context="[data-testid=stMain]")
+    serious = [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert serious == []

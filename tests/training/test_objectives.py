@@ -1,0 +1,324 @@
+"""What a training example is: shifted targets, hidden items, windows, negatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.models import MODELS, AttRec, BERT4Rec, SASRec
+from engine.training.objectives import gather_last
+from engine.training.objectives.cloze import Cloze, windows
+from engine.training.objectives.next_item import NextItem
+from engine.training.objectives.window import Windows
+from engine.training.recipe import ClozeConfig, NextItemConfig, WindowConfig
+from engine.training.sampling import Taken
+from tests.models import numpy_attrec
+from tests.models.contract import move, small
+
+ITEMS = 40
+SEQUENCES = [[0, 1, 2, 3], [], [7], [8, 9], list(range(10, 40)), [5, 5, 6, 5, 6], []]
+
+
+def flat(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
+    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sequences])])
+    return torch.tensor(sum(sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
+
+
+def model(name: str, **settings: Any) -> Any:
+    found = MODELS[name][1](small(name, **settings), ITEMS, len(SEQUENCES), torch.Generator().manual_seed(0))
+    move(found, 2)
+    return found
+
+
+def objective(name: str, batch_size: int = 4, sequences: list[list[int]] = SEQUENCES, model_of: Any = None, **config: Any) -> Any:
+    kind, settings = {"sasrec": (NextItem, NextItemConfig), "bert4rec": (Cloze, ClozeConfig), "attrec": (Windows, WindowConfig)}[name]
+    return kind(settings(**config), model_of or model(name), *flat(sequences), batch_size, torch.float32)
+
+
+def drawn(what: Any, seed: int = 0) -> tuple[Tensor, ...]:
+    """Every example, in order."""
+    count = sum(len(examples) for examples in what.batches(torch.Generator()))
+    return what.draw(torch.arange(count), torch.Generator().manual_seed(seed))  # type: ignore[no-any-return]
+
+
+def test_the_latest_values_of_each_row() -> None:
+    values = torch.arange(10)
+    found = gather_last(values, torch.tensor([3, 10, 5]), torch.tensor([3, 2, 9]), 4, -1)
+    assert found.tolist() == [[-1, 0, 1, 2], [-1, -1, 8, 9], [1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec"])
+def test_an_epoch_has_every_example_once(name: str) -> None:
+    what = objective(name, batch_size=3)
+    batches = list(what.batches(torch.Generator().manual_seed(1)))
+    assert what.steps == len(batches)
+    together = torch.cat(batches).tolist()
+    assert sorted(together) == list(range(len(together)))
+    assert all(len(examples) <= 3 for examples in batches)
+    again = list(what.batches(torch.Generator().manual_seed(1)))
+    assert all(torch.equal(one, other) for one, other in zip(batches, again, strict=True))
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec"])
+def test_the_generator_alone_decides_what_is_drawn(name: str) -> None:
+    what = objective(name)
+    torch.manual_seed(0)
+    one = drawn(what, 5)
+    torch.manual_seed(1)
+    other = drawn(what, 5)
+    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(one, drawn(what, 6), strict=True))
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec"])
+def test_targets_are_counted(name: str) -> None:
+    what = objective(name)
+    batch = drawn(what)
+    wanted = {"sasrec": 1, "bert4rec": 1, "attrec": 2}[name]
+    assert what.targets(batch).tolist() == [sum(t != ITEMS for t in row) for row in batch[wanted].tolist()]
+    assert (what.targets(batch) > 0).all()
+
+
+# --- next item
+
+
+def test_every_position_predicts_the_next() -> None:
+    what = objective("sasrec", loss="cross-entropy")
+    inputs, targets = drawn(what)
+    expected = [s[-9:] for s in SEQUENCES if len(s) >= 2]  # eight positions and the target of the last
+    width = 8
+    for row, sequence in enumerate(expected):
+        pad = [ITEMS] * (width - len(sequence) + 1)
+        assert inputs[row].tolist() == pad + sequence[:-1]
+        assert targets[row].tolist() == pad + sequence[1:]
+
+
+def test_nothing_is_computed_for_padding_that_a_batch_does_not_need() -> None:
+    what = objective("sasrec", loss="cross-entropy")
+    inputs, targets = what.draw(torch.tensor([1]), torch.Generator())  # [8, 9]
+    assert (inputs.tolist(), targets.tolist()) == ([[8]], [[9]])
+
+
+@pytest.mark.parametrize("loss", ["bce", "gbce", "sampled-softmax", "cross-entropy"])
+def test_the_loss_of_next_items(loss: str) -> None:
+    network = model("sasrec").eval()
+    what = objective("sasrec", model_of=network, loss=loss, negatives=3)
+    batch = drawn(what)
+    inputs, targets = batch[:2]
+    table = network.items.weight.detach().double().numpy()
+    total, count = 0.0, 0
+    for row in range(len(inputs)):
+        states = network.hidden(inputs[row : row + 1]).detach().double().numpy()[0]
+        for place in range(inputs.shape[1]):
+            if targets[row, place] == ITEMS:
+                continue
+            count += 1
+            logits = table[:ITEMS] @ states[place]
+            own = logits[targets[row, place]]
+            if loss == "cross-entropy":
+                total += np.log(np.exp(logits).sum()) - own
+                continue
+            others = logits[batch[2][row, place].numpy()]
+            if loss == "sampled-softmax":
+                total += np.log(np.exp(own) + np.exp(others).sum()) - own
+                continue
+            beta, share = 1.0, 1.0
+            if loss == "gbce":
+                alpha = 3 / (ITEMS - 1)
+                beta, share = alpha * (0.75 * (1 - 1 / alpha) + 1 / alpha), 1 / 4
+            total += share * (beta * np.log(1 + np.exp(-own)) + np.log(1 + np.exp(others)).sum())
+    assert what.loss(network, batch).item() == pytest.approx(total / count, rel=1e-5)
+
+
+def test_targets_have_their_own_table_where_the_ablation_says_so() -> None:
+    network = model("sasrec", shared_items=False)
+    for loss in ("bce", "cross-entropy"):
+        network.zero_grad()
+        what = objective("sasrec", model_of=network, loss=loss)
+        what.loss(network, drawn(what)).backward()
+        assert network.targets.weight.grad.abs().sum() > 0
+        assert not network.targets.weight.grad[ITEMS].any()
+
+
+# --- negatives
+
+
+def test_negatives_are_never_ones_own() -> None:
+    taken = Taken(*flat(SEQUENCES), ITEMS)
+    users = torch.arange(len(SEQUENCES))[:, None]
+    found = taken.negatives(users, (len(SEQUENCES), 2000), torch.Generator().manual_seed(0))
+    assert found.shape == (len(SEQUENCES), 2000)
+    for user, sequence in enumerate(SEQUENCES):
+        assert not set(found[user].tolist()) & set(sequence)
+        others = ITEMS - len(set(sequence))
+        counts = np.bincount(found[user].numpy(), minlength=ITEMS)[[i for i in range(ITEMS) if i not in sequence]]
+        chi = ((counts - 2000 / others) ** 2 / (2000 / others)).sum()
+        df = others - 1
+        assert abs(chi - df) < 4 * np.sqrt(2 * df), "not uniform"
+
+
+def test_somebody_who_took_everything_ends_the_search() -> None:
+    taken = Taken(*flat([list(range(ITEMS))]), ITEMS)
+    assert taken.negatives(torch.zeros(1, dtype=torch.int64), (50,), torch.Generator()).shape == (50,)
+
+
+def test_who_took_what() -> None:
+    taken = Taken(*flat(SEQUENCES), ITEMS)
+    asked = torch.arange(ITEMS).expand(len(SEQUENCES), -1)
+    found = taken.contains(torch.arange(len(SEQUENCES))[:, None], asked)
+    for user, sequence in enumerate(SEQUENCES):
+        assert set(found[user].nonzero().flatten().tolist()) == set(sequence)
+
+
+@pytest.mark.parametrize("name", ["sasrec", "attrec"])
+def test_negatives_of_an_objective_belong_to_its_users(name: str) -> None:
+    what = objective(name, negatives=50, **({"targets": 2} if name == "attrec" else {}))
+    batch = drawn(what)
+    if name == "sasrec":
+        owners = [s for s in SEQUENCES if len(s) >= 2]
+    else:
+        owners = [SEQUENCES[user] for user in batch[0].tolist()]
+    negatives = batch[2] if name == "sasrec" else batch[3]
+    for sequence, row in zip(owners, negatives, strict=True):
+        assert not set(row.flatten().tolist()) & set(sequence)
+
+
+# --- cloze
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 12, 15, 16, 17, 40])
+@pytest.mark.parametrize("step", [1, 4, 8])
+def test_windows_cover_a_sequence_from_its_end(length: int, step: int) -> None:
+    size = 8
+    before = 5  # somebody else's events
+    ends, lengths = windows(torch.tensor([0, before, before + length]), size, step)
+    own = [(int(e) - before - int(n), int(e) - before) for e, n in zip(ends, lengths, strict=True) if e > before]
+    if length < 2:
+        assert own == []
+        return
+    expected, end = [], length
+    while True:
+        start = max(end - size, 0)
+        expected.append((start, start + min(size, length)))
+        if start == 0:
+            break
+        end -= step
+    assert own == expected
+
+
+def test_windows_of_everybody() -> None:
+    _, offsets = flat(SEQUENCES)
+    ends, lengths = windows(offsets, 8, 4)
+    owners = (torch.searchsorted(offsets, ends, right=False) - 1).tolist()
+    assert set(owners) == {0, 3, 4, 5}
+    assert all(n == min(8, len(SEQUENCES[o])) for o, n in zip(owners, lengths.tolist(), strict=True))
+
+
+def cloze(share: float, last_only: float, most: int = 40, rows: int = 600) -> tuple[Tensor, Tensor]:
+    sequences = [list(range(2 + number % 7)) for number in range(rows)]  # 2 to 8 items
+    what = objective("bert4rec", sequences=sequences, mask_share=share, last_only=last_only, max_masked=most)
+    tokens, targets = drawn(what)
+    hidden = targets != ITEMS
+    assert torch.equal(tokens == ITEMS + 1, hidden)  # what is asked for is hidden, and nothing else
+    whole = torch.where(hidden, targets, tokens)
+    for row, sequence in zip(whole.tolist(), sequences, strict=True):
+        assert row == [ITEMS] * (8 - len(sequence)) + sequence
+    return tokens, targets
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_the_share_of_items_that_is_hidden(share: float) -> None:
+    _, targets = cloze(share, last_only=0)
+    for row in (targets != ITEMS).tolist():
+        pass
+    counts = (targets != ITEMS).sum(1).tolist()
+    assert counts == [max(1, round(share * (2 + number % 7))) for number in range(600)]
+    # every place is hidden alike: those of the longest sequences
+    place = (targets != ITEMS)[torch.arange(600) % 7 == 6].float().mean(0)
+    expected = max(1, round(share * 8)) / 8
+    assert (place - expected).abs().max() < 5 * (0.25 / 85) ** 0.5
+
+
+def test_no_more_than_so_many_are_hidden() -> None:
+    _, targets = cloze(1.0, last_only=0, most=3)
+    assert (targets != ITEMS).sum(1).tolist() == [min(3, 2 + number % 7) for number in range(600)]
+
+
+def test_a_share_of_examples_hides_the_last_alone() -> None:
+    _, targets = cloze(0.5, last_only=1)
+    assert (targets[:, :-1] == ITEMS).all()
+    assert (targets[:, -1] != ITEMS).all()
+    _, targets = cloze(0.5, last_only=0.25)
+    alone = (targets[:, :-1] == ITEMS).all(1) & torch.tensor([number % 7 > 1 for number in range(600)])
+    assert abs(alone.sum().item() / (600 * 5 / 7) - 0.25) < 0.07
+
+
+def test_the_loss_of_hidden_items() -> None:
+    network: BERT4Rec = model("bert4rec").eval()
+    what = objective("bert4rec", model_of=network, mask_share=0.4)
+    tokens, targets = drawn(what)
+    logits = network.transform(network.hidden(tokens)) @ network.items.weight[:ITEMS].T + network.bias
+    real = targets != ITEMS
+    expected = torch.nn.functional.cross_entropy(logits[real], targets[real])
+    assert what.loss(network, (tokens, targets)).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+# --- windows of AttRec
+
+
+def test_windows_and_what_follows_them() -> None:
+    what = objective("attrec", targets=2)
+    users, window, targets, negatives = drawn(what)
+    expected = []
+    for user, sequence in enumerate(SEQUENCES):
+        for place in range(1, len(sequence)):
+            latest, ahead = sequence[max(0, place - 3) : place], sequence[place : place + 2]
+            expected.append((user, [ITEMS] * (3 - len(latest)) + latest, ahead + [ITEMS] * (2 - len(ahead))))
+    assert list(zip(users.tolist(), window.tolist(), targets.tolist(), strict=True)) == expected
+    assert negatives.shape == (len(expected), 2, 1)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+def test_the_hinge_of_the_paper(l2: float) -> None:
+    network: AttRec = model("attrec").eval()
+    what = objective("attrec", model_of=network, targets=2, negatives=3, margin=0.5, l2=l2)
+    users, window, targets, negatives = batch = drawn(what)
+    people, taste, aim = (t.weight.detach().double().numpy() for t in (network.users, network.taste, network.intent))
+    projection = network.project.weight.detach().double().numpy()
+    total, count, norms = 0.0, 0, (projection**2).sum()
+    for row in range(len(users)):
+        read = [i for i in window[row].tolist() if i != ITEMS]
+        m, _ = numpy_attrec.intent(read, size=3, table=aim, projection=projection, diagonal="before")
+        user = people[users[row]]
+        norms += (user**2).sum() + sum((aim[i] ** 2).sum() for i in read)
+        for slot, target in enumerate(targets[row].tolist()):
+            if target == ITEMS:
+                continue
+            count += 1
+            others = negatives[row, slot].tolist()
+            near = numpy_attrec.distance(user, m, taste[target], aim[target], 0.2)
+            far = [numpy_attrec.distance(user, m, taste[i], aim[i], 0.2) for i in others]
+            total += numpy_attrec.hinge([near], [far], 0.5)
+            norms += sum((taste[i] ** 2).sum() + (aim[i] ** 2).sum() for i in [target, *others])
+    assert what.loss(network, batch).item() == pytest.approx((total + l2 / 2 * norms) / count, rel=1e-5)
+
+
+def test_after_a_step_vectors_are_in_the_ball_where_the_recipe_says_so() -> None:
+    for clip in (True, False):
+        network: AttRec = model("attrec", clip=clip)
+        with torch.no_grad():
+            network.taste.weight[0] = 5.0
+        objective("attrec", model_of=network).after_step(network)
+        assert (network.taste.weight[0].norm().item() == pytest.approx(1)) == clip
+
+
+def test_other_objectives_leave_a_model_alone() -> None:
+    for name in ("sasrec", "bert4rec"):
+        network: SASRec | BERT4Rec = model(name)
+        before = [p.clone() for p in network.parameters()]
+        objective(name, model_of=network).after_step(network)
+        assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))

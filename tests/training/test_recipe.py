@@ -1,0 +1,217 @@
+"""Recipes: all that are shipped can be read, and whatever is wrong with one is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import UsageError
+from engine.models import MODELS
+from engine.training.recipe import OBJECTIVES, RECIPES, TrainingConfig, from_dict, load
+from engine.training.run import build_model
+
+SHIPPED = sorted(RECIPES.glob("*/*.toml"))
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+# --- what is shipped
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_shipped_recipe_can_be_used(path: Path) -> None:
+    family = path.stem.partition("-")[0]
+    found = load(family, path.parent.name, f"{path.parent.name}/{path.stem}", [])
+    assert found.name == path.stem
+    assert found.family == family
+    assert found.title or path.stem == family  # two recipes of one model are told apart
+    assert len(found.title) <= 60
+    model = build_model(found, 30, 3)
+    assert model.max_length >= 1
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_every_model_has_a_default_recipe(name: str) -> None:
+    assert load(name, "a-dataset-without-recipes", None, []).family == name
+    assert name in OBJECTIVES
+
+
+def test_a_dataset_has_recipes_of_its_own() -> None:
+    assert load("sasrec", "ml-1m", None, []).model.max_length == 200
+    assert load("sasrec", "elsewhere", None, []).model.max_length == 50
+
+
+def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine.toml", 'family = "sasrec"\n[model]\ndim = 24\n')
+    assert load("sasrec", "ml-1m", mine, []).model.dim == 24
+    assert load("sasrec", "ml-1m", mine, []).name == "mine"
+    for name in ("sasrec-ce", "ml-1m/sasrec-ce", "ml-1m/sasrec-ce.toml"):
+        assert load("sasrec", "ml-1m", name, []).objective.loss == "cross-entropy"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_recipe_comes_back_from_the_record_of_a_run(path: Path) -> None:
+    found = load(path.stem.partition("-")[0], path.parent.name, str(path), [])
+    assert from_dict(json.loads(json.dumps(found.to_dict())), "run.json") == found
+
+
+# --- overrides
+
+
+def test_overrides() -> None:
+    words = ["model.dim=32", "model.positions=none", "training.seed = 7", "objective.loss=gbce", "optimiser.lr=1", "training.compile=true"]
+    found = load("sasrec", "ml-1m", None, [*words, 'objective.gbce_t="0.5"'.replace('"', "")])
+    assert (found.model.dim, found.model.positions, found.training.seed) == (32, "none", 7)
+    assert (found.objective.loss, found.objective.gbce_t, found.training.compile) == ("gbce", 0.5, True)
+    assert found.optimiser.lr == 1.0
+    assert isinstance(found.optimiser.lr, float)
+    assert found.model.max_length == 200  # the rest is the recipe's
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("model.dim", "model.dim"),
+        ("dim=3", "dim=3"),
+        ("title=Mine", "title=Mine"),
+        ("family=attrec", "family"),
+        ("models.dim=3", "models.dim"),
+        ("=3", "=3"),
+        ("model.=3", "model"),
+        ("model.width=3", "width"),
+        ("model.dim.x=3", "dim.x"),
+        ("model.dim=3.5", "model.dim"),
+        ("model.dim=wide", "model.dim"),
+        ("model.dim=", "model.dim"),
+        ("model.dim=true", "model.dim"),
+        ("model.dim=[3]", "model.dim"),
+        ("model.residual=1", "model.residual"),
+        ("model.positions=relative", "relative"),
+        ("model.positions=[1]", "model.positions"),
+        ("objective.loss=mse", "mse"),
+        ("optimiser.lr=fast", "optimiser.lr"),
+        ("optimiser.name=sgd", "sgd"),
+        ("training.precision=float16", "float16"),
+        ("training.valid_protocol=p100", "p100"),
+    ],
+)
+def test_a_bad_override_is_named(override: str, said: str) -> None:
+    with pytest.raises(UsageError) as fault:
+        load("sasrec", "ml-1m", None, [override])
+    assert said in str(fault.value)
+
+
+# name of the setting, with values that no training could use
+IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
+    "sasrec": {
+        "model.dim": [0, -8], "model.blocks": [-1], "model.heads": [0, 3], "model.dropout": [-0.1, 1.0, "nan"],
+        "model.max_length": [0, -5],
+        "objective.negatives": [0, -1], "objective.gbce_t": [-0.5, 1.5],
+        "optimiser.lr": [0, -0.1, "nan", "inf"], "optimiser.beta1": [-0.1, 1.0], "optimiser.beta2": [1.0],
+        "optimiser.eps": [-1e-8, 0], "optimiser.weight_decay": [-1.0], "optimiser.warmup_steps": [-1],
+        "optimiser.clip_norm": [-1.0], "optimiser.initial_accumulator": [-1.0],
+        "training.epochs": [0, -1], "training.batch_size": [0, -1], "training.validate_every": [0, -1],
+        "training.patience": [-1], "training.valid_users": [0, -1], "training.checkpoint_seconds": [-1.0, "nan"],
+    },
+    "bert4rec": {
+        "model.layers": [0], "model.heads": [0, 3], "model.inner": [0], "model.attention_dropout": [1.0], "model.max_length": [1, 0],
+        "objective.mask_share": [0, 1.1], "objective.max_masked": [0], "objective.last_only": [-0.1, 1.1],
+        "objective.step": [0, -0.5, 1.5],
+    },
+    "attrec": {
+        "model.window": [0], "model.omega": [-0.1, 1.1], "model.fold_in": [0], "model.init_std": [0, -1.0],
+        "objective.targets": [0], "objective.negatives": [0], "objective.margin": [-0.1], "objective.dropout": [1.0],
+        "objective.l2": [-0.1],
+    },
+    "markov": {"model.alpha": [-0.5], "model.successors": [0]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "key", "value"),
+    [(family, key, value) for family, keys in IMPOSSIBLE.items() for key, values in keys.items() for value in values],
+)
+def test_a_value_that_nothing_could_be_trained_with_is_refused_by_name(family: str, key: str, value: Any) -> None:
+    with pytest.raises(UsageError) as fault:
+        build_model(load(family, "none", None, [f"{key}={value}"]), 30, 3)
+    assert key.partition(".")[2] in str(fault.value)
+
+
+def test_every_number_has_limits() -> None:
+    """A setting that is added is covered too: one that is far out of any range is refused, unless its sign is free (seed)."""
+    for family in MODELS:
+        recipe = load(family, "none", None, [])
+        for table in ("model", "objective", "optimiser", "training"):
+            for field in dataclasses.fields(getattr(recipe, table)):
+                if field.type in ("int", "float") and field.name != "seed":
+                    with pytest.raises(UsageError, match=field.name):
+                        load(family, "none", None, [f"{table}.{field.name}=-1000000"])
+
+
+def test_values_at_the_edge_can_be_used() -> None:
+    words = ["model.blocks=0", "model.dropout=0", "training.patience=0", "training.checkpoint_seconds=0", "training.seed=-3"]
+    found = load("sasrec", "none", None, [*words, "optimiser.clip_norm=0"])
+    build_model(found, 30, 3)
+    load("bert4rec", "none", None, ["objective.mask_share=1", "objective.last_only=1", "objective.step=1"])
+    load("attrec", "none", None, ["model.omega=0", "objective.l2=0", "objective.margin=0"])
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("family = ", "bad.toml"),
+        ("", "family"),
+        ('family = "gru4rec"', "gru4rec"),
+        ('family = ["sasrec"]', "family"),
+        ('family = "attrec"', "attrec"),
+        ('family = "sasrec"\nmodel = 3', "model"),
+        ('family = "sasrec"\ntraining = [1]', "training"),
+        ('family = "sasrec"\ntitle = 3', "title"),
+        ('family = "sasrec"\n[modell]\ndim = 3', "modell"),
+        ('family = "sasrec"\n[model]\ndimension = 3', "dimension"),
+        ('family = "sasrec"\n[model]\ndim = "3"', "model.dim"),
+        ('family = "sasrec"\n[objective]\nmask_share = 0.2', "mask_share"),
+        ('family = "sasrec"\n[training]\nepochs = 2024-01-01', "training.epochs"),
+    ],
+)
+def test_a_bad_file_is_refused_by_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path / "bad.toml", text)
+    for overrides in ([], ["model.dim=8", "training.seed=2"]):
+        with pytest.raises(UsageError) as fault:
+            load("sasrec", "ml-1m", path, overrides)
+        assert said in str(fault.value)
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match=r"bad\.toml"):
+        load("sasrec", "ml-1m", str(tmp_path / "bad.toml"), [])
+
+
+@pytest.mark.parametrize("name", ["nothing", "ml-1m/nothing", "/nowhere/x.toml", "", "default"])
+def test_a_recipe_that_does_not_exist_shows_those_that_do(name: str) -> None:
+    with pytest.raises(UsageError, match="ml-1m/sasrec-ce"):
+        load("sasrec", "ml-1m", name, [])
+
+
+def test_seeds_are_independent() -> None:
+    def start(seed: int) -> torch.Tensor:
+        return build_model(load("sasrec", "none", None, [f"training.seed={seed}"]), 30, 3).state_dict()["items.weight"]
+
+    assert torch.equal(start(1), start(1))
+    assert not torch.equal(start(1), start(2))
+
+
+def test_defaults_are_those_of_the_table() -> None:
+    assert from_dict({"family": "sasrec"}, "test").training == TrainingConfig()
