@@ -100,7 +100,7 @@ bench: install ## measure speed and quality
 	$(PYTHON) -m benchmarks.app_speed
 
 screenshot: install-dev chromium ## renew the pictures of the README
-	$(PYTHON) docs/screenshot.py
+	$(PYTHON) -m docs.screenshot
 
 clean: ## remove the environment, caches and build folders
 	rm -rf $(VENV) build *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -15,6 +15,8 @@ from playwright.sync_api import sync_playwright
 from engine.doctor import find_chromium
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
 READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
 SHOTS = [
     ("compare-light.png", "/", "light", (1440, 1000)),

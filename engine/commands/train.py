@@ -18,11 +18,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
     parser.add_argument("--recipe", metavar="R", help="recipe name (ml-1m/sasrec-ce) or TOML file")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="override one setting, such as training.seed=2"
+        "--set",
+        action="append",
+        default=[],
+        metavar="TABLE.KEY=VALUE",
+        help="override one setting, such as training.seed=2",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/<dataset>/<recipe>)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
+    parser.add_argument(
+        "--finish", action="store_true", help="end an interrupted training here and keep its best model"
+    )
     parser.add_argument("--json", action="store_true", help="print the run's record as JSON")
 
 
@@ -41,14 +48,20 @@ def run(args: argparse.Namespace) -> int:
     recipe = load(args.model, dataset.info.name, args.recipe, args.set)
     folder = args.out or Path("runs") / dataset.info.name / recipe.name
     with joined() as world:
-        record = train(recipe, dataset, folder, device=args.device, world=world, restart=args.restart)
+        record = train(
+            recipe, dataset, folder, device=args.device, world=world, restart=args.restart, finish=args.finish
+        )
         if not world.leads:
             return 0
     if args.json:
         print(json.dumps(record))
         return 0
     ndcg = record["valid_ndcg"]
-    best = "" if ndcg is None else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
+    best = (
+        ""
+        if ndcg is None
+        else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
+    )
     print(f"{folder}: {best}{duration(record['seconds'])} on {record['device']}")
     print(f"split {dataset.info.split['kind']}, fingerprint {dataset.info.fingerprint}")
     return 0

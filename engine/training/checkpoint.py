@@ -74,16 +74,19 @@ def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) 
         with safe_open(path, "pt") as file:
             for name in file.keys():  # noqa: SIM118 (not a dict)
                 tensors[name] = file.get_tensor(name)
-        model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
-    except (SafetensorError, OSError, KeyError, RuntimeError) as error:
-        raise _damaged(path, error) from None
-    if optimiser is not None:
+        model.load_state_dict(
+            {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+        )
+        if optimiser is None:
+            return
         entries: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             if name.startswith("optimiser."):
                 _, number, key = name.split(".", 2)
                 entries.setdefault(int(number), {})[key] = tensor
         optimiser.load_state_dict({"state": entries, "param_groups": optimiser.state_dict()["param_groups"]})
+    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError) as error:
+        raise _damaged(path, error) from None
 
 
 def _damaged(path: Path, error: Exception) -> SeqscopeError:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.console import Progress, duration
+from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks, sampled_ranks
@@ -87,6 +87,7 @@ class Trainer:
         self.optimiser = build(recipe.optimiser, model)
         step = Step(model, objective)
         self.step = world.wrap(torch.compile(step) if recipe.training.compile else step, device)
+        self.typical_targets = objective.typical_targets
         self.state = State()
 
     @property
@@ -110,15 +111,15 @@ class Trainer:
         training, state = self.recipe.training, self.state
         self.model.train()
         progress = Progress(training.epochs, self.label) if self.world.leads else None
-        resumed_at, began = state.epoch + state.step / max(self.objective.steps, 1), time.monotonic()
+        if progress:
+            progress.started -= state.seconds  # what was done before an interruption took its time too
         while state.epoch < training.epochs and not state.finished:
             rate = self._epoch()
             if self.world.leads and progress:
                 entry = state.curve[-1]
                 ndcg = f" NDCG@10 {state.best:.4f} (epoch {state.best_epoch})" if state.best >= 0 else ""
-                left = (time.monotonic() - began) / (state.epoch - resumed_at) * (training.epochs - state.epoch)
                 note = f"epoch {state.epoch}/{training.epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
-                progress.update(training.epochs if state.finished else state.epoch, note + f", at most {duration(left)} left")
+                progress.update(training.epochs if state.finished else state.epoch, note + ", at most")
         state.finished = True
         self._save()
         return state
@@ -175,10 +176,11 @@ class Trainer:
             group["lr"] = rate
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             loss = self.step(*batch)
-        # gradients are averaged over processes: weigh each by its share of targets, so that the sum is the mean over all
-        share = own * world.size / max(targets, 1)
+        # Batches hold sequences of like length, so some have ten times the targets of others. Each target weighs the same, as
+        # in batches drawn at random: the mean over the batch is scaled by its size. Processes hold shares of a batch, and their
+        # gradients are averaged.
         optimiser.zero_grad(set_to_none=True)
-        (loss * share if world.size > 1 else loss).backward()
+        (loss * (own * world.size / self.typical_targets)).backward()
         if self.recipe.optimiser.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip_norm)
         optimiser.step()

@@ -7,6 +7,7 @@ get), `optimiser` and `training`. A key that does not exist, or a value of the w
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 import types
 import typing
@@ -18,6 +19,24 @@ from engine.errors import UsageError
 from engine.models import MODELS
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
+
+POSITIVE = 1e-12
+LIMITS: dict[str, tuple[float, float]] = {
+    # networks
+    "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
+    "dropout": (0, 0.99), "attention_dropout": (0, 0.99), "max_length": (1, math.inf), "window": (1, math.inf),
+    "fold_in": (1, math.inf), "omega": (0, 1), "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf),
+    "successors": (1, math.inf),
+    # objectives
+    "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
+    "step": (POSITIVE, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf),
+    # optimiser and training
+    "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
+    "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
+    "clip_norm": (0, math.inf), "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
+    "patience": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
+}  # fmt: skip
+"""Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
 
 
 @dataclass(frozen=True)
@@ -153,22 +172,36 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     return value
 
 
+def _bounded(value: Any, where: str) -> Any:
+    """`value`, or a UsageError where it is a number out of its `LIMITS`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    low, high = LIMITS.get(where.rpartition(".")[2], (-math.inf, math.inf))
+    if not math.isfinite(value) or not low <= value <= high:
+        ends = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        raise UsageError(f"{where}: {value!r} is out of range; it must be {ends}")
+    return value
+
+
 def _build(kind: type[Any], table: dict[str, Any], where: str) -> Any:
     hints = typing.get_type_hints(kind)
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: {table!r} is not a table of settings")
     unknown = sorted(table.keys() - hints.keys())
     if unknown:
         raise UsageError(f"{where}: no setting {', '.join(unknown)}; there are {', '.join(hints) or 'none'}")
-    return kind(**{key: _typed(value, hints[key], f"{where}.{key}") for key, value in table.items()})
+    typed = {key: _typed(value, hints[key], f"{where}.{key}") for key, value in table.items()}
+    return kind(**{key: _bounded(value, f"{where}.{key}") for key, value in typed.items()})
 
 
 def from_dict(raw: dict[str, Any], where: str) -> Recipe:
     """A recipe from the tables of a TOML file or of run.json; raises UsageError with `where` in it."""
     raw = dict(raw)
     family = raw.pop("family", None)
-    if family not in MODELS:
+    if not isinstance(family, str) or family not in MODELS:
         raise UsageError(f"{where}: family {family!r} is not a model; there are {', '.join(MODELS)}")
     tables = {key: raw.pop(key, {}) for key in ("model", "objective", "optimiser", "training")}
-    title, name = raw.pop("title", ""), raw.pop("name", "")
+    title, name = (_typed(raw.pop(key, ""), str, f"{where}: {key}") for key in ("title", "name"))
     if raw:
         raise UsageError(f"{where}: unknown entries {', '.join(sorted(raw))}")
     return Recipe(
@@ -208,14 +241,16 @@ def load(model: str, dataset: str, recipe: str | None, overrides: list[str]) -> 
         raw = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
+    family = raw.get("family")
+    if isinstance(family, str) and family in MODELS and family != model:
+        raise UsageError(f"{path} is a recipe for {family}, not for {model}")
     for text in overrides:
         key, sign, value = text.partition("=")
         table, dot, entry = key.strip().partition(".")
         if not sign or not dot or table not in ("model", "objective", "optimiser", "training"):
             raise UsageError(f"--set {text}: write it as table.key=value with model, objective, optimiser or training as table")
-        raw.setdefault(table, {})[entry] = _value(value.strip())
+        if not isinstance(raw.setdefault(table, {}), dict):
+            raise UsageError(f"{path}: {table} is not a table of settings")
+        raw[table][entry] = _value(value.strip())
     raw["name"] = path.stem
-    found = from_dict(raw, path.name)
-    if found.family != model:
-        raise UsageError(f"{path} is a recipe for {found.family}, not for {model}")
-    return found
+    return from_dict(raw, path.name)

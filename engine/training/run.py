@@ -48,11 +48,18 @@ def build_model(recipe: Recipe, num_items: int, num_users: int) -> Recommender:
 
 
 def train(
-    recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "auto", world: World = World(), restart: bool = False  # noqa: B008
+    recipe: Recipe,
+    dataset: Dataset,
+    folder: Path,
+    *,
+    device: str = "auto",
+    world: World = World(),
+    restart: bool = False,
+    finish: bool = False,  # noqa: B008
 ) -> dict[str, Any]:
     """Train `recipe` on `dataset` into `folder`, going on where an interrupted training of the same stopped.
 
-    Returns what run.json holds. Raises SeqscopeError where the folder holds another training (and `restart` is not given).
+    finish: take the best model so far as the result instead of going on. Returns what run.json holds. Raises SeqscopeError where the folder holds another training (and `restart` is not given).
     """
     if restart and world.leads:
         shutil.rmtree(folder, ignore_errors=True)
@@ -82,6 +89,10 @@ def train(
             label=f"{dataset.info.name}/{recipe.name}",
         )  # fmt: skip
         trainer.resume(key)
+        if finish and not trainer.state.finished:
+            if trainer.state.best < 0:
+                raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
+            trainer.state.finished = True
         state = trainer.run()
     record |= {
         "seconds": round(state.seconds, 1),
@@ -104,12 +115,18 @@ def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Re
         recipe = from_dict(dict(record["recipe"]), str(path))
         data = Dataset(dataset or record["dataset_path"])
     except FileNotFoundError:
-        hint = "its training has not finished; run the same `seqscope train` again" if folder.is_dir() else "no such folder"
+        hint = (
+            "its training has not finished; run the same `seqscope train` again"
+            if folder.is_dir()
+            else "no such folder"
+        )
         raise SeqscopeError(f"{folder} is not a finished run: {hint}") from None
     except (json.JSONDecodeError, KeyError, TypeError, UsageError) as error:
         raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
     if data.info.fingerprint != record["fingerprint"]:
-        raise SeqscopeError(f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again.")
+        raise SeqscopeError(
+            f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
+        )
     model = build_model(recipe, data.num_items, data.num_users)
     checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
@@ -117,7 +134,9 @@ def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Re
 
 def _validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:
     cases = dataset.cases("valid")
-    negatives = None if recipe.training.valid_protocol == "full" else frozen(dataset, "valid", recipe.training.valid_protocol)
+    negatives = (
+        None if recipe.training.valid_protocol == "full" else frozen(dataset, "valid", recipe.training.valid_protocol)
+    )
     if len(cases) > recipe.training.valid_users:
         rng = np.random.default_rng(seed_of(recipe.training.seed, "validation"))
         rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
@@ -149,11 +168,11 @@ def commit() -> str | None:
     root = Path(__file__).resolve().parents[2]
     try:
         head, status = (
-            subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+            subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
+            ).stdout.strip()
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "engine"])
         )
     except (OSError, subprocess.SubprocessError):
         return None
     return head + ("+changes" if status else "")
-
-

@@ -50,6 +50,7 @@ def test_the_page_with_hostile_titles(
     console_errors: list[str],
     foreign_requests: list[str],
 ) -> None:
+    page.set_default_timeout(60_000)
     page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
     settle(page)
     page.get_by_role("heading", name="Is that why?").wait_for()
@@ -66,6 +67,7 @@ def test_the_page_with_hostile_titles(
 
 
 def test_the_table_twin_and_its_file(hostile: Any, page: Page, settle: Callable[..., None]) -> None:
+    page.set_default_timeout(60_000)
     page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
     settle(page)
     twin = page.get_by_test_id("stExpander").first
@@ -73,7 +75,7 @@ def test_the_table_twin_and_its_file(hostile: Any, page: Page, settle: Callable[
     page.keyboard.press("Enter")  # by keyboard
     settle(page)
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="CSV").first.click()
+        page.get_by_role("button", name="CSV", exact=True).first.click()
     text = Path(waiting.value.path()).read_text("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert sum(float(row["weight"]) for row in rows) == pytest.approx(1, abs=1e-3)
@@ -81,6 +83,7 @@ def test_the_table_twin_and_its_file(hostile: Any, page: Page, settle: Callable[
 
 
 def test_a_model_that_does_not_attend_says_why(hostile: Any, page: Page, settle: Callable[..., None]) -> None:
+    page.set_default_timeout(60_000)
     page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
     settle(page)
     page.get_by_role("radio", name="Plain").or_(page.get_by_role("button", name="Plain")).first.click()
@@ -93,6 +96,7 @@ def test_narrow_screens_do_not_scroll_sideways(
     hostile: Any, new_page: Callable[..., Page], settle: Callable[..., None]
 ) -> None:
     narrow = new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    narrow.set_default_timeout(60_000)
     narrow.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
     settle(narrow)
     width = narrow.evaluate(

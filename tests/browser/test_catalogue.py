@@ -27,6 +27,7 @@ def url(serve: Callable, tmp_path_factory: pytest.TempPathFactory) -> str:
 def go(page: Page, url: str, settle: Callable) -> Callable[[str], Page]:
     def open_(path: str) -> Page:
         page.goto(url + path)
+        page.get_by_role("heading", level=1).first.wait_for(timeout=90_000)  # the first visit opens the models
         settle(page)
         return page
 
@@ -112,5 +113,6 @@ def test_nothing_is_wider_than_a_phone(new_page: Callable, url: str, settle: Cal
     page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     for path in ("/catalogue", "/catalogue?item=toy-3"):
         page.goto(url + path)
+        page.get_by_role("heading", level=1).first.wait_for(timeout=90_000)  # the first visit opens the models
         settle(page)
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

@@ -30,6 +30,7 @@ def url(serve: Callable, tmp_path_factory: pytest.TempPathFactory) -> str:
 def go(page: Page, url: str, settle: Callable) -> Callable[[str], Page]:
     def open_(path: str) -> Page:
         page.goto(url + path)
+        page.get_by_role("heading", level=1).first.wait_for(timeout=90_000)  # the first visit opens the models
         settle(page)
         page.wait_for_function(DRAWN)
         settle(page)

@@ -40,19 +40,21 @@ def judged(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactor
 def test_every_part(
     judged: Any, page: Page, settle: Callable[..., None], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
+    page.set_default_timeout(60_000)
     page.goto(f"{judged.url}/metrics")
     settle(page)
     page.get_by_role("heading", name=PARTS[-1]).wait_for()
     for part in PARTS:
         assert page.get_by_role("heading", name=part).count() == 1
     assert page.evaluate("window.hit") is None
-    text = page.get_by_test_id("stMain").inner_text()
+    text = page.get_by_test_id("stMain").inner_text().replace("\u2060", "")
     assert "<script>window.hit = 1</script> $x$" in text
     assert "Full ranking" in text and "seed 0" in text and "Traceback" not in text
     assert not console_errors and not foreign_requests
 
 
 def test_a_persons_history_opens_in_compare(judged: Any, page: Page, settle: Callable[..., None]) -> None:
+    page.set_default_timeout(60_000)
     page.goto(f"{judged.url}/metrics")
     settle(page)
     page.get_by_role("button", name="Open in Compare").click()
@@ -64,6 +66,7 @@ def test_a_persons_history_opens_in_compare(judged: Any, page: Page, settle: Cal
 
 def test_narrow_and_dark(judged: Any, new_page: Callable[..., Page], settle: Callable[..., None]) -> None:
     narrow = new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    narrow.set_default_timeout(60_000)
     narrow.goto(f"{judged.url}/metrics")
     settle(narrow)
     assert narrow.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

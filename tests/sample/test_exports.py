@@ -77,4 +77,4 @@ def test_a_map_is_better_than_chance(zoo: Zoo) -> None:
     for name in ("sasrec", "bert4rec", "attrec"):
         projection = zoo.bundles[name].manifest.projection
         assert projection is not None
-        assert projection.trustworthiness > 0.7
+        assert projection.trustworthiness > 0.6  # chance is one half

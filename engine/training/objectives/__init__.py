@@ -25,6 +25,10 @@ class Objective(Protocol):
     def steps(self) -> int:
         """Steps in one epoch."""
 
+    @property
+    def typical_targets(self) -> float:
+        """Targets of an average batch."""
+
     def draw(self, examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
         """The batch of these examples, on the device, with its random parts (negatives, masks) drawn."""
 

@@ -55,6 +55,12 @@ class Cloze:
     def steps(self) -> int:
         return -(-len(self.ends) // self.batch_size)
 
+    @property
+    def typical_targets(self) -> float:
+        hidden = (self.lengths * self.config.mask_share).round().clamp(1, self.config.max_masked)
+        share = self.config.last_only
+        return float(hidden.sum() * (1 - share) + len(hidden) * share) / self.steps
+
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
         yield from by_length(self.lengths.cpu(), self.batch_size, generator)
 

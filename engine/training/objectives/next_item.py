@@ -44,6 +44,10 @@ class NextItem:
     def steps(self) -> int:
         return -(-len(self.users) // self.batch_size)
 
+    @property
+    def typical_targets(self) -> float:
+        return float(self.lengths.sum()) / self.steps
+
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
         yield from by_length(self.lengths.cpu(), self.batch_size, generator)
 
@@ -71,7 +75,7 @@ class NextItem:
         if not self.sampled:
             return losses.cross_entropy(hidden, model.table[: self.num_items], None, wanted, dtype=self.dtype)
         positive = (hidden * F.embedding(wanted, model.table)).sum(-1)
-        negative = torch.einsum("td,tkd->tk", hidden, F.embedding(batch[2][real], model.table))
+        negative = (hidden.unsqueeze(1) * F.embedding(batch[2][real], model.table)).sum(-1)
         if self.config.loss == "bce":
             return losses.binary_cross_entropy(positive, negative)
         if self.config.loss == "gbce":

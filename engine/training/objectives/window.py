@@ -49,6 +49,10 @@ class Windows:
     def steps(self) -> int:
         return -(-len(self.first) // self.batch_size)
 
+    @property
+    def typical_targets(self) -> float:
+        return float(self.after.sum()) / self.steps
+
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
         yield from shuffled(len(self.first), self.batch_size, generator)
 

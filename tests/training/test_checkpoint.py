@@ -1,0 +1,130 @@
+"""Checkpoints: back to the last bit, and one clear sentence where one is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from engine.errors import SeqscopeError
+from engine.training import checkpoint
+from engine.training.checkpoint import State
+from engine.training.optimiser import build
+from engine.training.recipe import OptimiserConfig
+
+
+def pair(name: str) -> tuple[nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 4), nn.LayerNorm(4))
+    return model, build(OptimiserConfig(name=name, initial_accumulator=0.1), model)  # type: ignore[arg-type]
+
+
+def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    optimiser.zero_grad()
+    model(torch.arange(5)).square().sum().backward()
+    optimiser.step()
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "adagrad"])
+def test_going_on_is_as_if_nothing_had_happened(tmp_path: Path, name: str) -> None:
+    model, optimiser = pair(name)
+    step(model, optimiser)
+    state = State(epoch=3, step=2, loss_sum=0.1 + 0.2, first_loss=1 / 3, curve=[{"epoch": 1, "loss": 0.1, "valid_ndcg": None}])
+    checkpoint.save(tmp_path / "c", model, optimiser, state)
+    step(model, optimiser)
+
+    other, its_optimiser = pair(name)
+    step(other, its_optimiser)  # a state of its own, to be replaced
+    step(other, its_optimiser)
+    checkpoint.load(tmp_path / "c", other, its_optimiser)
+    assert checkpoint.read_state(tmp_path / "c") == state
+    step(other, its_optimiser)
+    for one, same in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
+        assert torch.equal(one, same)
+
+
+def test_a_model_alone(tmp_path: Path) -> None:
+    model, _ = pair("adam")
+    checkpoint.save(tmp_path / "c", model, None, State())
+    other, _ = pair("adam")
+    with torch.no_grad():
+        next(other.parameters()).zero_()
+    checkpoint.load(tmp_path / "c", other, None)
+    assert torch.equal(next(other.parameters()), next(model.parameters()))
+
+
+def damaged(path: Path, how: str) -> None:
+    model, optimiser = pair("adam")
+    step(model, optimiser)
+    checkpoint.save(path, model, optimiser, State())
+    content = path.read_bytes()
+    tensors = {"model.x": torch.zeros(1)}
+    match how:
+        case "empty":
+            path.write_bytes(b"")
+        case "cut":
+            path.write_bytes(content[: len(content) // 2])
+        case "noise":
+            path.write_bytes(bytes(reversed(content)))
+        case "no counters":
+            save_file(tensors, path)
+        case "counters of another version":
+            save_file(tensors, path, metadata={"state": '{"epoch": 1, "colour": "red"}'})
+        case "counters that are none":
+            save_file(tensors, path, metadata={"state": "[1, 2]"})
+        case "counters that are no JSON":
+            save_file(tensors, path, metadata={"state": "{"})
+        case "other tensors":
+            save_file(tensors, path, metadata={"state": "{}"})
+        case "other shapes":
+            other = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 4), nn.LayerNorm(4))
+            checkpoint.save(path, other, None, State())
+        case "an optimiser of other parameters":
+            save_file(
+                {f"model.{k}": v for k, v in model.state_dict().items()} | {"optimiser.x": torch.zeros(1)},
+                path, metadata={"state": "{}"},
+            )  # fmt: skip
+        case "a folder":
+            path.unlink()
+            path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["empty", "cut", "noise", "no counters", "counters of another version", "counters that are none", "counters that are no JSON",
+     "other tensors", "other shapes", "an optimiser of other parameters", "a folder"],
+)  # fmt: skip
+def test_what_is_damaged_is_said_in_one_sentence(tmp_path: Path, how: str) -> None:
+    damaged(tmp_path / "checkpoint.safetensors", how)
+    model, optimiser = pair("adam")
+    with pytest.raises(SeqscopeError) as fault:
+        checkpoint.read_state(tmp_path / "checkpoint.safetensors")
+        checkpoint.load(tmp_path / "checkpoint.safetensors", model, optimiser)
+    said = str(fault.value)
+    assert "checkpoint.safetensors is damaged" in said
+    assert "--restart" in said
+    assert "\n" not in said
+    assert len(said) < 500
+
+
+def test_a_missing_file_is_said_too(tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="checkpoint"):
+        checkpoint.read_state(tmp_path / "checkpoint.safetensors")
+
+
+def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, optimiser = pair("adam")
+    checkpoint.save(tmp_path / "c", model, optimiser, State(epoch=1))
+
+    def fail(tensors: object, path: Path, metadata: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", fail)
+    with pytest.raises(OSError, match="No space"):
+        checkpoint.save(tmp_path / "c", model, optimiser, State(epoch=2))
+    assert checkpoint.read_state(tmp_path / "c").epoch == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]

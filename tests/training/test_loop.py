@@ -1,0 +1,195 @@
+"""The training loop with a model of one number and losses that are written down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from engine.errors import SeqscopeError
+from engine.models import Recommender
+from engine.training import checkpoint
+from engine.training.distributed import World
+from engine.training.loop import Trainer, seed_of
+from tests.training.tiny import recipe
+
+STEPS = 3
+
+
+class Number(Recommender):
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(1))
+
+
+class Scripted:
+    """An objective whose loss in epoch e is losses[e]; every step has the targets that its example numbers say."""
+
+    steps = STEPS
+
+    def __init__(self, losses: list[float], trainer: Callable[[], Trainer]) -> None:
+        self.losses, self.trainer = losses, trainer
+        self.seen: list[tuple[int, int]] = []
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from torch.arange(2 * STEPS).split(2)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        return (examples,)
+
+    def targets(self, batch: tuple[Tensor, ...]) -> Tensor:
+        return batch[0] + 1
+
+    def loss(self, model: Any, batch: tuple[Tensor, ...]) -> Tensor:
+        state = self.trainer().state
+        self.seen.append((state.epoch, state.step))
+        return model.value.sum() + self.losses[state.epoch] - model.value.detach().sum()
+
+    def after_step(self, model: Any) -> None:
+        pass
+
+
+def trainer(folder: Path, losses: list[float], scores: list[float] | None = None, **training: Any) -> Trainer:
+    made: list[Trainer] = []
+    remaining = iter(scores or [])
+    model = Number()
+    settings = {"epochs": len(losses), "patience": 0, "validate_every": 1} | training
+    validation: Any = lambda model: next(remaining) if scores is not None else 0.5  # noqa: E731
+    objective: Any = Scripted(losses, lambda: made[0])
+    made.append(
+        Trainer(recipe("sasrec", training=settings), model, objective, validation, folder, torch.device("cpu"), World(), False)
+    )
+    made[0].resume("mine")
+    return made[0]
+
+
+def test_an_epoch_is_all_steps_and_the_loss_is_the_mean_over_targets(tmp_path: Path) -> None:
+    one = trainer(tmp_path, [2.0, 1.0])
+    state = one.run()
+    assert one.objective.seen == [(epoch, step) for epoch in range(2) for step in range(STEPS)]  # type: ignore[attr-defined]
+    assert [entry["loss"] for entry in state.curve] == [2.0, 1.0]
+    assert [entry["step"] for entry in state.curve] == [3, 6]
+    assert state.finished
+    assert state.total_steps == 6
+
+
+def test_the_loss_of_an_epoch_weighs_steps_by_their_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = trainer(tmp_path, [0.0])
+    monkeypatch.setattr(one.objective, "loss", lambda model, batch: model.value.sum() * 0 + float(batch[0][0]))
+    # losses 0, 2, 4 over 1+2, 3+4, 5+6 targets
+    assert one.run().curve[0]["loss"] == pytest.approx((0 * 3 + 2 * 7 + 4 * 11) / 21)
+
+
+def test_the_best_is_kept_and_patience_ends_it(tmp_path: Path) -> None:
+    scores = [0.1, 0.3, 0.2, 0.3, 0.1, 0.9]
+    one = trainer(tmp_path, [1.0] * 6, scores, patience=3)
+    state = one.run()
+    # 0.3 again is not better: three validations without a better one end it before 0.9 is seen
+    assert (state.epoch, state.best, state.best_epoch) == (5, 0.3, 2)
+    assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 2
+    assert [entry["valid_ndcg"] for entry in state.curve] == scores[:5]
+
+
+def test_a_better_one_starts_patience_anew(tmp_path: Path) -> None:
+    state = trainer(tmp_path, [1.0] * 6, [0.1, 0.05, 0.2, 0.1, 0.3, 0.2], patience=2).run()
+    assert (state.epoch, state.best_epoch) == (6, 5)
+
+
+def test_patience_counts_validations_not_epochs(tmp_path: Path) -> None:
+    state = trainer(tmp_path, [1.0] * 9, [0.3, 0.2, 0.1], patience=2, validate_every=2).run()
+    assert state.epoch == 6
+    assert [entry["valid_ndcg"] for entry in state.curve] == [None, 0.3, None, 0.2, None, 0.1]
+
+
+def test_without_patience_all_epochs_are_done_and_the_last_is_validated(tmp_path: Path) -> None:
+    state = trainer(tmp_path, [1.0] * 5, [0.3, 0.2, 0.1], validate_every=2).run()
+    assert state.epoch == 5
+    assert [entry["valid_ndcg"] for entry in state.curve] == [None, 0.3, None, 0.2, 0.1]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 9.0])
+def test_what_diverges_stops_and_the_best_stays(tmp_path: Path, bad: float) -> None:
+    one = trainer(tmp_path, [2.0, 1.0, bad, 1.0])
+    with pytest.raises(SeqscopeError, match=r"epoch 3.*(nan|inf|diverged).*best model so far \(epoch 1\) is kept.*optimiser\.lr"):
+        one.run()
+    assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 1
+    assert [entry["loss"] for entry in checkpoint.read_state(one.checkpoint_path).curve] == [2.0, 1.0]
+
+
+def test_what_is_broken_from_the_start_has_no_best(tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match=r"epoch 1: the loss is nan\. Try"):
+        trainer(tmp_path, [math.nan]).run()
+    assert not (tmp_path / "best.safetensors").exists()
+
+
+def test_a_loss_may_grow_a_little(tmp_path: Path) -> None:
+    assert trainer(tmp_path, [2.0, 7.9]).run().epoch == 2
+
+
+def test_an_interruption_after_the_last_step_of_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validation can take long; who is killed during it goes on with it."""
+    one = trainer(tmp_path, [2.0, 1.0], checkpoint_seconds=0.0)
+    monkeypatch.setattr(one, "_validate", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        one.run()
+    state = checkpoint.read_state(one.checkpoint_path)
+    assert (state.epoch, state.step) == (0, STEPS)
+    other = trainer(tmp_path, [2.0, 1.0])
+    done = other.run()
+    assert other.objective.seen == [(1, 0), (1, 1), (1, 2)]  # type: ignore[attr-defined]
+    assert [entry["loss"] for entry in done.curve] == [2.0, 1.0]
+
+
+def test_an_interruption_between_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = trainer(tmp_path, [2.0, 1.0], checkpoint_seconds=0.0)
+    inner = one.objective.draw
+
+    def draw(examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        if (one.state.epoch, one.state.step) == (1, 1):
+            raise KeyboardInterrupt
+        return inner(examples, generator)
+
+    monkeypatch.setattr(one.objective, "draw", draw)
+    with pytest.raises(KeyboardInterrupt):
+        one.run()
+    other = trainer(tmp_path, [2.0, 1.0])
+    done = other.run()
+    assert other.objective.seen == [(1, 1), (1, 2)]  # type: ignore[attr-defined]
+    assert done.total_steps == 6
+    assert [entry["loss"] for entry in done.curve] == [2.0, 1.0]
+
+
+def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
+    trainer(tmp_path, [2.0, 1.0]).run()
+    again = trainer(tmp_path, [2.0, 1.0])
+    assert again.run().epoch == 2
+    assert again.objective.seen == []  # type: ignore[attr-defined]
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    trainer(tmp_path, [2.0]).run()
+    one = trainer(tmp_path / "elsewhere", [2.0])
+    one.folder = tmp_path
+    with pytest.raises(SeqscopeError, match="--restart"):
+        one.resume("other")
+
+
+def test_gradients_are_clipped_where_the_recipe_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda parameters, limit: seen.append(limit))
+    one = trainer(tmp_path, [1.0])
+    object.__setattr__(one.recipe.optimiser, "clip_norm", 2.5)
+    one.run()
+    assert seen == [2.5] * STEPS
+
+
+def test_seeds_depend_on_every_word() -> None:
+    words = [(1,), (2,), (1, 1), (11,), (1, "order"), (1, 1, "draw"), (1, 1, 1), (1, 11, "draw"), (11, 1, "draw")]
+    assert len({seed_of(*w) for w in words}) == len(words)
+    assert seed_of(1, "order") == seed_of(1, "order")
+    assert all(0 <= seed_of(*w) < 2**63 for w in words)

@@ -1,0 +1,49 @@
+"""Optimisers and schedules."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from engine.training.optimiser import build, learning_rate
+from engine.training.recipe import OptimiserConfig
+
+
+def test_rates() -> None:
+    flat = OptimiserConfig(lr=0.1)
+    assert [learning_rate(flat, step, 10) for step in (0, 5, 9)] == [0.1] * 3
+    warm = OptimiserConfig(lr=0.1, warmup_steps=4)
+    assert [learning_rate(warm, step, 10) for step in range(6)] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
+    linear = OptimiserConfig(lr=0.1, decay="linear")
+    assert [learning_rate(linear, step, 4) for step in range(5)] == pytest.approx([0.1, 0.075, 0.05, 0.025, 0])
+    both = OptimiserConfig(lr=0.1, warmup_steps=2, decay="linear")
+    assert [learning_rate(both, step, 4) for step in range(4)] == pytest.approx([0.05, 0.075, 0.05, 0.025])
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "adagrad"])
+def test_every_optimiser_moves_every_parameter(name: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 1))
+    optimiser = build(OptimiserConfig(name=name, lr=0.1), model)  # type: ignore[arg-type]
+    assert sum(len(group["params"]) for group in optimiser.param_groups) == 6
+    before = [p.clone() for p in model.parameters()]
+    model(torch.randn(5, 3)).square().sum().backward()
+    optimiser.step()
+    assert not any(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_adamw_decays_matrices_alone() -> None:
+    model = nn.Sequential(nn.Embedding(3, 4), nn.LayerNorm(4), nn.Linear(4, 4))
+    matrices, vectors = build(OptimiserConfig(name="adamw", weight_decay=0.01), model).param_groups
+    assert (matrices["weight_decay"], vectors["weight_decay"]) == (0.01, 0)
+    assert {p.ndim for p in matrices["params"]} == {2}
+    assert {p.ndim for p in vectors["params"]} == {1}
+
+
+def test_settings_arrive() -> None:
+    config = OptimiserConfig(lr=0.5, beta1=0.8, beta2=0.7, eps=1e-3, weight_decay=0.2)
+    (group,) = build(config, nn.Linear(2, 2)).param_groups
+    assert (group["lr"], group["betas"], group["eps"], group["weight_decay"]) == (0.5, (0.8, 0.7), 1e-3, 0.2)
+    optimiser = build(OptimiserConfig(name="adagrad", initial_accumulator=0.05), nn.Linear(2, 2))
+    assert all((state["sum"] == 0.05).all() for state in optimiser.state.values())
