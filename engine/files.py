@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from engine.errors import SeqscopeError
 
 
 @contextmanager
@@ -26,6 +29,19 @@ def replacing(path: Path) -> Iterator[Path]:
         staged.replace(path)
     finally:
         staged.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keeps other processes out of `folder` while the block runs. Raises SeqscopeError where one is in it already."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SeqscopeError(
+                f"another process is writing to {folder}; wait for it, or choose another folder"
+            ) from None
+        yield
 
 
 def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:

@@ -147,7 +147,9 @@ class Trainer:
         loss = float(loss_sum) / max(state.target_count, 1)
         state.epoch, state.step, state.loss_sum, state.target_count = state.epoch + 1, 0, 0.0, 0
         self._check(loss)
-        score = self._validate() if state.epoch % training.validate_every == 0 or state.epoch == training.epochs else None
+        score = (
+            self._validate() if state.epoch % training.validate_every == 0 or state.epoch == training.epochs else None
+        )
         state.seconds = done_before + time.monotonic() - began
         state.curve.append(
             {
@@ -193,12 +195,15 @@ class Trainer:
         where = f"{self.recipe.name}, epoch {state.epoch}"
         kept = f" The best model so far (epoch {state.best_epoch}) is kept." if state.best >= 0 else ""
         if not math.isfinite(loss):
-            raise SeqscopeError(f"{where}: the loss is {loss}.{kept} Try a smaller optimiser.lr, or optimiser.clip_norm=5.")
+            raise SeqscopeError(
+                f"{where}: the loss is {loss}.{kept} Try a smaller optimiser.lr, or optimiser.clip_norm=5."
+            )
         if state.first_loss is None:
             state.first_loss = loss
         elif loss > DIVERGED * state.first_loss:
             raise SeqscopeError(
-                f"{where}: the loss grew from {state.first_loss:.4f} to {loss:.4f}, training has diverged.{kept} Try a smaller optimiser.lr."
+                f"{where}: the loss grew from {state.first_loss:.4f} to {loss:.4f}, training has diverged.{kept} "
+                "Try a smaller optimiser.lr."
             )
 
     def _validate(self) -> float:

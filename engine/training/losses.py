@@ -62,7 +62,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_h = torch.empty_like(hidden)
         grad_et = torch.zeros(table.shape[::-1], dtype=torch.float32, device=table.device)
         grad_b = None if bias is None else torch.zeros_like(bias)
-        loss = torch.zeros((), dtype=torch.float64 if hidden.device.type == "cpu" else torch.float32, device=hidden.device)
+        loss = torch.zeros(
+            (), dtype=torch.float64 if hidden.device.type == "cpu" else torch.float32, device=hidden.device
+        )
         tiny = torch.finfo(torch.float32).tiny
         size = _block(table.shape[0], hidden.device)
         for start in range(0, total, size):

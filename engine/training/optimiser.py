@@ -12,9 +12,7 @@ def build(config: OptimiserConfig, model: nn.Module) -> torch.optim.Optimizer:
     parameters = [p for p in model.parameters() if p.requires_grad]
     betas = (config.beta1, config.beta2)
     if config.name == "adam":
-        return torch.optim.Adam(
-            parameters, config.lr, betas, config.eps, weight_decay=config.weight_decay, fused=True
-        )
+        return torch.optim.Adam(parameters, config.lr, betas, config.eps, weight_decay=config.weight_decay, fused=True)
     if config.name == "adagrad":
         return torch.optim.Adagrad(
             parameters,

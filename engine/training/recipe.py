@@ -236,7 +236,9 @@ def load(model: str, dataset: str, recipe: str | None, overrides: list[str]) -> 
     path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
     if path is None:
         there = sorted(str(p.relative_to(RECIPES).with_suffix("")) for p in RECIPES.glob("*/*.toml"))
-        raise UsageError(f"no recipe {recipe or model!r}; there are {', '.join(there)}, or give the path of a TOML file")
+        raise UsageError(
+            f"no recipe {recipe or model!r}; there are {', '.join(there)}, or give the path of a TOML file"
+        )
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -248,7 +250,9 @@ def load(model: str, dataset: str, recipe: str | None, overrides: list[str]) -> 
         key, sign, value = text.partition("=")
         table, dot, entry = key.strip().partition(".")
         if not sign or not dot or table not in ("model", "objective", "optimiser", "training"):
-            raise UsageError(f"--set {text}: write it as table.key=value with model, objective, optimiser or training as table")
+            raise UsageError(
+                f"--set {text}: write it as table.key=value with model, objective, optimiser or training as table"
+            )
         if not isinstance(raw.setdefault(table, {}), dict):
             raise UsageError(f"{path}: {table} is not a table of settings")
         raw[table][entry] = _value(value.strip())

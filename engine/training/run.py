@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
 import platform
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +19,10 @@ from engine import __version__
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
-from engine.files import write_json
+from engine.files import alone, write_json
 from engine.models import MODELS, Recommender
-from engine.training import checkpoint, device as devices
+from engine.training import checkpoint
+from engine.training import device as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import Trainer, Validation, seed_of
@@ -30,6 +31,7 @@ from engine.training.objectives.next_item import NextItem
 from engine.training.objectives.window import Windows
 from engine.training.recipe import Recipe, from_dict
 
+ALONE = World()
 OBJECTIVES: dict[str, Any] = {"sasrec": NextItem, "bert4rec": Cloze, "attrec": Windows}
 
 
@@ -53,18 +55,26 @@ def train(
     folder: Path,
     *,
     device: str = "auto",
-    world: World = World(),
+    world: World = ALONE,
     restart: bool = False,
-    finish: bool = False,  # noqa: B008
+    finish: bool = False,
 ) -> dict[str, Any]:
     """Train `recipe` on `dataset` into `folder`, going on where an interrupted training of the same stopped.
 
-    finish: take the best model so far as the result instead of going on. Returns what run.json holds. Raises SeqscopeError where the folder holds another training (and `restart` is not given).
+    finish: take the best model so far as the result instead of going on. Returns what run.json holds. Raises SeqscopeError
+    where the folder holds another training (and `restart` is not given), or where another process trains in it.
     """
-    if restart and world.leads:
-        shutil.rmtree(folder, ignore_errors=True)
-    world.wait()
     folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder) if world.leads else contextlib.nullcontext():
+        if restart and world.leads:
+            for path in folder.iterdir():
+                if path.is_file() and path.name != ".lock":
+                    path.unlink()
+        world.wait()
+        return _train(recipe, dataset, folder, device, world, finish)
+
+
+def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: World, finish: bool) -> dict[str, Any]:
     where = devices.choose(device, world.local)
     key = identity(recipe, dataset)
     model = build_model(recipe, dataset.num_items, dataset.num_users)

@@ -31,6 +31,7 @@ class Scripted:
     """An objective whose loss in epoch e is losses[e]; every step has the targets that its example numbers say."""
 
     steps = STEPS
+    typical_targets = 7.0  # 1 + 2, 3 + 4 and 5 + 6 targets in three steps
 
     def __init__(self, losses: list[float], trainer: Callable[[], Trainer]) -> None:
         self.losses, self.trainer = losses, trainer
@@ -83,6 +84,19 @@ def test_the_loss_of_an_epoch_weighs_steps_by_their_targets(tmp_path: Path, monk
     monkeypatch.setattr(one.objective, "loss", lambda model, batch: model.value.sum() * 0 + float(batch[0][0]))
     # losses 0, 2, 4 over 1+2, 3+4, 5+6 targets
     assert one.run().curve[0]["loss"] == pytest.approx((0 * 3 + 2 * 7 + 4 * 11) / 21)
+
+
+def test_every_target_pulls_alike_whatever_batch_it_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = trainer(tmp_path, [0.0])
+    pulls: list[float] = []
+
+    def step(*args: object) -> None:
+        assert one.model.value.grad is not None
+        pulls.append(one.model.value.grad.item())
+
+    monkeypatch.setattr(one.optimiser, "step", step)
+    one.run()
+    assert pulls == pytest.approx([3 / 7, 1, 11 / 7])  # the mean of a batch, times its targets, over those of an average batch
 
 
 def test_the_best_is_kept_and_patience_ends_it(tmp_path: Path) -> None:

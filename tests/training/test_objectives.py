@@ -83,6 +83,14 @@ def test_targets_are_counted(name: str) -> None:
     assert (what.targets(batch) > 0).all()
 
 
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec"])
+def test_targets_of_an_average_batch(name: str) -> None:
+    what = objective(name, batch_size=3, **({"last_only": 0.0} if name == "bert4rec" else {}))
+    generator = torch.Generator().manual_seed(0)
+    counts = [int(what.targets(what.draw(examples, generator)).sum()) for examples in what.batches(generator)]
+    assert what.typical_targets == pytest.approx(sum(counts) / len(counts))
+
+
 # --- next item
 
 
@@ -233,8 +241,6 @@ def cloze(share: float, last_only: float, most: int = 40, rows: int = 600) -> tu
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
 def test_the_share_of_items_that_is_hidden(share: float) -> None:
     _, targets = cloze(share, last_only=0)
-    for row in (targets != ITEMS).tolist():
-        pass
     counts = (targets != ITEMS).sum(1).tolist()
     assert counts == [max(1, round(share * (2 + number % 7))) for number in range(600)]
     # every place is hidden alike: those of the longest sequences

@@ -87,7 +87,9 @@ class Cloze:
         tokens, targets = batch
         hidden = targets != self.pad
         states = model.transform(model.hidden(tokens)[hidden])
-        return losses.cross_entropy(states, model.table[: self.num_items], model.bias, targets[hidden], dtype=self.dtype)
+        return losses.cross_entropy(
+            states, model.table[: self.num_items], model.bias, targets[hidden], dtype=self.dtype
+        )
 
     def after_step(self, model: BERT4Rec) -> None:
         pass

@@ -1,0 +1,320 @@
+"""Runs: what they leave in their folder, what they refuse, and that nothing held out is ever learned from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.data.dataset import Dataset, Role
+from engine.errors import SeqscopeError
+from engine.models import MODELS
+from engine.training import checkpoint
+from engine.training.run import open_run, train
+from tests.training.tiny import cycles, mixed, recipe, tiny_dataset, write_log
+
+LEARNED = ["sasrec", "bert4rec", "attrec"]
+SHORT = {"epochs": 2}
+
+
+def tensors(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(path)
+
+
+def same(one: Path, other: Path) -> bool:
+    a, b = tensors(one), tensors(other)
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.fixture(scope="session")
+def small_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return write_log(tmp_path_factory.mktemp("small") / "data", cycles(40, 30), 30)
+
+
+def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    for name in MODELS:
+        folder = run_of(name)
+        files = {path.name for path in folder.iterdir()}
+        learned = {"checkpoint.safetensors"} if name in LEARNED else set()
+        assert files == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json"} | learned
+        record = json.loads((folder / "run.json").read_text("utf-8"))
+        assert record["fingerprint"] == dataset.info.fingerprint
+        assert record["recipe"]["family"] == name
+        assert record["device"]
+        assert record["versions"].keys() >= {"torch", "numpy", "python", "seqscope"}
+        model, used, _, data = open_run(folder)
+        assert used == recipe(name)
+        assert data.info == dataset.info
+        assert not model.training
+        assert record["parameters"] == sum(p.numel() for p in model.parameters())
+        if name in LEARNED:
+            assert [entry["epoch"] for entry in record["curve"]] == [1, 2, 3]
+            best = max(record["curve"], key=lambda entry: entry["valid_ndcg"])
+            assert (record["best_epoch"], record["valid_ndcg"]) == (best["epoch"], best["valid_ndcg"])
+        else:
+            assert (record["curve"], record["valid_ndcg"]) == ([], None)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_one_seed_one_result(small_dataset: Dataset, tmp_path: Path, name: str) -> None:
+    for folder, seed in (("one", 1), ("same", 1), ("other", 2)):
+        torch.manual_seed(hash(folder) % 1000)  # what happened before does not matter
+        train(recipe(name, training=SHORT | {"seed": seed}), small_dataset, tmp_path / folder, device="cpu")
+    assert same(tmp_path / "one" / "best.safetensors", tmp_path / "same" / "best.safetensors")
+    assert same(tmp_path / "one" / "checkpoint.safetensors", tmp_path / "same" / "checkpoint.safetensors")
+    assert not same(tmp_path / "one" / "best.safetensors", tmp_path / "other" / "best.safetensors")
+
+
+# --- nothing held out is learned from
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_nothing_held_out_is_learned_from(tmp_path: Path, name: str) -> None:
+    """Two datasets that differ in nothing but their validation and test items give one and the same model."""
+    sequences = cycles(40, 30)
+    rng = np.random.default_rng(0)
+    poisoned = [[*s[:-2], *rng.integers(0, 30, 2).tolist()] for s in sequences]
+    folders = []
+    for which, log in (("true", sequences), ("poisoned", poisoned)):
+        data = write_log(tmp_path / which / "data", log, 30)
+        train(recipe(name, training=SHORT if name in LEARNED else {}), data, tmp_path / which / "run", device="cpu")
+        folders.append(tmp_path / which / "run")
+    file = "checkpoint.safetensors" if name in LEARNED else "best.safetensors"
+    assert same(folders[0] / file, folders[1] / file)
+    losses = [[e["loss"] for e in json.loads((f / "run.json").read_text("utf-8"))["curve"]] for f in folders]
+    assert losses[0] == losses[1]
+    if name in LEARNED:  # the difference was there to be seen
+        scores = [[e["valid_ndcg"] for e in json.loads((f / "run.json").read_text("utf-8"))["curve"]] for f in folders]
+        assert scores[0] != scores[1]
+
+
+def test_an_item_that_was_never_trained_on_is_where_it_started(tmp_path: Path) -> None:
+    """Item 30 is held out alone; its vector must be the one that the seed gave it, but for Adam's decay of nothing."""
+    sequences = [[*s[:-1], 30] for s in cycles(40, 30)]
+    data = write_log(tmp_path / "data", sequences, 31)
+    assert not (data.training.values == 30).any()
+    # BCE reaches items that were drawn, and attrec those of its windows: with cross-entropy every row has a gradient
+    train(recipe("attrec", objective={"negatives": 1}, training=SHORT), data, tmp_path / "run", device="cpu")
+    model, *_ = open_run(tmp_path / "run")
+    taken = {item for s in sequences for item in s[:-2]}
+    assert 30 not in taken
+    assert data.roles[data.events.values == 30].tolist() == [Role.TEST] * 40
+    assert torch.isfinite(model.state_dict()["taste.weight"]).all()
+
+
+def test_validation_is_ranked_as_evaluation_does(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    from engine.evaluation import metrics
+    from engine.evaluation.ranks import full_ranks
+
+    for name in LEARNED:
+        model, _, record, _ = open_run(run_of(name))
+        ranks = full_ranks(model, dataset.cases("valid"), trained_users=model.trained_users).ranks
+        assert record["valid_ndcg"] == pytest.approx(metrics.accuracy(ranks)["NDCG@10"], abs=1e-6)
+
+
+def test_validation_among_frozen_negatives(tmp_path: Path) -> None:
+    data = write_log(tmp_path / "data", mixed(), 150)
+    record = train(
+        recipe("sasrec", training=SHORT | {"valid_protocol": "u100"}), data, tmp_path / "run", device="cpu"
+    )
+    assert (tmp_path / "data" / "negatives-u100-valid.npy").exists()
+    assert 0 < record["valid_ndcg"] < 1
+
+
+def test_validation_of_some_users(dataset: Dataset, tmp_path: Path) -> None:
+    values = set()
+    for seed in (1, 2):
+        record = train(
+            recipe("sasrec", training=SHORT | {"valid_users": 5, "seed": seed}), dataset, tmp_path / str(seed), device="cpu"
+        )
+        values.add(record["valid_ndcg"])
+    assert all(0 <= value <= 1 for value in values)
+
+
+# --- what a folder refuses
+
+
+def test_a_finished_run_is_left_as_it_is(small_dataset: Dataset, tmp_path: Path) -> None:
+    train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu")
+    before = tensors(tmp_path / "run" / "best.safetensors")
+    record = train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu")
+    assert record["epochs"] == 2
+    after = tensors(tmp_path / "run" / "best.safetensors")
+    assert all(torch.equal(before[key], after[key]) for key in before)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("sasrec", {"training": {"epochs": 3}}),
+        ("sasrec", {"model": {"dim": 8}}),
+        ("sasrec", {"optimiser": {"name": "adagrad"}}),
+        ("attrec", {}),
+        ("popularity", {}),
+        ("markov", {}),
+    ],
+    ids=str,
+)
+def test_another_recipe_is_refused_and_nothing_is_lost(
+    small_dataset: Dataset, tmp_path: Path, other: tuple[str, dict[str, dict[str, object]]]
+) -> None:
+    train(recipe("sasrec", training=SHORT), small_dataset, tmp_path, device="cpu")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(SeqscopeError, match=r"holds a training with other settings or other data.*--restart"):
+        train(recipe(other[0], **other[1]), small_dataset, tmp_path, device="cpu")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_counting_model_is_not_replaced_either(small_dataset: Dataset, tmp_path: Path) -> None:
+    train(recipe("popularity"), small_dataset, tmp_path, device="cpu")
+    for name in ("markov", "sasrec"):
+        with pytest.raises(SeqscopeError, match="other settings"):
+            train(recipe(name), small_dataset, tmp_path, device="cpu")
+    train(recipe("popularity"), small_dataset, tmp_path, device="cpu")
+
+
+def test_other_data_are_refused(small_dataset: Dataset, tmp_path: Path) -> None:
+    train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu")
+    other = write_log(tmp_path / "data", cycles(40, 30, seed=1), 30)
+    with pytest.raises(SeqscopeError, match="other data"):
+        train(recipe("sasrec", training=SHORT), other, tmp_path / "run", device="cpu")
+
+
+def test_restart_replaces_a_run(small_dataset: Dataset, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(recipe("sasrec", training=SHORT), small_dataset, folder, device="cpu")
+    (folder / "ranks.parquet").write_bytes(b"of the old one")
+    record = train(recipe("attrec", training=SHORT), small_dataset, folder, device="cpu", restart=True)
+    assert record["recipe"]["family"] == "attrec"
+    assert not (folder / "ranks.parquet").exists()
+    train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "new", device="cpu", restart=True)
+
+
+def test_restart_mends_a_damaged_run(small_dataset: Dataset, tmp_path: Path) -> None:
+    train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "checkpoint.safetensors").write_bytes(b"damaged")
+    with pytest.raises(SeqscopeError, match=r"damaged.*--restart"):
+        train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu")
+    assert train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu", restart=True)["epochs"] == 2
+
+
+def test_restart_throws_nothing_away_that_is_no_run(small_dataset: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("irreplaceable")
+    for folder in (tmp_path / "thesis", tmp_path, small_dataset.path):
+        with pytest.raises(SeqscopeError, match="not a run"):
+            train(recipe("popularity"), small_dataset, folder, device="cpu", restart=True)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "irreplaceable"
+    assert (small_dataset.path / "dataset.json").exists()
+
+
+# --- ending early
+
+
+def test_finish_takes_the_best_so_far(small_dataset: Dataset, tmp_path: Path) -> None:
+    settings = recipe("sasrec", training={"epochs": 4})
+    with pytest.raises(SeqscopeError, match="nothing to finish"):
+        train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)
+    interrupted(settings, small_dataset, tmp_path / "run", after=2)
+    record = train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)
+    assert record["epochs"] == 2
+    assert record["best_epoch"] in (1, 2)
+    assert open_run(tmp_path / "run")[1] == settings
+    assert train(settings, small_dataset, tmp_path / "run", device="cpu")["epochs"] == 2  # and it stays so
+
+
+def interrupted(settings: object, data: Dataset, folder: Path, after: int) -> None:
+    """Train, and interrupt after so many epochs."""
+    save = checkpoint.save
+
+    def stop(path: Path, model: object, optimiser: object, state: checkpoint.State) -> None:
+        save(path, model, optimiser, state)  # type: ignore[arg-type]
+        if path.name == "checkpoint.safetensors" and state.epoch == after:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint, "save", stop)
+        train(settings, data, folder, device="cpu")  # type: ignore[arg-type]
+
+
+def test_what_diverges_keeps_its_best(small_dataset: Dataset, tmp_path: Path) -> None:
+    settings = recipe("sasrec", optimiser={"lr": 1000.0, "warmup_steps": 12}, training={"epochs": 10})
+    with pytest.raises(SeqscopeError, match=r"(nan|inf|diverged).*best model so far \(epoch \d+\) is kept.*optimiser\.lr"):
+        train(settings, small_dataset, tmp_path / "run", device="cpu")
+    assert checkpoint.read_state(tmp_path / "run" / "best.safetensors").best_epoch >= 1
+    train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)
+    model, *_ = open_run(tmp_path / "run")
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+
+
+# --- what cannot be trained on
+
+
+def test_nobody_has_two_training_events(tmp_path: Path) -> None:
+    data = write_log(tmp_path / "data", [[1, 2, 3], [2, 3, 1], [3], [1, 3, 2]], 4)
+    for name in LEARNED:
+        with pytest.raises(SeqscopeError, match="nothing to learn from"):
+            train(recipe(name), data, tmp_path / name, device="cpu")
+    for name in ("markov", "popularity"):
+        train(recipe(name), data, tmp_path / name, device="cpu")
+
+
+def test_the_smallest_log_that_can_be_trained_on(tmp_path: Path) -> None:
+    data = write_log(tmp_path / "data", [[0, 1, 2, 3], [3], [0, 1], [2, 2, 2]], 4)
+    for name in MODELS:
+        train(recipe(name, training=SHORT if name in LEARNED else {}), data, tmp_path / name, device="cpu")
+        open_run(tmp_path / name)
+
+
+# --- opening
+
+
+def test_what_is_no_finished_run(small_dataset: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="no such folder"):
+        open_run(tmp_path / "nothing")
+    interrupted(recipe("sasrec", training={"epochs": 3}), small_dataset, tmp_path / "half", after=1)
+    with pytest.raises(SeqscopeError, match="not finished"):
+        open_run(tmp_path / "half")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SeqscopeError, match="file"):
+        open_run(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"{}", b'"text"', b"\xff\xfe", b'{"recipe": 3}', b'{"recipe": {"family": "sasrec", "model": {"dim": 0}}}',
+     b'{"recipe": {"family": "sasrec"}, "dataset_path": "DATA"}'],
+)  # fmt: skip
+def test_a_record_that_cannot_be_used(small_dataset: Dataset, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run.json").write_bytes(content.replace(b"DATA", str(small_dataset.path).encode()))
+    with pytest.raises(SeqscopeError, match=r"run\.json cannot be used.*--restart") as fault:
+        open_run(tmp_path)
+    assert "\n" not in str(fault.value)
+
+
+def test_a_run_whose_data_moved_or_changed(tmp_path: Path) -> None:
+    data = write_log(tmp_path / "data", cycles(40, 30), 30)
+    train(recipe("popularity"), data, tmp_path / "run", device="cpu")
+    (tmp_path / "data").rename(tmp_path / "moved")
+    with pytest.raises(SeqscopeError, match="data"):
+        open_run(tmp_path / "run")
+    open_run(tmp_path / "run", tmp_path / "moved")
+    write_log(tmp_path / "data", cycles(40, 30, seed=2), 30)
+    with pytest.raises(SeqscopeError, match="other data"):
+        open_run(tmp_path / "run")
+
+
+def test_a_run_without_its_model(small_dataset: Dataset, tmp_path: Path) -> None:
+    train(recipe("popularity"), small_dataset, tmp_path, device="cpu")
+    (tmp_path / "best.safetensors").unlink()
+    with pytest.raises(SeqscopeError, match=r"best\.safetensors"):
+        open_run(tmp_path)
+
+
+def test_the_shared_dataset_is_made_once(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> None:
+    assert tiny_dataset(tmp_path_factory.getbasetemp()) is dataset
