@@ -9,7 +9,7 @@ from typing import TextIO
 
 def duration(seconds: float) -> str:
     """`seconds` in words short enough for a progress line: ``42s``, ``3m10s``, ``2h05m``."""
-    seconds = int(round(seconds))
+    seconds = round(seconds)
     if seconds < 60:
         return f"{seconds}s"
     minutes, seconds = divmod(seconds, 60)

@@ -384,10 +384,10 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
 
 def popularity(models: Zoo, item: int) -> None:
     place = card.standing(models.popularity, item)
-    with st.container(horizontal=True, gap="large"):
-        st.metric("Events in training", f"{place.events:,}", width="content")
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Training events", f"{place.events:,}", width="content")
         st.metric(
-            "Popularity rank",
+            "Rank",
             f"{place.rank:,}",
             f"of {len(models):,}",
             delta_color="off",

@@ -228,7 +228,7 @@ def one_map(
         models.titles,
         models.item_ids,
         view=drawn.view,
-        height=460 if beside else 600,
+        height=460 if beside else 560,
     )
     if beside:
         st.markdown(f"**{style.sign} {md(bundle.manifest.title)}**")
@@ -243,7 +243,7 @@ def one_map(
         alt=views.alt(bundle.manifest.title, points, colours, marks),
         table=map_points.marks_table(marks, points, models.titles, models.item_ids),
         name=f"map {bundle.name}",
-        height=460 if beside else 600,
+        height=460 if beside else 560,
         on_select=guard.callback(lambda: take(key, bundle.name)),
         selection_mode=("points", "box", "lasso"),
         plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},

@@ -140,7 +140,9 @@ def _crowd(
         if not len(items):
             return
         hover: dict[str, Any] = {"hovertemplate": "%{customdata}<extra></extra>"}
-        if len(drawn) <= TITLED:
+        if len(drawn) > TITLED and any(set("<&$") & set(ids[i]) for i in items):
+            hover = {"text": [label(ids[i], 80) for i in items], "hovertemplate": "%{text}<extra></extra>"}
+        elif len(drawn) <= TITLED:
             words = [label(titles[i], 80) for i in items]
             if extra is not None:
                 words = [f"{word}<br>{more}" for word, more in zip(words, extra, strict=True)]
@@ -269,12 +271,6 @@ def _overlay(
             {"size": 11, "color": look.accent, "line": {"width": 1, "color": look.paper}},
             [f"{named(i)}<br>neighbour {place}" for place, i in enumerate(near, 1)],
         )
-        add(
-            [marks.chosen],
-            "Chosen",
-            {"size": 18, "symbol": "star", "color": look.accent, "line": {"width": 1.5, "color": look.paper}},
-            [f"{named(marks.chosen)}<br>chosen"],
-        )
     following = points.at(marks.following)
     places = {item: place for place, item in enumerate(marks.following, 1)}
     add(
@@ -300,6 +296,13 @@ def _overlay(
         textposition="middle center",
         textfont={"color": look.paper, "size": 11},
     )
+    if marks.chosen is not None and points.at([marks.chosen]):
+        add(
+            [marks.chosen],
+            "Chosen",
+            {"size": 18, "symbol": "star", "color": look.accent, "line": {"width": 1.5, "color": look.paper}},
+            [f"{named(marks.chosen)}<br>chosen"],
+        )
 
 
 def _steps(history: list[int]) -> dict[int, str]:

@@ -30,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"run": str(args.run), "fingerprint": dataset.info.fingerprint, "metrics": found}))
         return 0
-    print(f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}")
+    print(
+        f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}"
+    )
     print(f"fingerprint {dataset.info.fingerprint}")
     for protocol, values in found.items():
         print(f"\n{protocol}")
@@ -38,5 +40,8 @@ def run(args: argparse.Namespace) -> int:
         cuts = list(dict.fromkeys(name.partition("@")[2] for name in values))
         print("".join(f"{head:>10}" for head in ["@", *cuts]))
         for name in names:
-            print(f"{name:>10}" + "".join(f"{values[f'{name}@{k}']:>10.4f}" if f"{name}@{k}" in values else " " * 10 for k in cuts))
+            print(
+                f"{name:>10}"
+                + "".join(f"{values[f'{name}@{k}']:>10.4f}" if f"{name}@{k}" in values else " " * 10 for k in cuts)
+            )
     return 0

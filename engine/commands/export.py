@@ -11,11 +11,15 @@ from pathlib import Path
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, trained and evaluated")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m")
+    parser.add_argument(
+        "--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m"
+    )
     parser.add_argument("--name", help="name of the bundle (default: the run folder's name; one run only)")
     parser.add_argument("--title", help="name for people (default: the model's; one run only)")
     parser.add_argument("--dataset", type=Path, metavar="DIR", help="where the dataset is now, if it moved")
-    parser.add_argument("--users", type=int, default=2000, metavar="N", help="people to offer for trying models (default 2000)")
+    parser.add_argument(
+        "--users", type=int, default=2000, metavar="N", help="people to offer for trying models (default 2000)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -42,7 +42,9 @@ def evaluate(
             negatives = frozen(dataset, "test", protocol)
             ranks[protocol + suffix] = sampled_ranks(model, cases, negatives, trained_users=trained).ranks
     for protocol, values in ranks.items():
-        found[protocol] = metrics.accuracy(values) | metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
+        found[protocol] = metrics.accuracy(values) | metrics.beyond_accuracy(
+            exposures.get(protocol, {}), dataset.popularity
+        )
     with replacing(folder / "ranks.parquet") as staged:
         pq.write_table(
             pa.concat_tables(

@@ -32,10 +32,13 @@ def per_user(metric: str, ranks: np.ndarray) -> np.ndarray:
 
 
 def accuracy(ranks: np.ndarray) -> dict[str, float]:
-    """HR, NDCG and MRR at every cut-off. Raises ValueError where HR@k ≥ NDCG@k ≥ 0 or MRR@k ≤ HR@k fails: ranks are wrong then."""
+    """HR, NDCG and MRR at every cut-off. Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails: the ranks are wrong then."""
     found: dict[str, float] = {}
     for k in CUTOFFS:
-        values = {name: float(function(ranks, k).mean()) if len(ranks) else float("nan") for name, function in PER_USER.items()}
+        values = {
+            name: float(function(ranks, k).mean()) if len(ranks) else float("nan")
+            for name, function in PER_USER.items()
+        }
         if len(ranks) and not (values["HR"] >= values["NDCG"] >= values["MRR"] >= 0):
             raise ValueError(f"impossible metrics at {k}: {values}")
         found |= {f"{name}@{k}": value for name, value in values.items()}

@@ -31,7 +31,8 @@ def draw(cases: Cases, weights: np.ndarray, seed: int) -> np.ndarray:
         possible = items - len(own) if weights.min() > 0 else int((weights > 0).sum()) - len(own)
         if possible < COUNT:
             raise SeqscopeError(
-                f"user {cases.users[row]} leaves {possible} items to draw {COUNT} negatives from; use full ranking for this dataset"
+                f"user {cases.users[row]} leaves {possible} items to draw {COUNT} negatives from; "
+                "use full ranking for this dataset"
             )
         kept: list[int] = []
         while len(kept) < COUNT:

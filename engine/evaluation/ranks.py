@@ -80,7 +80,9 @@ def sampled_ranks(
         rows = order[start : start + batch_size]
         part = cases.take(rows)
         candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
-        scores = _scores(model, index, part, trained_users, device).gather(1, torch.as_tensor(candidates, device=device))
+        scores = _scores(model, index, part, trained_users, device).gather(
+            1, torch.as_tensor(candidates, device=device)
+        )
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
 

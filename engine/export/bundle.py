@@ -38,7 +38,13 @@ UNSEEN = "It knows items by their numbers, so an item that was not in training h
 
 
 def export_run(
-    run: Path, out: Path, *, name: str | None = None, title: str | None = None, dataset: Path | None = None, users: int = USERS
+    run: Path,
+    out: Path,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    dataset: Path | None = None,
+    users: int = USERS,
 ) -> Path:
     """Write the best model of `run` as the bundle `out`/<name>; returns its folder. The run must have been evaluated.
 
@@ -50,7 +56,9 @@ def export_run(
     if not NAME.fullmatch(name):
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
     if not (run / "ranks.parquet").exists():
-        raise SeqscopeError(f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first.")
+        raise SeqscopeError(
+            f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
+        )
     write_dataset_side(data, out, users)
     staged = Path(tempfile.mkdtemp(dir=out, prefix=".staging-"))
     try:
@@ -81,7 +89,8 @@ def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
         others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
         if found != data.info.fingerprint and others:
             raise SeqscopeError(
-                f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. Export to another folder, or delete it."
+                f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. "
+                "Export to another folder, or delete it."
             )
     out.mkdir(parents=True, exist_ok=True)
     items = pq.read_table(data.path / "items.parquet").sort_by("item")
@@ -94,10 +103,14 @@ def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), users, replace=False))
     part = cases.take(rows)
     names = pq.read_table(data.path / "users.parquet", columns=["user_id"])["user_id"].take(pa.array(part.users))
-    history = pa.ListArray.from_arrays(pa.array(part.history.offsets, pa.int32()), pa.array(part.history.values, pa.int32()))
+    history = pa.ListArray.from_arrays(
+        pa.array(part.history.offsets, pa.int32()), pa.array(part.history.values, pa.int32())
+    )
     with replacing(out / "users.parquet") as staged:
         pq.write_table(
-            pa.table({"user": part.users, "user_id": names, "history": history, "target": part.targets}), staged, compression="zstd"
+            pa.table({"user": part.users, "user_id": names, "history": history, "target": part.targets}),
+            staged,
+            compression="zstd",
         )
     with replacing(info) as staged:
         shutil.copyfile(data.path / "dataset.json", staged)
@@ -105,7 +118,14 @@ def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
 
 
 def _fill(
-    folder: Path, name: str, title: str | None, model: Recommender, recipe: Recipe, record: dict[str, Any], data: Dataset, run: Path
+    folder: Path,
+    name: str,
+    title: str | None,
+    model: Recommender,
+    recipe: Recipe,
+    record: dict[str, Any],
+    data: Dataset,
+    run: Path,
 ) -> Manifest:
     """Write every file of a bundle but its manifest, and return that."""
     seed = recipe.training.seed
@@ -127,7 +147,9 @@ def _fill(
         xy, parameters = projection.umap(rows, geometry, seed=42)
         _write(folder / "map.parquet", {"item": np.arange(len(xy), dtype=np.int32), "x": xy[:, 0], "y": xy[:, 1]})
         trust = projection.trustworthiness(rows, xy, geometry, projection.NEIGHBOURS, seed)
-        placed = Projection(method="UMAP", parameters=parameters, trustworthiness=trust, neighbours=projection.NEIGHBOURS)
+        placed = Projection(
+            method="UMAP", parameters=parameters, trustworthiness=trust, neighbours=projection.NEIGHBOURS
+        )
     for table in ("ranks.parquet", "exposure.parquet"):
         shutil.copyfile(run / table, folder / table)
     curve = record["curve"]
@@ -156,7 +178,9 @@ def _fill(
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,
         encoder=Encoder(
-            dim=data.num_items if rows is None else rows.shape[1], max_length=model.max_length, min_history=model.min_history
+            dim=data.num_items if rows is None else rows.shape[1],
+            max_length=model.max_length,
+            min_history=model.min_history,
         ),
         attention=None if shape is None else Attention(**dataclasses.asdict(shape)),
         index=Index(kind="identity" if rows is None else "dense", geometry=geometry),  # type: ignore[arg-type]

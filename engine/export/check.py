@@ -47,18 +47,26 @@ def compare(folder: Path, model: Recommender, cases: Cases, seed: int) -> tuple[
             items[0, : length // 2] = model.pad  # a shorter history in the same batch
         expected = model.scores(torch.from_numpy(items)).numpy()
         query = sessions["encoder"].run(["query"], {"items": items})[0]
-        got = query + index[:, 0] if index.shape[1] == 1 and query.shape[1] == len(index) else query @ index[:, :-1].T + index[:, -1]
+        got = (
+            query + index[:, 0]
+            if index.shape[1] == 1 and query.shape[1] == len(index)
+            else query @ index[:, :-1].T + index[:, -1]
+        )
         worst = max(worst, _difference(got, expected))
         if "attention" in sessions:
             weights = sessions["attention"].run(["attention"], {"items": items})[0]
             worst = max(worst, _difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))
         count += len(items)
     if not worst <= TOLERANCE:
-        raise SeqscopeError(f"{model.name}: the exported graph differs from PyTorch by {worst:.2g} (at most {TOLERANCE:g}); not exported")
+        raise SeqscopeError(
+            f"{model.name}: the exported graph differs from PyTorch by {worst:.2g} (at most {TOLERANCE:g}); not exported"
+        )
     return count, used, worst
 
 
 def _difference(got: np.ndarray, expected: np.ndarray) -> float:
     if got.shape != expected.shape:
-        raise SeqscopeError(f"the exported graph answers {got.shape} where PyTorch answers {expected.shape}; not exported")
+        raise SeqscopeError(
+            f"the exported graph answers {got.shape} where PyTorch answers {expected.shape}; not exported"
+        )
     return float(np.abs(got - expected).max() / max(1.0, np.abs(expected).max()))

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from engine.models.dropout import dropout as drop
 
-
 QUERIES = 64
 """Queries per block of CPU attention in training: a causal block needs no key after its last query, which saves half the work."""
 LOGITS = 1 << 20

@@ -45,8 +45,8 @@ class AttRec(Recommender):
     name = "attrec"
     card = Card(
         title="AttRec",
-        summary="Places people and items in two metric spaces and ranks by distance: one for lasting taste, one for the intent of the "
-        "last few items, read by self-attention. Nearer is better.",
+        summary="Places people and items in two metric spaces and ranks by distance: one for lasting taste, one for the "
+        "intent of the last few items, read by self-attention. Nearer is better.",
         paper="Zhang, Tay, Yao & Sun, Next Item Recommendation with Self-Attention, 2018 (arXiv 1808.06414)",
         geometry="euclidean",
     )

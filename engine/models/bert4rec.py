@@ -67,7 +67,8 @@ class BERT4Rec(Recommender):
         title="BERT4Rec",
         summary="Reads the history in both directions with [MASK] standing where the next item will be, and fills it in. "
         "It learns from items hidden anywhere in a sequence, so it knows what surrounds an item, not only what follows it.",
-        paper="Sun et al., BERT4Rec: Sequential Recommendation with Bidirectional Encoder Representations from Transformer, CIKM 2019",
+        paper="Sun et al., BERT4Rec: Sequential Recommendation with Bidirectional Encoder Representations from "
+        "Transformer, CIKM 2019",
     )
     min_history = 0
 
@@ -126,7 +127,9 @@ class BERT4Rec(Recommender):
 
     @property
     def attention(self) -> AttentionShape | None:
-        return AttentionShape(self.config.layers, self.config.heads, causal=False, window=self.max_length, next_token=True)
+        return AttentionShape(
+            self.config.layers, self.config.heads, causal=False, window=self.max_length, next_token=True
+        )
 
     def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
         weights: list[Tensor] = []

@@ -19,7 +19,8 @@ class Popularity(Recommender):
     name = "popularity"
     card = Card(
         title="Popularity",
-        summary="Recommends what was taken most often in training, the same list for everybody. A model that does not beat it has learned nothing.",
+        summary="Recommends what was taken most often in training, the same list for everybody. "
+        "A model that does not beat it has learned nothing.",
         paper="The usual baseline; counts of the training log",
         geometry="none",
         reasons={

@@ -78,8 +78,8 @@ class SASRec(Recommender):
     name = "sasrec"
     card = Card(
         title="SASRec",
-        summary="Reads the history left to right with causal self-attention; the last position's state is matched with every item. "
-        "Recent items usually weigh most, and the order matters.",
+        summary="Reads the history left to right with causal self-attention; the last position's state is matched with every "
+        "item. Recent items usually weigh most, and the order matters.",
         paper="Kang & McAuley, Self-Attentive Sequential Recommendation, ICDM 2018",
     )
 
@@ -143,7 +143,9 @@ class SASRec(Recommender):
     def attention(self) -> AttentionShape | None:
         if not self.config.blocks:
             return None
-        return AttentionShape(self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False)
+        return AttentionShape(
+            self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False
+        )
 
     def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
         weights: list[Tensor] = []

@@ -85,8 +85,10 @@ class Trainer:
         self.folder, self.device, self.world, self.autocast = folder, device, world, autocast
         self.label = label or recipe.name
         self.optimiser = build(recipe.optimiser, model)
-        step = Step(model, objective)
-        self.step = world.wrap(torch.compile(step) if recipe.training.compile else step, device)
+        step: nn.Module = Step(model, objective)
+        if recipe.training.compile:
+            step.compile()
+        self.step = world.wrap(step, device)
         self.typical_targets = objective.typical_targets
         self.state = State()
 
@@ -97,12 +99,7 @@ class Trainer:
     def resume(self, identity: str) -> None:
         """Take up the folder's checkpoint, where there is one. Raises SeqscopeError where it is that of another training."""
         if self.checkpoint_path.exists():
-            state = checkpoint.read_state(self.checkpoint_path)
-            if state.identity != identity:
-                raise SeqscopeError(
-                    f"{self.folder} holds a training with other settings or other data. "
-                    "Give another --out, or --restart to replace it."
-                )
+            state = checkpoint.check(self.checkpoint_path, identity)
             checkpoint.load(self.checkpoint_path, self.model, self.optimiser)
             self.state = state
         self.state.identity = identity
@@ -144,9 +141,9 @@ class Trainer:
                 self._save()
                 saved = now
         train_seconds = time.monotonic() - began
-        loss = float(loss_sum) / max(state.target_count, 1)
+        mean_loss = float(loss_sum) / max(state.target_count, 1)
         state.epoch, state.step, state.loss_sum, state.target_count = state.epoch + 1, 0, 0.0, 0
-        self._check(loss)
+        self._check(mean_loss)
         score = (
             self._validate() if state.epoch % training.validate_every == 0 or state.epoch == training.epochs else None
         )
@@ -156,7 +153,7 @@ class Trainer:
                 "epoch": state.epoch,
                 "step": state.total_steps,
                 "seconds": round(state.seconds, 3),
-                "loss": loss,
+                "loss": mean_loss,
                 "valid_ndcg": score,
             }
         )

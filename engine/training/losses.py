@@ -42,7 +42,7 @@ def cross_entropy(
     Logits exist a block of targets at a time, and the gradient is taken while a block is at hand, so memory does not grow with
     targets × items. `dtype` is the precision of the three matrix products (sums and exponentials stay float32).
     """
-    return _LinearCrossEntropy.apply(hidden, table, bias, targets, dtype)  # type: ignore[no-any-return]
+    return _LinearCrossEntropy.apply(hidden, table, bias, targets, dtype)
 
 
 def _block(items: int, device: torch.device) -> int:
@@ -53,7 +53,7 @@ def _block(items: int, device: torch.device) -> int:
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, hidden: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype
     ) -> Tensor:
         total = len(targets)
@@ -86,6 +86,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return (loss / total).to(hidden.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad_h, grad_e, *grad_b = ctx.saved_tensors
         return grad_h * grad, grad_e * grad, grad_b[0] * grad if grad_b else None, None, None

@@ -21,6 +21,8 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.files import alone, write_json
 from engine.models import MODELS, Recommender
+from engine.models.markov import Markov
+from engine.models.popularity import Popularity
 from engine.training import checkpoint
 from engine.training import device as devices
 from engine.training.checkpoint import State
@@ -44,7 +46,7 @@ def identity(recipe: Recipe, dataset: Dataset) -> str:
 def build_model(recipe: Recipe, num_items: int, num_users: int) -> Recommender:
     generator = torch.Generator().manual_seed(seed_of(recipe.training.seed, "model"))
     try:
-        return MODELS[recipe.family][1](recipe.model, num_items, num_users, generator)  # type: ignore[call-arg]
+        return MODELS[recipe.family][1](recipe.model, num_items, num_users, generator)
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None
 
@@ -81,7 +83,7 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
     training = dataset.training
     items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
     record = _record(recipe, dataset, where)
-    if hasattr(model, "fit"):
+    if isinstance(model, Popularity | Markov):
         model.fit(items, offsets)
         state = State(finished=True, identity=key, best_epoch=0)
         checkpoint.save(folder / "best.safetensors", model, None, state)

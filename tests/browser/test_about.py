@@ -26,6 +26,7 @@ def told(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory)
 def test_cards_and_definitions(told: Any, page: Page, settle: Callable[..., None], console_errors: list[str]) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{told.url}/about")
+    page.get_by_role("heading", name="Limits").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     page.get_by_role("heading", name="Limits").wait_for()
     levels = [
@@ -45,6 +46,7 @@ def test_accessible(told: Any, page: Page, settle: Callable[..., None]) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page.set_default_timeout(60_000)
     page.goto(f"{told.url}/about")
+    page.get_by_role("heading", name="Limits").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     page.get_by_role("heading", name="Limits").wait_for()
     found = axe.Axe().run(page, context="[data-testid=stMain]")

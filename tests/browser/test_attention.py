@@ -52,6 +52,7 @@ def test_the_page_with_hostile_titles(
 ) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
+    page.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     page.get_by_role("heading", name="Is that why?").wait_for()
     assert page.get_by_role("heading", level=1).inner_text() == "Attention"
@@ -69,6 +70,7 @@ def test_the_page_with_hostile_titles(
 def test_the_table_twin_and_its_file(hostile: Any, page: Page, settle: Callable[..., None]) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
+    page.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     twin = page.get_by_test_id("stExpander").first
     twin.locator("summary").focus()
@@ -85,6 +87,7 @@ def test_the_table_twin_and_its_file(hostile: Any, page: Page, settle: Callable[
 def test_a_model_that_does_not_attend_says_why(hostile: Any, page: Page, settle: Callable[..., None]) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
+    page.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     page.get_by_role("radio", name="Plain").or_(page.get_by_role("button", name="Plain")).first.click()
     settle(page)
@@ -98,6 +101,7 @@ def test_narrow_screens_do_not_scroll_sideways(
     narrow = new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
     narrow.set_default_timeout(60_000)
     narrow.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
+    narrow.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
     settle(narrow)
     width = narrow.evaluate(
         "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollWidth })()"

@@ -42,6 +42,7 @@ def test_every_part(
 ) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{judged.url}/metrics")
+    page.get_by_role("heading", name="How it was made").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     page.get_by_role("heading", name=PARTS[-1]).wait_for()
     for part in PARTS:
@@ -56,6 +57,7 @@ def test_every_part(
 def test_a_persons_history_opens_in_compare(judged: Any, page: Page, settle: Callable[..., None]) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{judged.url}/metrics")
+    page.get_by_role("heading", name="How it was made").wait_for(timeout=200_000)  # the first visit starts everything
     settle(page)
     page.get_by_role("button", name="Open in Compare").click()
     settle(page)
@@ -68,5 +70,6 @@ def test_narrow_and_dark(judged: Any, new_page: Callable[..., Page], settle: Cal
     narrow = new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
     narrow.set_default_timeout(60_000)
     narrow.goto(f"{judged.url}/metrics")
+    narrow.get_by_role("heading", name="How it was made").wait_for(timeout=200_000)  # the first visit starts everything
     settle(narrow)
     assert narrow.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
