@@ -58,7 +58,7 @@ def main() -> None:
                 page.goto(url + path)
                 page.locator(READY).wait_for(timeout=60_000)
                 page.wait_for_timeout(1500)  # figures draw after the script has finished
-                page.screenshot(path=str(ROOT / "docs" / name))
+                page.screenshot(path=str(ROOT / "docs" / name), timeout=120_000)
                 print(f"docs/{name}")
                 context.close()
             browser.close()

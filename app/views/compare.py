@@ -36,7 +36,7 @@ def cards(
             times = counts[row["item"]]
             row["strength"] = round(float(strength), 3)
             if times > 1 and able > 1:
-                row.update(badge=f"in {times} of {able}", badge_help=f"Recommended by {times} of the {able} models")
+                row.update(badge=f"{times} of {able}", badge_help=f"Recommended by {times} of the {able} models")
             if row["item"] in changes:
                 change, words = changes[row["item"]]
                 if change != "same":

@@ -48,19 +48,19 @@ function ranked(model, report) {
     title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
-    const tags = element("div", "tags")
-    if (item.truth) tags.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
-    if (item.badge) tags.append(tag("", item.badge, item.badge_help))
     if (item.strength !== null && item.strength !== undefined) {
+      const line = element("div", "line")
       const bar = element("span", "bar")
       const length = element("span")
       length.style.width = `${Math.round(100 * item.strength)}%`
       length.style.background = model.colour
       bar.append(length)
       bar.title = "Score within this model: full is its best item, empty an item in the middle of the catalogue"
-      words.append(bar)
+      line.append(bar)
+      if (item.badge) line.append(tag("", item.badge, item.badge_help))
+      words.append(line)
     }
-    words.append(tags)
+    if (item.truth) words.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
 
     const rank = element("span", "rank", item.rank)
     if (item.moved) rank.append(tag(`moved ${item.change}`, item.moved, "Compared with the pinned history"))

@@ -66,6 +66,8 @@ def train(
     finish: take the best model so far as the result instead of going on. Returns what run.json holds. Raises SeqscopeError
     where the folder holds another training (and `restart` is not given), or where another process trains in it.
     """
+    if restart and world.leads:
+        _refuse_what_is_no_run(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder) if world.leads else contextlib.nullcontext():
         if restart and world.leads:
@@ -79,14 +81,18 @@ def train(
 def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: World, finish: bool) -> dict[str, Any]:
     where = devices.choose(device, world.local)
     key = identity(recipe, dataset)
+    if (folder / "best.safetensors").exists():
+        checkpoint.check(folder / "best.safetensors", key)
     model = build_model(recipe, dataset.num_items, dataset.num_users)
     training = dataset.training
     items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
     record = _record(recipe, dataset, where)
-    if isinstance(model, Popularity | Markov):
-        model.fit(items, offsets)
+    count = getattr(model, "fit", None)
+    if count is not None:
+        count(items, offsets)
         state = State(finished=True, identity=key, best_epoch=0)
-        checkpoint.save(folder / "best.safetensors", model, None, state)
+        if world.leads:
+            checkpoint.save(folder / "best.safetensors", model, None, state)
     else:
         model.to(where)
         dtype = devices.product_dtype(recipe.training.precision, where)
@@ -125,23 +131,32 @@ def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Re
     try:
         record = json.loads(path.read_text("utf-8"))
         recipe = from_dict(dict(record["recipe"]), str(path))
+        trained_on = record["fingerprint"]
         data = Dataset(dataset or record["dataset_path"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         hint = (
             "its training has not finished; run the same `seqscope train` again"
             if folder.is_dir()
             else "no such folder"
         )
         raise SeqscopeError(f"{folder} is not a finished run: {hint}") from None
-    except (json.JSONDecodeError, KeyError, TypeError, UsageError) as error:
+    except (ValueError, KeyError, TypeError, UsageError) as error:
         raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
-    if data.info.fingerprint != record["fingerprint"]:
+    if data.info.fingerprint != trained_on:
         raise SeqscopeError(
             f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
         )
     model = build_model(recipe, data.num_items, data.num_users)
     checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
+
+
+def _refuse_what_is_no_run(folder: Path) -> None:
+    """`--restart` throws a run away, and nothing else that people may have at `folder`."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    if not any((folder / file).exists() for file in ("run.json", "checkpoint.safetensors", "best.safetensors", ".lock")):
+        raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
 
 
 def _validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.data.dataset import Dataset, Role
+from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.models import MODELS
 from engine.training import checkpoint
@@ -91,20 +91,6 @@ def test_nothing_held_out_is_learned_from(tmp_path: Path, name: str) -> None:
     if name in LEARNED:  # the difference was there to be seen
         scores = [[e["valid_ndcg"] for e in json.loads((f / "run.json").read_text("utf-8"))["curve"]] for f in folders]
         assert scores[0] != scores[1]
-
-
-def test_an_item_that_was_never_trained_on_is_where_it_started(tmp_path: Path) -> None:
-    """Item 30 is held out alone; its vector must be the one that the seed gave it, but for Adam's decay of nothing."""
-    sequences = [[*s[:-1], 30] for s in cycles(40, 30)]
-    data = write_log(tmp_path / "data", sequences, 31)
-    assert not (data.training.values == 30).any()
-    # BCE reaches items that were drawn, and attrec those of its windows: with cross-entropy every row has a gradient
-    train(recipe("attrec", objective={"negatives": 1}, training=SHORT), data, tmp_path / "run", device="cpu")
-    model, *_ = open_run(tmp_path / "run")
-    taken = {item for s in sequences for item in s[:-2]}
-    assert 30 not in taken
-    assert data.roles[data.events.values == 30].tolist() == [Role.TEST] * 40
-    assert torch.isfinite(model.state_dict()["taste.weight"]).all()
 
 
 def test_validation_is_ranked_as_evaluation_does(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
@@ -242,11 +228,14 @@ def interrupted(settings: object, data: Dataset, folder: Path, after: int) -> No
         train(settings, data, folder, device="cpu")  # type: ignore[arg-type]
 
 
-def test_what_diverges_keeps_its_best(small_dataset: Dataset, tmp_path: Path) -> None:
-    settings = recipe("sasrec", optimiser={"lr": 1000.0, "warmup_steps": 12}, training={"epochs": 10})
+def test_what_diverges_keeps_its_best(
+    small_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = recipe("sasrec", training={"epochs": 4})
+    monkeypatch.setattr("engine.training.loop.learning_rate", lambda config, step, total: 0.001 if step < 5 else 1e30)
     with pytest.raises(SeqscopeError, match=r"(nan|inf|diverged).*best model so far \(epoch \d+\) is kept.*optimiser\.lr"):
         train(settings, small_dataset, tmp_path / "run", device="cpu")
-    assert checkpoint.read_state(tmp_path / "run" / "best.safetensors").best_epoch >= 1
+    assert checkpoint.read_state(tmp_path / "run" / "best.safetensors").best_epoch in (1, 2)
     train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)
     model, *_ = open_run(tmp_path / "run")
     assert all(torch.isfinite(p).all() for p in model.parameters())
