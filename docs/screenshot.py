@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
 SHOTS = [
-    ("compare-light.png", "/", "light", (1440, 1000)),
-    ("compare-dark.png", "/", "dark", (1440, 1000)),
-    ("map-light.png", "/map", "light", (1440, 1000)),
+    ("compare-light.png", "/", ".models ol", "light", (1440, 1000)),
+    ("compare-dark.png", "/", ".models ol", "dark", (1440, 1000)),
+    ("map-light.png", "/map", ".js-plotly-plot .main-svg", "light", (1440, 1000)),
 ]
 
 
@@ -49,7 +49,7 @@ def main() -> None:
                 time.sleep(0.1)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_chromium())
-            for name, path, scheme, (width, height) in SHOTS:
+            for name, path, shown, scheme, (width, height) in SHOTS:
                 context = browser.new_context(
                     viewport={"width": width, "height": height},
                     color_scheme="dark" if scheme == "dark" else "light",
@@ -57,7 +57,10 @@ def main() -> None:
                 page = context.new_page()
                 page.goto(url + path)
                 page.locator(READY).wait_for(timeout=60_000)
-                page.wait_for_timeout(1500)  # figures draw after the script has finished
+                # parts of the page are loaded when they are first needed, and figures draw last of all
+                page.locator(shown).first.wait_for(timeout=60_000)
+                page.locator('[data-testid="stSkeleton"]').first.wait_for(state="hidden", timeout=60_000)
+                page.wait_for_timeout(2000)
                 page.screenshot(path=str(ROOT / "docs" / name), timeout=120_000)
                 print(f"docs/{name}")
                 context.close()

@@ -78,17 +78,6 @@ def check(path: Path, identity: str) -> State:
     return state
 
 
-def check(path: Path, identity: str) -> State:
-    """The counters of a checkpoint of the training `identity`. Raises SeqscopeError where it is that of another."""
-    state = read_state(path)
-    if state.identity != identity:
-        raise SeqscopeError(
-            f"{path.parent} holds a training with other settings or other data. "
-            "Give another --out, or --restart to replace it."
-        )
-    return state
-
-
 def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) -> None:
     """Put a checkpoint's tensors into `model` and `optimiser`."""
     tensors: dict[str, Tensor] = {}

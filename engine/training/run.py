@@ -21,8 +21,6 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.files import alone, write_json
 from engine.models import MODELS, Recommender
-from engine.models.markov import Markov
-from engine.models.popularity import Popularity
 from engine.training import checkpoint
 from engine.training import device as devices
 from engine.training.checkpoint import State
@@ -153,9 +151,8 @@ def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Re
 
 def _refuse_what_is_no_run(folder: Path) -> None:
     """`--restart` throws a run away, and nothing else that people may have at `folder`."""
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
-    if not any((folder / file).exists() for file in ("run.json", "checkpoint.safetensors", "best.safetensors", ".lock")):
+    names = {path.name for path in folder.iterdir()} - {".lock"} if folder.is_dir() else set()
+    if names and not names & {"run.json", "checkpoint.safetensors", "best.safetensors"}:
         raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
 
 

@@ -39,7 +39,7 @@ def small_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
     for name in MODELS:
         folder = run_of(name)
-        files = {path.name for path in folder.iterdir()}
+        files = {path.name for path in folder.iterdir()} - {".lock"}
         learned = {"checkpoint.safetensors"} if name in LEARNED else set()
         assert files == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json"} | learned
         record = json.loads((folder / "run.json").read_text("utf-8"))

@@ -1,0 +1,81 @@
+"""Trains in processes of its own that are killed at random moments: python -m tests.training.killed FOLDER
+
+One interpreter imports torch and forks the trainings, as an import takes longer than they do. Leaves, per model, a run that nothing
+interrupted (whole-NAME) and one that was killed and taken up again (killed-NAME), and prints what happened as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from engine.data.dataset import Dataset
+from engine.training import checkpoint
+from engine.training.run import train
+from tests.training.tiny import cycles, recipe, write_log
+
+KILLS = 5
+SETTINGS = {"epochs": 8, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
+
+
+def trains(name: str, data: Path, folder: Path) -> int:
+    """The process that trains."""
+    child = os.fork()
+    if child:
+        return child
+    torch.set_num_threads(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # progress
+    try:
+        train(recipe(name, training=SETTINGS | ({"batch_size": 64} if name == "attrec" else {})), Dataset(data), folder, device="cpu")
+    except BaseException as error:
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stdout, flush=True)
+        os._exit(1)
+    os._exit(0)
+
+
+def ended(child: int) -> bool:
+    """Waits for the process; true where it came to its end by itself."""
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return False
+    if os.WEXITSTATUS(status):
+        sys.exit(os.WEXITSTATUS(status))
+    return True
+
+
+def main(base: Path) -> None:
+    data = base / "data"
+    if os.fork() == 0:  # pyarrow has threads, which a fork would not take along
+        write_log(data, cycles(40, 30), 30)
+        os._exit(0)
+    os.wait()
+    found = {}
+    for name in ("sasrec", "attrec"):
+        began = time.monotonic()
+        ended(trains(name, data, base / f"whole-{name}"))
+        took = time.monotonic() - began
+        folder, chance, states = base / f"killed-{name}", random.Random(name), []
+        for _ in range(KILLS):
+            child = trains(name, data, folder)
+            time.sleep(chance.uniform(0.15, 0.7) * took)
+            os.kill(child, signal.SIGKILL)
+            if ended(child):
+                break
+            path = folder / "checkpoint.safetensors"
+            if path.exists():
+                state = checkpoint.read_state(path)
+                states.append((state.epoch, state.step))
+        ended(trains(name, data, folder))
+        found[name] = states
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,50 @@
+"""Killed at any moment and started again, a training ends as if nothing had happened: to the last bit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.training.run import open_run
+
+
+@pytest.fixture(scope="module")
+def killed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[tuple[int, int]]]]:
+    """The folder of the runs, and per model the (epoch, step) that each kill left in the checkpoint."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-m", "tests.training.killed", str(folder)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", ["sasrec", "attrec"])
+def test_a_killed_training_ends_as_one_that_was_not(
+    killed: tuple[Path, dict[str, list[tuple[int, int]]]], name: str
+) -> None:
+    base, kills = killed
+    assert kills[name], "no kill came before the end"
+    whole, cut = base / f"whole-{name}", base / f"killed-{name}"
+    for file in ("best.safetensors", "checkpoint.safetensors"):
+        one, other = load_file(whole / file), load_file(cut / file)
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[key], other[key]) for key in one)
+    records = [json.loads((folder / "run.json").read_text("utf-8")) for folder in (whole, cut)]
+    for key in ("epochs", "best_epoch", "valid_ndcg", "fingerprint", "recipe"):
+        assert records[0][key] == records[1][key], key
+    curves = [[{k: v for k, v in entry.items() if k != "seconds"} for entry in record["curve"]] for record in records]
+    assert curves[0] == curves[1]
+    assert [path.name for path in cut.iterdir() if path.name.endswith(".part")] == [] or kills[name]
+    open_run(cut)
+
+
+def test_kills_came_within_epochs_too(killed: tuple[Path, dict[str, list[tuple[int, int]]]]) -> None:
+    _, kills = killed
+    assert any(step > 0 for states in kills.values() for _, step in states)
+    assert sum(map(len, kills.values())) >= 3
