@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -78,9 +79,23 @@ def user_row(models: Zoo, user_id: str | None) -> int | None:
     return _rows(models).get(user_id)
 
 
+def find_user(models: Zoo, text: str) -> str | None:
+    """The user_id that somebody means who types it, or the number it ends with."""
+    text = text.strip()
+    if user_row(models, text) is not None:
+        return text
+    return _numbered(models).get(int(text)) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
 @functools.lru_cache(maxsize=8)
 def _rows(models: Zoo) -> dict[str, int]:
     return {user_id: row for row, user_id in enumerate(models.users["user_id"].to_pylist())}
+
+
+@functools.lru_cache(maxsize=8)
+def _numbered(models: Zoo) -> dict[int, str]:
+    ends = ((re.search(r"[0-9]{1,15}$", user_id), user_id) for user_id in reversed(list(_rows(models))))
+    return {int(end.group()): user_id for end, user_id in ends if end is not None}
 
 
 def _typical(models: Zoo) -> int | None:

@@ -123,15 +123,16 @@ def _load(models: Zoo) -> None:
             icon=":material/casino:",
             on_click=guard.callback(_random_user),
         )
-        st.number_input(
-            f"By number, 1 to {people:,}",
-            1,
-            people,
-            value=None,
+        st.text_input(
+            "Or by name or number",
             key="tray_user",
-            placeholder="Number",
-            on_change=guard.callback(_numbered_user),
+            max_chars=200,
+            placeholder=clean(models.users["user_id"][0].as_py(), 40),
+            on_change=guard.callback(_named_user),
         )
+        unknown = st.session_state.pop("tray_unknown", None)
+        if unknown:
+            st.caption(f"Nobody here is called “{md(unknown, 40)}”.")
 
 
 def _link() -> None:
@@ -185,15 +186,13 @@ def edit(act: dict[str, object]) -> None:
 
 def _random_user() -> None:
     models = zoo.open_zoo(state.get().dataset)
-    _load_user(models, random.randrange(models.users.num_rows))
+    state.choose_user(models.users["user_id"][random.randrange(models.users.num_rows)].as_py())
 
 
-def _numbered_user() -> None:
-    models = zoo.open_zoo(state.get().dataset)
-    wanted = st.session_state.get("tray_user")
-    if isinstance(wanted, int) and 1 <= wanted <= models.users.num_rows:
-        _load_user(models, wanted - 1)
-
-
-def _load_user(models: Zoo, row: int) -> None:
-    state.choose_user(models.users["user_id"][row].as_py())
+def _named_user() -> None:
+    models, text = zoo.open_zoo(state.get().dataset), str(st.session_state.get("tray_user") or "")[:200]
+    user_id = examples.find_user(models, text)
+    if user_id is not None:
+        state.choose_user(user_id)
+    elif text.strip():
+        st.session_state["tray_unknown"] = text

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
 import streamlit as st
 
-from app import examples, export, guard, state, whatif, widgets, zoo
+from app import acts, examples, export, guard, state, whatif, widgets, zoo
 from app.text import clean, count, md
 from app.views import compare, compare_answers
 from engine.runtime import Zoo
-
-_WHY = "compare_why"  # item_id that is explained
 
 
 def show() -> None:
@@ -37,7 +32,7 @@ def show() -> None:
     widgets.recommendations(
         compare.cards(models, answers, asked, target=target, chosen=why),
         key="compare_lists",
-        on_act=guard.callback(_clicked),
+        on_act=guard.callback(acts.clicked),
     )
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
@@ -62,19 +57,18 @@ _SHARE = (
 
 
 def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
-    person = "simulated viewer" if models.info.simulated else "person"
-    row = examples.user_row(models, now.user)
-    if row is not None:
-        st.title(f"What did {person} {row + 1:,} choose next?")
+    person = now.user if examples.user_row(models, now.user) is not None else None
+    if person is not None:
+        st.title(f"What did {md(person, 60)} choose next?")
     elif history:
         st.title(f"Given {'this item' if len(history) == 1 else f'these {len(history)} items'}, what comes next?")
     else:
         st.title("What comes next for somebody nobody knows?")
     words = next((example.why for example in examples.of(models) if example.history == now.history), None)
     notes = [md(models.info.title)]
-    if models.info.simulated:
-        notes.append("the viewers are simulated")
-    if row is not None:
+    if models.info.simulated and "simulated" not in models.info.title.lower():
+        notes.append("simulated people")
+    if person is not None:
         notes.append("a held-out history: no model has seen what came next")
     st.caption(" · ".join([*notes, *([md(words)] if words else [])]))
 
@@ -114,7 +108,7 @@ def _experiments(models: Zoo, now: tuple[int, ...], is_edited: bool) -> None:
                 words,
                 key=f"compare_{what}",
                 disabled=len(now) < least,
-                on_click=guard.callback(_experiment),
+                on_click=guard.callback(acts.experiment),
                 args=(what,),
             )
         more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
@@ -126,10 +120,10 @@ def _experiments(models: Zoo, now: tuple[int, ...], is_edited: bool) -> None:
                 "Keep B",
                 key="compare_keep",
                 icon=":material/check:",
-                on_click=guard.callback(_keep),
+                on_click=guard.callback(acts.keep),
                 help="B becomes the history",
             )
-            st.button("Back to A", key="compare_back", icon=":material/undo:", on_click=guard.callback(_back))
+            st.button("Back to A", key="compare_back", icon=":material/undo:", on_click=guard.callback(acts.back))
 
 
 def _more(models: Zoo, now: tuple[int, ...]) -> None:
@@ -139,8 +133,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
     def called(place: int) -> str:
         return f"{place + 1}  {clean(models.titles[now[place]], 60)}" if 0 <= place < len(now) else "–"
 
-    kinds = ["Remove one", "Swap two", "Keep the latest", "Replace one by its nearest neighbour", "Turn it round"]
-    kind = st.selectbox("Experiment", kinds, key="compare_kind")
+    kind = st.selectbox("Experiment", whatif.KINDS, key="compare_kind")
     if kind in ("Remove one", "Swap two", "Replace one by its nearest neighbour"):
         st.selectbox("Item", places, format_func=called, key="compare_first", index=len(places) - 1)
     if kind == "Swap two":
@@ -155,62 +148,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
         st.selectbox(
             "Nearest in the space of", able, format_func=lambda name: _title(models, name), key="compare_space"
         )
-    st.button("Do it", key="compare_do", type="primary", on_click=guard.callback(_experiment), args=("more",))
-
-
-def _experiment(what: str) -> None:
-    now = state.get()
-    before = now.history if now.variant is None else now.variant
-    if what == "more":
-        after = _told(before)
-    elif what == "drop_last":
-        after = before[:-1]
-    elif what == "swap_last":
-        after = whatif.swapped(before, len(before) - 2, len(before) - 1) if len(before) > 1 else before
-    elif what == "shuffle":
-        after = whatif.shuffled(before, random.Random())
-    else:
-        after = ()
-    state.update(variant=after)
-
-
-def _told(before: tuple[str, ...]) -> tuple[str, ...]:
-    """The edit that the widgets describe; the same history where they describe none."""
-    said = st.session_state
-    kind, first, second = said.get("compare_kind"), said.get("compare_first"), said.get("compare_second")
-    if kind == "Turn it round":
-        return whatif.backwards(before)
-    if kind == "Keep the latest" and isinstance(said.get("compare_count"), int):
-        return whatif.latest(before, said["compare_count"])
-    if not isinstance(first, int) or not 0 <= first < len(before):
-        return before
-    if kind == "Remove one":
-        return whatif.without(before, first)
-    if kind == "Swap two" and isinstance(second, int) and 0 <= second < len(before):
-        return whatif.swapped(before, first, second)
-    if kind == "Replace one by its nearest neighbour":
-        return _neighboured(before, first, str(said.get("compare_space")))
-    return before
-
-
-def _neighboured(before: tuple[str, ...], place: int, name: str) -> tuple[str, ...]:
-    models = zoo.open_zoo(state.get().dataset)
-    item = models.position(before[place])
-    if item is None or name not in models.bundles:
-        return before
-    near = zoo.neighbours(models, name, item, len(before) + 1).items
-    fresh = [models.item_ids[other] for other in near if models.item_ids[other] not in before]
-    return whatif.replaced(before, place, fresh[0]) if fresh else before
-
-
-def _keep() -> None:
-    now = state.get()
-    if now.variant is not None:
-        state.update(history=now.variant)
-
-
-def _back() -> None:
-    state.update(variant=None)
+    st.button("Do it", key="compare_do", type="primary", on_click=guard.callback(acts.experiment), args=("told",))
 
 
 # --- models
@@ -227,17 +165,10 @@ def _chosen_models(models: Zoo) -> list[str]:
             selection_mode="multi",
             format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
             key="compare_models",
-            on_change=guard.callback(_choose_models),
+            on_change=guard.callback(acts.choose_models),
             label_visibility="collapsed",
         )
     return state.shown(models)
-
-
-def _choose_models() -> None:
-    models = zoo.open_zoo(state.get().dataset)
-    wanted = st.session_state.get("compare_models") or []
-    chosen = tuple(name for name in models.bundles if name in wanted)
-    state.update(models=None if len(chosen) in (0, len(models.bundles)) else chosen)
 
 
 def _title(models: Zoo, name: str) -> str:
@@ -297,7 +228,7 @@ def _measure(answers: list[compare_answers.Answer], k: int) -> str:
 
 def _why(models: Zoo, answers: list[compare_answers.Answer]) -> int | None:
     """The item to explain: the one that was asked for, else the first one of the first list."""
-    asked = st.session_state.get(_WHY)
+    asked = st.session_state.get(acts.WHY)
     item = models.position(asked) if isinstance(asked, str) else None
     if item is not None:
         return item
@@ -330,29 +261,6 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
     for reason in found.cannot:
         st.caption(md(reason))
     st.caption("Choose another title in the lists to see its reasons.")
-
-
-# --- clicks in the lists
-
-
-def _clicked() -> None:
-    act(widgets.act("compare_lists"))
-
-
-def act(clicked: dict[str, Any]) -> None:
-    """Does what was clicked beside a recommendation."""
-    now = state.get()
-    item_id = clicked.get("id")
-    if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
-        return
-    if clicked.get("do") == "explain":
-        st.session_state[_WHY] = item_id
-    elif clicked.get("do") == "add":
-        st.session_state.pop(_WHY, None)
-        if now.variant is None:
-            state.add(item_id)
-        else:
-            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :])
 
 
 show()

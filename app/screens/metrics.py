@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import examples, export, guard, state, zoo
+from app import export, guard, state, zoo
 from app.text import clean, count, md
 from app.views import metrics as views
 from app.views import metrics_answers as answers
@@ -265,14 +265,17 @@ def _disputed(this: Page) -> None:
         f"{md(titled[first])} ranks the held-out item higher for **{count(better, 'person', 'people')}**, "
         f"{md(titled[second])} for **{worse:,}**; {level:,} are level."
     )
+    ids = dict(zip(this.models.users["user"].to_pylist(), this.models.users["user_id"].to_pylist(), strict=True))
+    rows = views.among(ours, list(ids))
+    if len(rows):  # those whose histories can be opened
+        ours, theirs = ours.take(rows), theirs.take(rows)
     table = views.disputed(ours, theirs)
     if table.empty:
         st.info("The two models rank every held-out item alike, so there is nobody to show. Choose two others.")
         return
-    ids = dict(zip(this.models.users["user"].to_pylist(), this.models.users["user_id"].to_pylist(), strict=True))
     shown = pd.DataFrame(
         {
-            "person": [clean(ids.get(user, "not in users.parquet"), 60) for user in table["user"]],
+            "person": [clean(ids.get(user, f"no. {user}"), 60) for user in table["user"]],
             "what truly came next": [clean(zoo.titled(this.models, item), 120) for item in table["target"]],
             "history": table["length"],
             f"rank, {titled[first]}": table["first"],
@@ -287,10 +290,14 @@ def _disputed(this: Page) -> None:
         key="metrics_people",
     )
     export.csv_button(shown, f"people {first} {second}", key="metrics_people")
-    known = [user for user in table["user"] if examples.user_row(this.models, ids.get(user)) is not None]
-    if not known:
+    if not len(rows):
         st.caption("Their histories are not part of this export, so they cannot be opened in Compare.")
         return
+    if len(rows) < better + worse + level:
+        st.caption(
+            f"Listed are the most disputed of the {count(len(rows), 'person', 'people')} whose histories are part of this export."
+        )
+    known = list(table["user"])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         person = st.selectbox(
             "Open somebody's history",

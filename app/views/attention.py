@@ -219,7 +219,8 @@ def agreement_words(table: pd.DataFrame) -> str:
     strength = "strongly" if abs(rho) >= 0.7 else "moderately" if abs(rho) >= 0.4 else "hardly"
     way = "agree" if rho >= 0 else "run against each other"
     words = f"{strength} {way}" if strength != "hardly" else "have hardly anything to do with each other"
-    return f"Here the two orders {words}: rank correlation (Spearman) **{rho:+.2f}** over {n} events."
+    few = " So few events leave much to chance." if n < 10 else ""
+    return f"Here the two orders {words}: rank correlation (Spearman) **{rho:+.2f}** over {n} events.{few}"
 
 
 def effect_words(table: pd.DataFrame, item: str, rank: float) -> str:

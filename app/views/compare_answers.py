@@ -76,15 +76,14 @@ def _ask(
 
 def _note(models: Zoo, name: str, length: int) -> str:
     bundle = models.bundles[name]
-    read = len(bundle.used(range(length)))
-    if read < length:
-        return f"reads the latest {read} of {length:,}"
     quality = bundle.manifest.metrics.get("full", {}).get("NDCG@10")
-    return (
-        f"test NDCG@10 {quality:.3f}"
-        if quality is not None
-        else count(bundle.manifest.training.parameters, "parameter")
-    )
+    words = [] if quality is None else [f"NDCG@10 {quality:.3f}"]
+    read = len(bundle.used(range(length)))
+    if bundle.manifest.family == "popularity":
+        words.append("the same for everybody")
+    elif read < length:
+        words.append("reads the last item" if read == 1 else f"reads the latest {read} of {length:,}")
+    return ", ".join(words)
 
 
 def shared(answers: Sequence[Answer]) -> dict[int, int]:
@@ -121,8 +120,8 @@ def agreement_words(answers: Sequence[Answer], k: int) -> str:
     alone = sum(1 for times in counts.values() if times == 1)
     items = count(len(counts), "item")
     models = "both models" if len(able) == 2 else f"all {len(able)} models"
-    verb = "is" if by_all == 1 else "are"
-    return f"Of {items} in these lists, {by_all} {verb} recommended by {models} and {alone} by one alone."
+    verb = "is" if by_all < 2 else "are"
+    return f"Of {items} in these lists, {by_all or 'none'} {verb} recommended by {models} and {alone} by one alone."
 
 
 def rbo_words(k: int) -> str:

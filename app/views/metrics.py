@@ -299,6 +299,11 @@ def wins(first: Ranks, second: Ranks) -> tuple[int, int, int]:
     return better, worse, len(first) - better - worse
 
 
+def among(one: Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
+    """The rows of some people."""
+    return np.flatnonzero(np.isin(one.user, np.asarray(users, np.int64)))
+
+
 def disputed(first: Ranks, second: Ranks, many: int = 20) -> pd.DataFrame:
     """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
     the top of the list: from 1 to 10 weighs as much as from 10 to 100."""

@@ -48,8 +48,8 @@ function ranked(model, report) {
     title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
+    const line = element("div", "line")
     if (item.strength !== null && item.strength !== undefined) {
-      const line = element("div", "line")
       const bar = element("span", "bar")
       const length = element("span")
       length.style.width = `${Math.round(100 * item.strength)}%`
@@ -57,20 +57,20 @@ function ranked(model, report) {
       bar.append(length)
       bar.title = "Score within this model: full is its best item, empty an item in the middle of the catalogue"
       line.append(bar)
-      if (item.badge) line.append(tag("", item.badge, item.badge_help))
-      words.append(line)
     }
-    if (item.truth) words.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
-
-    const rank = element("span", "rank", item.rank)
-    if (item.moved) rank.append(tag(`moved ${item.change}`, item.moved, "Compared with the pinned history"))
-    row.append(rank, words)
+    if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
+    if (item.badge) line.append(tag("badge", item.badge, item.badge_help))
     if (!item.known) {
       const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
       add.title = "Add to the history"
       add.onclick = () => report("act", { do: "add", id: item.id, model: model.name })
-      row.append(add)
+      line.append(add)
     }
+    words.append(line)
+
+    const rank = element("span", "rank", item.rank)
+    if (item.moved) rank.append(tag(`moved ${item.change}`, item.moved, "Compared with the pinned history"))
+    row.append(rank, words)
     list.append(row)
   }
   return list

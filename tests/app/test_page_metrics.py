@@ -19,6 +19,8 @@ from app.zoo import Style
 from engine.runtime import judge
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
+Opened = Callable[..., AppTest]
+
 LOOKS = {name: Style("#0072b2", "circle", "●", "solid") for name in "abcd"}
 TITLES = {"a": "A", "b": "<script>B</script>", "c": "$C$", "d": "D"}
 
@@ -177,6 +179,25 @@ def test_disputed_people_come_first() -> None:
     assert views.disputed(first, first).empty
 
 
+def test_people_without_a_history_are_listed_but_cannot_be_opened(opened: Opened) -> None:
+    page = opened(lambda path: (path / "users.parquet").unlink())
+    assert not page.exception and not page.error
+    assert "metrics_open" not in {button.key for button in page.button}
+
+
+def test_the_button_takes_over_a_persons_history(opened: Opened) -> None:
+    def differ(path: Path) -> None:
+        source = pq.read_table(path / "beta" / "ranks.parquet")
+        pq.write_table(source.set_column(4, "rank", pa.array([9.0, 1.0, 1.0, 2.0])), path / "beta" / "ranks.parquet")
+        seal(path / "beta")
+
+    page = opened(differ)
+    assert not page.exception and not page.error
+    people_ = page.selectbox(key="metrics_person_alpha_beta")
+    assert people_.options[0] == "u3"  # from rank 40 to 2
+    assert views.among(ranks(np.ones(3)), [2, 0, 9]).tolist() == [0, 2]
+
+
 def test_curves_of_models_that_were_trained() -> None:
     curve = pa.table(
         {"step": [1, 2], "epoch": [1.0, 2.0], "seconds": [1.0, 2.0], "loss": [2.0, None], "valid_ndcg": [None, 0.1]}
@@ -201,8 +222,6 @@ def test_spans() -> None:
 
 
 # --- the page
-
-Opened = Callable[..., AppTest]
 
 
 @pytest.fixture

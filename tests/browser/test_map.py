@@ -28,6 +28,8 @@ def url(serve: Callable, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def go(page: Page, url: str, settle: Callable) -> Callable[[str], Page]:
+    page.set_default_timeout(90_000)
+
     def open_(path: str) -> Page:
         page.goto(url + path)
         page.get_by_role("heading", level=1).first.wait_for(timeout=90_000)  # the first visit opens the models

@@ -21,8 +21,8 @@ from engine.training import checkpoint
 from engine.training.run import train
 from tests.training.tiny import cycles, recipe, write_log
 
-KILLS = 5
-SETTINGS = {"epochs": 8, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
+KILLS = 4
+SETTINGS = {"epochs": 5, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
 
 
 def trains(name: str, data: Path, folder: Path) -> int:
@@ -31,9 +31,15 @@ def trains(name: str, data: Path, folder: Path) -> int:
     if child:
         return child
     torch.set_num_threads(1)
+    os.fsync = lambda file: None  # a killed process is no power cut, and disks are slow
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # progress
     try:
-        train(recipe(name, training=SETTINGS | ({"batch_size": 64} if name == "attrec" else {})), Dataset(data), folder, device="cpu")
+        train(
+            recipe(name, training=SETTINGS | ({"batch_size": 64} if name == "attrec" else {})),
+            Dataset(data),
+            folder,
+            device="cpu",
+        )
     except BaseException as error:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stdout, flush=True)
         os._exit(1)
@@ -50,6 +56,12 @@ def ended(child: int) -> bool:
     return True
 
 
+def steps(folder: Path) -> int:
+    """Steps that the folder's checkpoint has behind it."""
+    path = folder / "checkpoint.safetensors"
+    return checkpoint.read_state(path).total_steps if path.exists() else 0
+
+
 def main(base: Path) -> None:
     data = base / "data"
     if os.fork() == 0:  # pyarrow has threads, which a fork would not take along
@@ -58,20 +70,21 @@ def main(base: Path) -> None:
     os.wait()
     found = {}
     for name in ("sasrec", "attrec"):
-        began = time.monotonic()
         ended(trains(name, data, base / f"whole-{name}"))
-        took = time.monotonic() - began
         folder, chance, states = base / f"killed-{name}", random.Random(name), []
         for _ in range(KILLS):
+            before = steps(folder)
             child = trains(name, data, folder)
-            time.sleep(chance.uniform(0.15, 0.7) * took)
+            # by progress, not by the clock: a busy machine must not turn kills into early or late ones
+            wanted = before + chance.randint(1, 3)
+            while steps(folder) < wanted and os.waitpid(child, os.WNOHANG) == (0, 0):
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.02))
             os.kill(child, signal.SIGKILL)
             if ended(child):
-                break
-            path = folder / "checkpoint.safetensors"
-            if path.exists():
-                state = checkpoint.read_state(path)
-                states.append((state.epoch, state.step))
+                sys.exit(f"{name} ended before it was killed")
+            state = checkpoint.read_state(folder / "checkpoint.safetensors")
+            states.append((state.epoch, state.step))
         ended(trains(name, data, folder))
         found[name] = states
     print(json.dumps(found))

@@ -24,6 +24,7 @@ def killed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.timeout(900)  # many starts: on a busy machine they wait for each other
 @pytest.mark.parametrize("name", ["sasrec", "attrec"])
 def test_a_killed_training_ends_as_one_that_was_not(
     killed: tuple[Path, dict[str, list[tuple[int, int]]]], name: str
@@ -40,10 +41,10 @@ def test_a_killed_training_ends_as_one_that_was_not(
         assert records[0][key] == records[1][key], key
     curves = [[{k: v for k, v in entry.items() if k != "seconds"} for entry in record["curve"]] for record in records]
     assert curves[0] == curves[1]
-    assert [path.name for path in cut.iterdir() if path.name.endswith(".part")] == [] or kills[name]
     open_run(cut)
 
 
+@pytest.mark.timeout(900)
 def test_kills_came_within_epochs_too(killed: tuple[Path, dict[str, list[tuple[int, int]]]]) -> None:
     _, kills = killed
     assert any(step > 0 for states in kills.values() for _, step in states)

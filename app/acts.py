@@ -1,0 +1,73 @@
+"""What clicks on the page Compare do. Nothing that comes from the browser is believed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app import state, whatif, widgets, zoo
+
+WHY = "compare_why"  # item_id that is explained
+
+
+def experiment(what: str) -> None:
+    """Makes the edited history, or edits it further; the history itself stays as it is."""
+    now = state.get()
+    before = now.history if now.variant is None else now.variant
+    if what == "told":
+        said = {name: st.session_state.get(f"compare_{name}") for name in ("kind", "first", "second", "count", "space")}
+        after = whatif.told(before, zoo.open_zoo(now.dataset), said)
+    elif what == "drop_last":
+        after = before[:-1]
+    elif what == "swap_last" and len(before) > 1:
+        after = whatif.swapped(before, len(before) - 2, len(before) - 1)
+    elif what == "shuffle":
+        after = whatif.shuffled(before, random.Random())
+    elif what == "nothing":
+        after = ()
+    else:
+        after = before
+    state.update(variant=after)
+
+
+def keep() -> None:
+    """The edited history becomes the history."""
+    now = state.get()
+    if now.variant is not None:
+        state.update(history=now.variant, variant=None)
+
+
+def back() -> None:
+    """Back to the history as it was."""
+    state.update(variant=None)
+
+
+def choose_models() -> None:
+    """Which models are shown; all where none is chosen."""
+    models = zoo.open_zoo(state.get().dataset)
+    wanted = st.session_state.get("compare_models") or []
+    chosen = tuple(name for name in models.bundles if name in wanted)
+    state.update(models=None if len(chosen) in (0, len(models.bundles)) else chosen)
+
+
+def clicked() -> None:
+    """A click in the lists."""
+    act(widgets.act("compare_lists"))
+
+
+def act(said: Mapping[str, Any]) -> None:
+    """Adds an item to the history that is shown, or explains it."""
+    now, item_id = state.get(), said.get("id")
+    if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
+        return
+    if said.get("do") == "explain":
+        st.session_state[WHY] = item_id
+    elif said.get("do") == "add":
+        st.session_state.pop(WHY, None)
+        if now.variant is None:
+            state.add(item_id)
+        else:
+            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :])

@@ -1,0 +1,305 @@
+"""Compare: the answers behind the page, what the lists say, and the page itself. Clicks are in tests/browser/test_compare.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import examples, state, whatif, zoo
+from app.views import compare
+from app.views import compare_answers as answers
+from engine.runtime import Zoo
+from tests.app.conftest import ODD_IDS
+
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def models(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return zoo.open_zoo("toys")
+
+
+@pytest.fixture
+def hostile(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return zoo.open_zoo("hostile")
+
+
+def cards(models: Zoo, history: tuple[int, ...], k: int = 5, **more: Any) -> list[dict[str, Any]]:
+    target = more.pop("target", None)
+    found = answers.ask(models, list(models.bundles), history, k, target=target, **more)
+    return compare.cards(models, found, history, target=target)
+
+
+# --- answers
+
+
+def test_lists_are_what_the_models_say(models: Zoo) -> None:
+    for answer in answers.ask(models, list(models.bundles), (1, 2), 5):
+        said = models.bundles[answer.name].recommend_one([1, 2], 5)
+        assert answer.top is not None
+        assert answer.items == said.items.tolist()
+        assert np.array_equal(answer.top.scores, said.scores)
+
+
+def test_shares_are_a_softmax_over_all_that_could_be_recommended(models: Zoo) -> None:
+    everything = zoo.top(models, "alpha", (1, 2), 100)
+    assert len(everything.items) == 38
+    assert everything.share.sum() == pytest.approx(1)
+    assert np.all(np.diff(everything.share) <= 0)
+
+
+def test_bars_are_full_for_the_best_and_empty_from_the_middle_down(models: Zoo) -> None:
+    everything = zoo.top(models, "alpha", (1, 2), 100)
+    assert everything.strength[0] == 1
+    assert everything.strength[-1] == 0
+    assert np.all(np.diff(everything.strength) <= 0)
+
+
+def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -> None:
+    found = {answer.name: answer for answer in answers.ask(models, list(models.bundles), (), 5)}
+    assert "needs at least one item" in str(found["alpha"].cannot)
+    assert found["popular"].cannot is None
+    assert len(found["popular"].items) == 5
+    shown = compare.cards(models, list(found.values()), ())
+    assert [bool(card["rows"]) for card in shown] == [answer.cannot is None for answer in found.values()]
+
+
+def test_a_catalogue_that_is_used_up_gives_a_shorter_list(models: Zoo) -> None:
+    assert len(zoo.top(models, "alpha", tuple(range(38)), 10).items) == 2
+    nothing = zoo.top(models, "alpha", tuple(range(40)), 10)
+    assert len(nothing.items) == len(nothing.share) == len(nothing.strength) == 0
+
+
+def test_agreement_of_a_pair(models: Zoo) -> None:
+    found = answers.ask(models, ["alpha", "beta", "alpha"], (1, 2), 10)
+    frame = answers.agreement(found, 10)
+    same = frame[(frame["first"] == "Alpha") & (frame["second"] == "Alpha")]
+    assert (same["shared"] == 10).all() and (same["jaccard"] == 1).all()
+    assert same["rbo"].to_numpy() == pytest.approx(1)
+    beta = set(found[1].items)
+    assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
+
+
+def test_agreement_in_words(models: Zoo) -> None:
+    ask = answers.ask(models, ["alpha", "alpha"], (1, 2), 3)
+    assert (
+        answers.agreement_words(ask, 3)
+        == "Of 3 items in these lists, 3 are recommended by both models and 0 by one alone."
+    )
+    assert "nothing to compare" in answers.agreement_words(ask[:1], 3)
+    assert "p = 0.9" in answers.rbo_words(10) and "86%" in answers.rbo_words(10)
+
+
+def test_reasons_are_the_runtimes_leave_one_out(models: Zoo) -> None:
+    found = answers.why(models, answers.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
+    said = models.bundles["alpha"].leave_one_out([1, 2, 3], 9)
+    assert np.allclose(found.effects[0].effect, said.effect)
+    table = answers.why_table(models, found, (1, 2, 3))
+    assert table["place"].tolist() == [1, 2, 3]
+    assert table["Alpha: effect on the score"].tolist() == pytest.approx(said.effect.tolist())
+
+
+def test_reasons_that_cannot_be_given(models: Zoo) -> None:
+    found = answers.why(models, answers.ask(models, list(models.bundles), (1,), 5), (1,), 9)
+    assert any("Alpha" in reason for reason in found.cannot)
+    assert [answer.name for answer in found.answers] == ["plain", "popular"]
+
+
+# --- what is shown
+
+
+def test_badges_count_the_lists_an_item_is_in(models: Zoo) -> None:
+    shown = cards(models, (1, 2), 20)
+    lists = [[row["id"] for row in card["rows"]] for card in shown]
+    for card in shown:
+        for row in card["rows"]:
+            times = sum(row["id"] in ids for ids in lists)
+            assert row.get("badge") == (f"{times} of 5" if times > 1 else None)
+
+
+def test_what_came_next_is_marked_in_the_list_or_after_it(models: Zoo) -> None:
+    for target in range(40):
+        for card in cards(models, (1, 2, 3), 5, target=target):
+            truths = [row for row in card["rows"] if row.get("truth")]
+            assert len(truths) == 1
+            rank = models.bundles[card["name"]].ranks([1, 2, 3], [target])[0]
+            assert float(truths[0]["rank"]) == pytest.approx(
+                rank, abs=20
+            )  # level items share a rank, a list has an order
+            assert bool(truths[0].get("beyond")) == (truths[0] is card["rows"][5] if len(card["rows"]) > 5 else False)
+
+
+def test_movements(models: Zoo) -> None:
+    before = zoo.top(models, "alpha", (1, 2, 3), 8).items.tolist()
+    for row in (card := cards(models, (1, 2), 8, pinned=(1, 2, 3))[0])["rows"]:
+        item = models.item_ids.index(row["id"])
+        now = int(row["rank"])
+        if item not in before:
+            assert (row["change"], row["moved"]) == ("new", "new")
+        elif before.index(item) + 1 == now:
+            assert "change" not in row
+        else:
+            steps = before.index(item) + 1 - now
+            assert row["moved"] == (f"↑{steps}" if steps > 0 else f"↓{-steps}")
+    gone = [item for item in before if models.item_ids[item] not in {row["id"] for row in card["rows"]}]
+    assert (card["dropped"] or "").count("Toy") == len(gone)
+
+
+def test_cards_are_plain_data(hostile: Zoo) -> None:
+    shown = cards(hostile, (0, 1, 2), 40, target=3)
+    assert json.loads(json.dumps(shown)) == shown
+    titles = {row["title"] for card in shown for row in card["rows"]}
+    assert "기생충" in titles  # as it is: the widget writes text, never HTML
+    assert any(title.startswith("\u2068") for title in titles)
+
+
+def test_figures_escape_titles(hostile: Zoo) -> None:
+    history = tuple(range(8))
+    found = answers.why(hostile, answers.ask(hostile, list(hostile.bundles), history, 5), history, 9)
+    figure, left_out = compare.effects(hostile, found, history)
+    text = json.dumps(figure.to_dict(), default=str)
+    assert "<script" not in text and "$" not in text.replace("&#36;", "")
+    assert left_out == ""
+    frame = answers.agreement(answers.ask(hostile, list(hostile.bundles), history, 5), 5)
+    for measure in ("shared", "jaccard", "rbo"):
+        assert compare.agreement(frame, measure, 5).data[0].z.shape == (4, 4)
+
+
+def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
+    history = tuple(range(30))
+    found = answers.why(models, answers.ask(models, ["plain"], history, 5), history, 35)
+    figure, left_out = compare.effects(models, found, history)
+    assert len(figure.data[0].y) == 16
+    assert left_out == "The 16 strongest of 30 events; the table has all."
+    assert len(answers.why_table(models, found, history)) == 30
+    assert "18 earlier" in compare.path(models, history)
+
+
+# --- the page
+
+
+def test_the_page_shows_a_result_before_any_click(open_app: Open) -> None:
+    app = open_app(ds="toys")
+    assert app.title[0].value.endswith("?")
+    assert [heading.value for heading in app.subheader] == ["How much do they agree?", "Why this item?"]
+    assert len(app.get("plotly_chart")) == 2
+    assert not app.error
+
+
+def test_every_experiment_makes_a_variant_and_pins_the_history(open_app: Open) -> None:
+    edits = {
+        "compare_drop_last": "toy-1~toy-2",
+        "compare_swap_last": "toy-1~toy-3~toy-2",
+        "compare_nothing": "",
+    }
+    for button, variant in edits.items():
+        app = open_app(ds="toys", h="toy-1~toy-2~toy-3")
+        app.button(key=button).click().run()
+        assert (app.query_params["h"], app.query_params["b"]) == ("toy-1~toy-2~toy-3", variant)
+        assert not app.exception and not app.error
+    app.button(key="compare_back").click().run()
+    assert "b" not in app.query_params
+
+
+def test_edits_of_a_variant_add_up_and_it_can_be_kept(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3")
+    app.button(key="compare_drop_last").click().run()
+    app.button(key="compare_swap_last").click().run()
+    assert app.query_params["b"] == "toy-2~toy-1"
+    app.button(key="compare_keep").click().run()
+    assert app.query_params["h"] == "toy-2~toy-1" and "b" not in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("said", "variant"),
+    [
+        ({"kind": "Remove one", "first": 0}, ("toy-2", "toy-3")),
+        ({"kind": "Swap two", "first": 0, "second": 2}, ("toy-3", "toy-2", "toy-1")),
+        ({"kind": "Keep the latest", "count": 1}, ("toy-3",)),
+        ({"kind": "Turn it round"}, ("toy-3", "toy-2", "toy-1")),
+        ({"kind": "Remove one", "first": 99}, ("toy-1", "toy-2", "toy-3")),
+        ({"kind": "Remove one", "first": "x"}, ("toy-1", "toy-2", "toy-3")),
+        ({"kind": "Swap two", "first": 0, "second": -1}, ("toy-1", "toy-2", "toy-3")),
+        ({}, ("toy-1", "toy-2", "toy-3")),
+    ],
+)
+def test_described_experiments(models: Zoo, said: dict[str, object], variant: tuple[str, ...]) -> None:
+    assert whatif.told(("toy-1", "toy-2", "toy-3"), models, said) == variant
+
+
+def test_the_nearest_neighbour_takes_an_items_place(models: Zoo) -> None:
+    said = {"kind": "Replace one by its nearest neighbour", "first": 1, "space": "alpha"}
+    near = models.bundles["alpha"].neighbours(2, 3).items
+    nearest = next(models.item_ids[item] for item in near if item != 1)
+    assert whatif.told(("toy-1", "toy-2"), models, said) == ("toy-1", nearest)
+    for name in ("nothing", "popular"):  # unknown; cannot
+        assert whatif.told(("toy-1", "toy-2"), models, {**said, "space": name}) == ("toy-1", "toy-2")
+
+
+def test_experiments_that_need_to_be_told_what_with(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3")
+    app.session_state["compare_more"] = True
+    app.run()
+    app.selectbox(key="compare_kind").set_value("Keep the latest").run()
+    app.number_input(key="compare_count").set_value(2).run()
+    app.button(key="compare_do").click().run()
+    assert app.query_params["b"] == "toy-2~toy-3"
+
+
+def test_models_can_be_left_out(open_app: Open) -> None:
+    app = open_app(ds="toys", m="beta~plain")
+    assert app.session_state[state._KEY].models == ("beta", "plain")
+    app.get_by_key("compare_models").set_value(["beta"]).run()
+    assert app.query_params["m"] == "beta"
+    app.get_by_key("compare_models").set_value([]).run()  # nothing chosen: all
+    assert "m" not in app.query_params
+
+
+def test_refused_models_are_listed_with_their_reason(open_app: Open) -> None:
+    app = open_app(ds="hostile")
+    assert any("broken/manifest.json" in warning.value for warning in app.warning)
+
+
+def test_odd_ids_and_titles_work_throughout(open_app: Open) -> None:
+    app = open_app(ds="hostile", h=state.encode(ODD_IDS))
+    assert app.session_state[state._KEY].history == tuple(ODD_IDS)
+    app.button(key="compare_swap_last").click().run()
+    assert state.decode(app.query_params["b"])[-2:] == (ODD_IDS[-1], ODD_IDS[-2])
+    assert not app.error and not app.exception
+
+
+@pytest.mark.parametrize("length", [0, 1, 200])
+@pytest.mark.parametrize("k", [1, 100])
+def test_the_limits(open_app: Open, length: int, k: int) -> None:
+    app = open_app(ds="toys", h="~".join(f"toy-{i % 40}" for i in range(length)), k=str(k))
+    assert not app.error and not app.exception
+
+
+# --- examples and people
+
+
+def test_examples_exist_for_any_dataset(models: Zoo) -> None:
+    found = examples.of(models)
+    assert found and all(models.position(item_id) is not None for item_id in found[0].history)
+
+
+def test_people_are_found_by_name_or_number(models: Zoo) -> None:
+    assert examples.find_user(models, "u3") == "u3"
+    assert examples.find_user(models, " 3 ") == "u3"
+    assert examples.find_user(models, "9") is None
+    assert examples.find_user(models, "") is None
+    assert examples.user_row(models, "u3") == 3
+
+
+def test_each_model_looks_the_same_everywhere(models: Zoo, hostile: Zoo) -> None:
+    looks = [zoo.style(models, name) for name in models.bundles]
+    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == len(looks)
+    assert looks == [zoo.style(hostile, name) for name in hostile.bundles]

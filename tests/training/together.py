@@ -1,0 +1,35 @@
+"""What torchrun starts for test_distributed: python -m torch.distributed.run … -m tests.training.together DATA OUT"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from engine.data.dataset import Dataset
+from engine.training.distributed import World, joined
+from engine.training.run import train
+from tests.training.tiny import recipe
+
+MODELS = ("sasrec", "bert4rec", "attrec", "popularity")
+SETTINGS = {"epochs": 2, "batch_size": 8}
+
+
+def run(name: str, data: Dataset, out: Path, world: World) -> None:
+    """Trains without dropout, which every process draws for itself."""
+    tables: dict[str, dict[str, object]] = {}
+    if name in ("sasrec", "bert4rec"):
+        tables["model"] = {"dropout": 0.0} | ({"attention_dropout": 0.0} if name == "bert4rec" else {})
+    if name == "sasrec":
+        tables["objective"] = {"loss": "gbce", "negatives": 4}
+    if name != "popularity":
+        tables["training"] = SETTINGS | ({"batch_size": 64} if name == "attrec" else {})
+    train(recipe(name, **tables), data, out / name, device="cpu", world=world, restart=True)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with joined() as world:
+        for name in MODELS:
+            run(name, Dataset(sys.argv[1]), Path(sys.argv[2]), world)
