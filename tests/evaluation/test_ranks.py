@@ -37,7 +37,9 @@ def test_sampled_ranks_of_a_naive_loop() -> None:
     rng = np.random.default_rng(1)
     table = np.round(rng.normal(size=(30, 60)), 1)
     some = random_cases(rng, 30, 60)
-    negatives = np.stack([rng.permutation([i for i in range(60) if i != t])[:20] for t in some.targets]).astype(np.int32)
+    negatives = np.stack([rng.permutation([i for i in range(60) if i != t])[:20] for t in some.targets]).astype(
+        np.int32
+    )
     found = sampled_ranks(Fixed(table), some, negatives, batch_size=8).ranks
     for row in range(30):
         scores = table[row].astype(np.float32).tolist()
@@ -48,7 +50,9 @@ def test_a_model_that_says_nothing_scores_as_chance() -> None:
     rng = np.random.default_rng(2)
     some = random_cases(rng, 200, 40)
     found = full_ranks(Fixed(np.zeros((200, 40))), some).ranks
-    candidates = np.array([40 - len(set(h) - {t}) for h, t in zip(map(some.history.__getitem__, range(200)), some.targets, strict=True)])
+    candidates = np.array(
+        [40 - len(set(h) - {t}) for h, t in zip(map(some.history.__getitem__, range(200)), some.targets, strict=True)]
+    )
     np.testing.assert_array_equal(found, (candidates + 1) / 2)
     sampled = sampled_ranks(Fixed(np.zeros((200, 40))), some, np.zeros((200, 100), np.int32)).ranks
     assert (sampled == 51).all()

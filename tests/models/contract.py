@@ -1,4 +1,4 @@
-"""What every model of `engine.models.MODELS` promises, whatever it computes. `Contract` is the suite, `build` the model under test.
+"""What every model of `engine.models.MODELS` promises, whatever it computes. `Contract` is the suite.
 
 A new model is covered by being registered: `small` gives it few dimensions where its configuration has the usual names.
 """
@@ -304,9 +304,7 @@ class Contract:
             if shape.masked_diagonal and positions > 1:
                 assert not alone[..., place, place].any()
 
-    def test_weights_are_written_out_for_those_who_look_alone(
-        self, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_weights_are_written_out_for_those_who_look_alone(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         model = build(name)
         home = sys.modules[type(model).__module__]
         if hasattr(home, "attend_with_weights"):

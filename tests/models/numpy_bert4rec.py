@@ -1,4 +1,4 @@
-"""BERT4Rec in plain numpy, one position at a time, from the paper (Sun et al. 2019, sections 3.3 to 3.5) and the authors' code."""
+"""BERT4Rec in plain numpy, from the paper (Sun et al. 2019, sections 3.3 to 3.5) and the authors' code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def forward(
                 shares = np.exp(logits / np.sqrt(d / heads))
                 shares = shares / shares.sum()
                 seen[number, h, i] = shares
-                parts.append(sum(s * (layer["Wv"] @ other + layer["bv"])[part] for s, other in zip(shares, x, strict=True)))
+                parts.append(
+                    sum(s * (layer["Wv"] @ other + layer["bv"])[part] for s, other in zip(shares, x, strict=True))
+                )
             projected = layer["Wo"] @ np.concatenate(parts) + layer["bo"]
             attended.append(layer_norm(x[i] + projected, layer["alpha1"], layer["beta1"], 1e-12))
         x = []

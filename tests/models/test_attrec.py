@@ -87,8 +87,13 @@ def test_vectors_are_kept_in_the_ball() -> None:
     before = {name: numbers(weight) for name, weight in model.named_parameters()}
     model.clip_to_ball()
     for name in ("users.weight", "taste.weight", "intent.weight"):
-        after, length = numbers(dict(model.named_parameters())[name]), np.linalg.norm(before[name], axis=1, keepdims=True)
-        np.testing.assert_allclose(after, np.where(length > 1, before[name] / np.maximum(length, 1e-9), before[name]), atol=1e-6)
+        after, length = (
+            numbers(dict(model.named_parameters())[name]),
+            np.linalg.norm(before[name], axis=1, keepdims=True),
+        )
+        np.testing.assert_allclose(
+            after, np.where(length > 1, before[name] / np.maximum(length, 1e-9), before[name]), atol=1e-6
+        )
     np.testing.assert_array_equal(numbers(model.project.weight), before["project.weight"])
 
 

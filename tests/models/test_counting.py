@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections import Counter
 
 import numpy as np
@@ -15,7 +18,7 @@ SEQUENCES = [[0, 1, 0, 1, 2], [], [3], [1, 2, 2], []]
 
 def flat(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in sequences])])
-    return torch.tensor(sum(sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
+    return torch.tensor(functools.reduce(operator.iadd, sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
 
 
 def test_popularity_counts() -> None:
@@ -40,7 +43,7 @@ def test_counts_of_a_random_log() -> None:
     items, offsets = log(9)
     pairs = Counter(
         (int(items[i]), int(items[i + 1]))
-        for start, end in zip(offsets[:-1], offsets[1:], strict=True)
+        for start, end in itertools.pairwise(offsets)
         for i in range(int(start), int(end) - 1)
     )
     model = Markov(MarkovConfig(alpha=0.0), ITEMS, 9, torch.Generator())

@@ -66,7 +66,9 @@ def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
         np.testing.assert_allclose(numbers(model.query(tokens)[0]), states[-1], atol=1e-5)
         # the table of targets is the table of the history, but for the ablation
         table = model.items if model.targets is None else model.targets
-        np.testing.assert_allclose(numbers(model.scores(tokens)[0]), numbers(table.weight)[:ITEMS] @ states[-1], atol=1e-4)
+        np.testing.assert_allclose(
+            numbers(model.scores(tokens)[0]), numbers(table.weight)[:ITEMS] @ states[-1], atol=1e-4
+        )
         if model.attention is not None:
             query, weights = model.query_with_attention(tokens)
             np.testing.assert_allclose(numbers(query[0]), states[-1], atol=1e-5)

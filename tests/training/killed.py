@@ -1,7 +1,7 @@
 """Trains in processes of its own that are killed at random moments: python -m tests.training.killed FOLDER
 
-One interpreter imports torch and forks the trainings, as an import takes longer than they do. Leaves, per model, a run that nothing
-interrupted (whole-NAME) and one that was killed and taken up again (killed-NAME), and prints what happened as JSON.
+One interpreter imports torch and forks the trainings, as an import takes longer than they do. Leaves, per model, a run that
+nothing interrupted (whole-NAME) and one that was killed and taken up again (killed-NAME), and prints what happened as JSON.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ def test_like_lengths_are_together() -> None:
     batches = by_length(lengths, 8, torch.Generator().manual_seed(1))
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     assert padded < 1.08 * int(lengths.sum())
-    random = sum(int(lengths[batch].max()) * len(batch) for batch in shuffled(len(lengths), 8, torch.Generator().manual_seed(1)))
+    random = sum(
+        int(lengths[batch].max()) * len(batch) for batch in shuffled(len(lengths), 8, torch.Generator().manual_seed(1))
+    )
     assert random > 1.5 * int(lengths.sum())
     # but the order of the batches says nothing of length
     means = torch.stack([lengths[batch].float().mean() for batch in batches])

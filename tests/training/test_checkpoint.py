@@ -32,7 +32,9 @@ def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
 def test_going_on_is_as_if_nothing_had_happened(tmp_path: Path, name: str) -> None:
     model, optimiser = pair(name)
     step(model, optimiser)
-    state = State(epoch=3, step=2, loss_sum=0.1 + 0.2, first_loss=1 / 3, curve=[{"epoch": 1, "loss": 0.1, "valid_ndcg": None}])
+    state = State(
+        epoch=3, step=2, loss_sum=0.1 + 0.2, first_loss=1 / 3, curve=[{"epoch": 1, "loss": 0.1, "valid_ndcg": None}]
+    )
     checkpoint.save(tmp_path / "c", model, optimiser, state)
     step(model, optimiser)
 

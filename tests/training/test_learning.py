@@ -68,7 +68,7 @@ def test_more_than_the_last_item_is_read(tmp_path: Path) -> None:
 def test_nothing_is_learned_from_noise(tmp_path: Path) -> None:
     dataset = write_log(tmp_path / "noise", noise(), 60)
     gains = {name: metrics.ndcg(ranks(name, dataset, tmp_path / name), 10) for name in MODELS}
-    for name in gains:
-        found = paired(gains[name], gains["popularity"])
+    for name, gain in gains.items():
+        found = paired(gain, gains["popularity"])
         assert found.low <= 0, (name, found)
-        assert gains[name].mean() < 0.25, name
+        assert gain.mean() < 0.25, name

@@ -63,7 +63,16 @@ def trainer(folder: Path, losses: list[float], scores: list[float] | None = None
     validation: Any = lambda model: next(remaining) if scores is not None else 0.5  # noqa: E731
     objective: Any = Scripted(losses, lambda: made[0])
     made.append(
-        Trainer(recipe("sasrec", training=settings), model, objective, validation, folder, torch.device("cpu"), World(), False)
+        Trainer(
+            recipe("sasrec", training=settings),
+            model,
+            objective,
+            validation,
+            folder,
+            torch.device("cpu"),
+            World(),
+            False,
+        )
     )
     made[0].resume("mine")
     return made[0]
@@ -96,7 +105,9 @@ def test_every_target_pulls_alike_whatever_batch_it_is_in(tmp_path: Path, monkey
 
     monkeypatch.setattr(one.optimiser, "step", step)
     one.run()
-    assert pulls == pytest.approx([3 / 7, 1, 11 / 7])  # the mean of a batch, times its targets, over those of an average batch
+    assert pulls == pytest.approx(
+        [3 / 7, 1, 11 / 7]
+    )  # the mean of a batch, times its targets, over those of an average batch
 
 
 def test_the_best_is_kept_and_patience_ends_it(tmp_path: Path) -> None:
@@ -129,7 +140,9 @@ def test_without_patience_all_epochs_are_done_and_the_last_is_validated(tmp_path
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 9.0])
 def test_what_diverges_stops_and_the_best_stays(tmp_path: Path, bad: float) -> None:
     one = trainer(tmp_path, [2.0, 1.0, bad, 1.0])
-    with pytest.raises(SeqscopeError, match=r"epoch 3.*(nan|inf|diverged).*best model so far \(epoch 1\) is kept.*optimiser\.lr"):
+    with pytest.raises(
+        SeqscopeError, match=r"epoch 3.*(nan|inf|diverged).*best model so far \(epoch 1\) is kept.*optimiser\.lr"
+    ):
         one.run()
     assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 1
     assert [entry["loss"] for entry in checkpoint.read_state(one.checkpoint_path).curve] == [2.0, 1.0]

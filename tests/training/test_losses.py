@@ -47,7 +47,9 @@ def test_gbce_of_the_paper(t: float) -> None:
     assert found.item() == pytest.approx(per_target.mean(), rel=1e-12)
     # the authors compute it as BCE of a transformed positive logit, log(1 / (σ(s)^{−β} − 1)): the same thing
     transformed = torch.from_numpy(np.log(1 / (sigma(s) ** -beta - 1)))
-    assert losses.binary_cross_entropy(transformed, negative.double()).item() / (k + 1) == pytest.approx(found.item(), rel=1e-9)
+    assert losses.binary_cross_entropy(transformed, negative.double()).item() / (k + 1) == pytest.approx(
+        found.item(), rel=1e-9
+    )
 
 
 def test_gbce_at_its_ends() -> None:

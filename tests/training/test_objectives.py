@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ SEQUENCES = [[0, 1, 2, 3], [], [7], [8, 9], list(range(10, 40)), [5, 5, 6, 5, 6]
 
 def flat(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in sequences])])
-    return torch.tensor(sum(sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
+    return torch.tensor(functools.reduce(operator.iadd, sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
 
 
 def model(name: str, **settings: Any) -> Any:
@@ -34,8 +36,14 @@ def model(name: str, **settings: Any) -> Any:
     return found
 
 
-def objective(name: str, batch_size: int = 4, sequences: list[list[int]] = SEQUENCES, model_of: Any = None, **config: Any) -> Any:
-    kind, settings = {"sasrec": (NextItem, NextItemConfig), "bert4rec": (Cloze, ClozeConfig), "attrec": (Windows, WindowConfig)}[name]
+def objective(
+    name: str, batch_size: int = 4, sequences: list[list[int]] = SEQUENCES, model_of: Any = None, **config: Any
+) -> Any:
+    kind, settings = {
+        "sasrec": (NextItem, NextItemConfig),
+        "bert4rec": (Cloze, ClozeConfig),
+        "attrec": (Windows, WindowConfig),
+    }[name]
     return kind(settings(**config), model_of or model(name), *flat(sequences), batch_size, torch.float32)
 
 

@@ -67,7 +67,14 @@ def test_a_recipe_comes_back_from_the_record_of_a_run(path: Path) -> None:
 
 
 def test_overrides() -> None:
-    words = ["model.dim=32", "model.positions=none", "training.seed = 7", "objective.loss=gbce", "optimiser.lr=1", "training.compile=true"]
+    words = [
+        "model.dim=32",
+        "model.positions=none",
+        "training.seed = 7",
+        "objective.loss=gbce",
+        "optimiser.lr=1",
+        "training.compile=true",
+    ]
     found = load("sasrec", "ml-1m", None, [*words, "objective.gbce_t=0.5"])
     assert (found.model.dim, found.model.positions, found.training.seed) == (32, "none", 7)
     assert (found.objective.loss, found.objective.gbce_t, found.training.compile) == ("gbce", 0.5, True)
@@ -122,7 +129,8 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
         "training.patience": [-1], "training.valid_users": [0, -1], "training.checkpoint_seconds": [-1.0, "nan"],
     },
     "bert4rec": {
-        "model.layers": [0], "model.heads": [0, 3], "model.inner": [0], "model.attention_dropout": [1.0], "model.max_length": [1, 0],
+        "model.layers": [0], "model.heads": [0, 3], "model.inner": [0], "model.attention_dropout": [1.0],
+        "model.max_length": [1, 0],
         "objective.mask_share": [0, 1.1], "objective.max_masked": [0], "objective.last_only": [-0.1, 1.1],
         "objective.step": [0, -0.5, 1.5],
     },
@@ -157,7 +165,13 @@ def test_every_number_has_limits() -> None:
 
 
 def test_values_at_the_edge_can_be_used() -> None:
-    words = ["model.blocks=0", "model.dropout=0", "training.patience=0", "training.checkpoint_seconds=0", "training.seed=-3"]
+    words = [
+        "model.blocks=0",
+        "model.dropout=0",
+        "training.patience=0",
+        "training.checkpoint_seconds=0",
+        "training.seed=-3",
+    ]
     found = load("sasrec", "none", None, [*words, "optimiser.clip_norm=0"])
     build_model(found, 30, 3)
     load("bert4rec", "none", None, ["objective.mask_share=1", "objective.last_only=1", "objective.step=1"])

@@ -105,9 +105,7 @@ def test_validation_is_ranked_as_evaluation_does(dataset: Dataset, run_of: Calla
 
 def test_validation_among_frozen_negatives(tmp_path: Path) -> None:
     data = write_log(tmp_path / "data", mixed(), 150)
-    record = train(
-        recipe("sasrec", training=SHORT | {"valid_protocol": "u100"}), data, tmp_path / "run", device="cpu"
-    )
+    record = train(recipe("sasrec", training=SHORT | {"valid_protocol": "u100"}), data, tmp_path / "run", device="cpu")
     assert (tmp_path / "data" / "negatives-u100-valid.npy").exists()
     assert 0 < record["valid_ndcg"] < 1
 
@@ -116,7 +114,10 @@ def test_validation_of_some_users(dataset: Dataset, tmp_path: Path) -> None:
     values = set()
     for seed in (1, 2):
         record = train(
-            recipe("sasrec", training=SHORT | {"valid_users": 5, "seed": seed}), dataset, tmp_path / str(seed), device="cpu"
+            recipe("sasrec", training=SHORT | {"valid_users": 5, "seed": seed}),
+            dataset,
+            tmp_path / str(seed),
+            device="cpu",
         )
         values.add(record["valid_ndcg"])
     assert all(0 <= value <= 1 for value in values)
@@ -186,7 +187,10 @@ def test_restart_mends_a_damaged_run(small_dataset: Dataset, tmp_path: Path) -> 
     (tmp_path / "run" / "checkpoint.safetensors").write_bytes(b"damaged")
     with pytest.raises(SeqscopeError, match=r"damaged.*--restart"):
         train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu")
-    assert train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu", restart=True)["epochs"] == 2
+    assert (
+        train(recipe("sasrec", training=SHORT), small_dataset, tmp_path / "run", device="cpu", restart=True)["epochs"]
+        == 2
+    )
 
 
 def test_restart_throws_nothing_away_that_is_no_run(small_dataset: Dataset, tmp_path: Path) -> None:
@@ -228,12 +232,12 @@ def interrupted(settings: object, data: Dataset, folder: Path, after: int) -> No
         train(settings, data, folder, device="cpu")  # type: ignore[arg-type]
 
 
-def test_what_diverges_keeps_its_best(
-    small_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_diverges_keeps_its_best(small_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = recipe("sasrec", training={"epochs": 4})
     monkeypatch.setattr("engine.training.loop.learning_rate", lambda config, step, total: 0.001 if step < 5 else 1e30)
-    with pytest.raises(SeqscopeError, match=r"(nan|inf|diverged).*best model so far \(epoch \d+\) is kept.*optimiser\.lr"):
+    with pytest.raises(
+        SeqscopeError, match=r"(nan|inf|diverged).*best model so far \(epoch \d+\) is kept.*optimiser\.lr"
+    ):
         train(settings, small_dataset, tmp_path / "run", device="cpu")
     assert checkpoint.read_state(tmp_path / "run" / "best.safetensors").best_epoch in (1, 2)
     train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)

@@ -74,7 +74,10 @@ def clusters(people: int = 300, items: int = 60, groups: int = 6, seed: int = 0)
     """Everybody takes different items of one group, in any order: what comes next is one of the few that are left."""
     rng = np.random.default_rng(seed)
     size = items // groups
-    return [(group * size + rng.permutation(size)[: rng.integers(6, size)]).tolist() for group in rng.integers(0, groups, people)]
+    return [
+        (group * size + rng.permutation(size)[: rng.integers(6, size)]).tolist()
+        for group in rng.integers(0, groups, people)
+    ]
 
 
 def noise(people: int = 300, items: int = 60, seed: int = 0) -> list[list[int]]:
