@@ -34,10 +34,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     list.append(row)
   })
   const before = root.querySelector("ol")
-  const grown = before && before.children.length < items.length
-  const scrolled = before?.scrollTop ?? Infinity
+  const stays = before && before.children.length >= items.length
+  const scrolled = before?.scrollTop
   root.replaceChildren(list)
-  list.scrollTop = grown ? list.scrollHeight : scrolled
+  list.scrollTop = stays ? scrolled : list.scrollHeight // the newest is last
 
   const [act, place] = again.get(root) ?? []
   if (act) {

@@ -2,6 +2,7 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   const grid = element("div", "models")
+  grid.tabIndex = -1
   for (const model of data?.models ?? []) {
     const card = element("section", "model")
     const heading = element("h3")
@@ -17,7 +18,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     grid.append(card)
   }
   const focused = parentElement.activeElement?.getAttribute("aria-label")
+  const scrolled = root.querySelector(".models")?.scrollLeft ?? 0
   root.replaceChildren(grid)
+  grid.scrollLeft = scrolled
   if (focused) grid.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus()
 
   // The same item in all lists, while the pointer or the focus is on one of them.
