@@ -33,6 +33,7 @@ _PAGES = {
 
 def main() -> None:
     st.set_page_config(page_title="Seqscope", page_icon=str(_HERE / "icon.svg"), layout="wide")
+    st.logo(str(_HERE / "logo.svg"), icon_image=str(_HERE / "icon.svg"), size="large")
     page = st.navigation({group: found for group, pages in _PAGES.items() if (found := _existing(pages))})
     datasets = zoo.datasets()
     if not datasets:

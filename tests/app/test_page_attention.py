@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.text import md
 from app.views import attention as views
 from app.views import attention_answers as answers
 from app.views import attention_figures as figures
@@ -236,7 +235,7 @@ def test_rollout_names_its_method(page: AppTest) -> None:
     page.run()
     assert not page.exception and not page.error
     captions = " ".join(caption.value for caption in page.caption)
-    assert "Abnar" in captions and md("0.5 I + 0.5 A") in captions and "approximation" in captions
+    assert "Abnar" in captions and "0.5 I + 0.5 A" in captions.replace("\\", "") and "approximation" in captions
 
 
 def test_without_a_history_one_action_is_offered(page: AppTest) -> None:

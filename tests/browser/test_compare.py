@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
+from app import state
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.runtime.bundles import make_zoo
 
@@ -36,10 +38,15 @@ def go(page: Page, url: str, settle: Settle) -> Callable[[str], Page]:
     def visit(path: str) -> Page:
         page.goto(url + path)
         settle(page)
-        page.locator(".model ol").first.wait_for()
+        shown(page)
         return page
 
     return visit
+
+
+def shown(page: Page) -> None:
+    """Waits for the lists: their code is loaded after the script has run, which takes its time on a busy machine."""
+    page.locator(".model").first.wait_for(timeout=90_000)
 
 
 def history(page: Page) -> list[str]:
@@ -65,7 +72,7 @@ def test_a_real_result_before_any_click(
     assert page.locator(".model li").count() == 50
     assert page.get_by_role("heading", name="How much do they agree?").is_visible()
     assert page.get_by_role("heading", name="Why this item?").is_visible()
-    assert page.locator(".js-plotly-plot").count() == 2
+    page.locator(".js-plotly-plot").nth(1).wait_for(timeout=90_000)
     assert not console_errors
     assert not foreign_requests
 
@@ -104,16 +111,18 @@ def test_the_history_can_be_edited_by_keyboard(go: Callable[[str], Page], settle
     assert "h=toy-1" in page.url
 
 
-def test_quick_clicks_are_all_counted(go: Callable[[str], Page], settle: Settle) -> None:
+def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page], settle: Settle) -> None:
     page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
-    for expected in (7, 6, 5, 4):
-        page.locator(".history .remove").first.click()
-        page.wait_for_function("n => document.querySelector('body').innerText && true", arg=expected)
-        page.wait_for_timeout(30)
-    settle(page, 1.0)
-    shown = len(history(page))
-    assert shown <= 7
-    assert page.url.count("toy-") == shown  # whatever was clicked, page and address agree
+    for _ in range(4):
+        page.locator(".history .remove").first.click()  # some of them at an entry that is on its way out
+    settle(page, 1.5)
+    left = len(history(page))
+    assert left < 8
+    assert page.url.count("toy-") == left
+    page.reload()
+    settle(page)
+    shown(page)
+    assert len(history(page)) == left
 
 
 def test_search_forgives_typing_errors(go: Callable[[str], Page], settle: Settle) -> None:
@@ -160,7 +169,7 @@ def test_a_link_shows_another_person_the_same(
     other = new_page()
     other.goto(link)
     settle(other)
-    other.locator(".model ol").first.wait_for()
+    shown(other)
     assert lists(other) == lists(page)
     assert history(other) == history(page)
 
@@ -168,8 +177,7 @@ def test_a_link_shows_another_person_the_same(
 def test_titles_and_ids_are_text_and_nothing_else(
     go: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    ids = "~".join(["a.b", "a,b", "a%7Eb", "a%252Cb", "%25", "%2525", "%D0%BA%D0%BB%D1%8E%D1%87", "a%20b%26c%3Dd%23e"])
-    page = go("/?ds=hostile&h=" + ids.replace("%", "%25").replace("%25%25", "%25"))
+    page = go("/?" + urlencode({"ds": "hostile", "h": state.encode(ODD_IDS)}))
     assert [without_marks(text).split(" (19")[0] for text in history(page)] == HOSTILE
     said = without_marks(page.locator(".st-key-compare_histories").inner_text())
     for title in HOSTILE:
@@ -200,7 +208,7 @@ def test_narrow_screens_need_no_sideways_scrolling(
     page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme, has_touch=True)
     page.goto(url + "/?ds=hostile")
     settle(page)
-    page.locator(".model ol").first.wait_for()
+    shown(page)
     wide = page.evaluate("document.documentElement.scrollWidth")
     main = page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert wide <= 390

@@ -1,0 +1,73 @@
+"""What can be taken away: tables that no spreadsheet runs, file names, figures that send nothing anywhere."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.export import config, csv_bytes, file_name
+
+
+def test_tables_in_utf8_with_neutralised_cells() -> None:
+    table = pd.DataFrame(
+        {
+            "=title": ["=HYPERLINK(1)", "기생충, 2019", 'say "hi"', None],
+            "score": [-1.5, 2.0, float("nan"), 0.1],
+            "genres": [["Drama"], ["-x", "y"], [], None],
+        }
+    )
+    text = csv_bytes(table).decode("utf-8-sig")
+    assert text.split("\r\n") == [
+        "'=title,score,genres",
+        "'=HYPERLINK(1),-1.5,Drama",
+        '"기생충, 2019",2.0,\'-x; y',
+        '"say ""hi""",,',
+        ",0.1,",
+        "",
+    ]
+    assert csv_bytes(table).startswith(b"\xef\xbb\xbf")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("Leave one out", "../../etc/passwd"), "leave-one-out-etc-passwd.csv"),
+        (("기생충",), "seqscope.csv"),
+        (("a" * 500,), f"{'a' * 80}.csv"),
+        ((), "seqscope.csv"),
+    ],
+)
+def test_file_names(words: tuple[str, ...], name: str) -> None:
+    assert file_name(*words, ending="csv") == name
+
+
+def test_figures_send_nothing_anywhere() -> None:
+    found = config("a figure")
+    assert found["showSendToCloud"] is False
+    assert found["displaylogo"] is False
+    assert found["typesetMath"] is False
+    assert found["toImageButtonOptions"]["filename"] == "seqscope-a-figure"
+
+
+def test_a_figure_comes_with_a_description_a_table_and_downloads() -> None:
+    def script() -> None:
+        import pandas as pd
+        import plotly.graph_objects as go
+
+        from app import export
+
+        export.figure(go.Figure(), key="f", alt="A line", table=pd.DataFrame({"a": ["=1"]}), name="line")
+
+    app = AppTest.from_function(script).run()
+    assert not app.exception
+    chart = app.get("plotly_chart")[0].proto
+    assert json.loads(chart.spec)["layout"]["paper_bgcolor"] == "rgba(0,0,0,0)"
+    assert "A line" in str(chart)
+    assert not app.dataframe  # folded away, not made
+    app.session_state["f_twin"] = True
+    app.run()
+    assert len(app.dataframe) == 1
+    assert app.get("download_button")

@@ -1,0 +1,76 @@
+"""No traceback reaches a visitor."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def test_what_fails_becomes_one_message_and_the_rest_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from app import guard
+
+        with guard.watch("the figure"):
+            raise ZeroDivisionError("secret path /home/x")
+        st.write("the rest")
+
+    with caplog.at_level(logging.ERROR, logger="seqscope.app"):
+        app = AppTest.from_function(script).run()
+    assert not app.exception
+    assert app.markdown[0].value == "the rest"
+    assert len(app.error) == 1
+    assert "secret" not in app.error[0].value
+    number = app.error[0].value.split("Reference ")[1][:6]
+    assert number in caplog.text and "ZeroDivisionError" in caplog.text
+
+
+def test_a_message_made_for_people_is_shown_as_it_stands() -> None:
+    def script() -> None:
+        from app import guard
+        from engine.errors import SeqscopeError
+
+        with guard.watch("the map"):
+            raise SeqscopeError("items.parquet is missing. Export *again*.")
+
+    app = AppTest.from_function(script).run()
+    assert "items.parquet is missing" in app.error[0].value
+    assert "\\*again\\*" in app.error[0].value
+
+
+def test_reruns_and_stops_are_no_failures() -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from app import guard
+
+        with guard.watch("the page"):
+            if "again" not in st.session_state:
+                st.session_state["again"] = True
+                st.rerun()
+            st.stop()
+
+    app = AppTest.from_function(script).run()
+    assert not app.error and not app.exception
+
+
+def test_what_fails_in_a_callback_is_shown_once() -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from app import guard
+
+        def fail() -> None:
+            raise ValueError("no")
+
+        guard.pending()
+        st.button("Go", on_click=guard.callback(fail))
+
+    app = AppTest.from_function(script).run()
+    app.button[0].click().run()
+    assert len(app.error) == 1 and not app.exception
+    app.run()
+    assert not app.error
