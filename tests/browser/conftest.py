@@ -171,18 +171,19 @@ def visit(page: Page, server: Server) -> Callable[[str], Page]:
 
 
 def settle(page: Page, quiet: float = 0.3) -> None:
-    """Waits until the app is connected and its script has not run for `quiet` seconds (a rerun may follow a rerun)."""
-    deadline = time.monotonic() + 30
+    """Waits until the app is connected, its script has not run for `quiet` seconds (a rerun may follow a rerun), and the parts
+    of the page that the browser loads when they are first needed are there."""
+    deadline = time.monotonic() + 90
     still = None
     while time.monotonic() < deadline:
         page.wait_for_selector(READY, state="attached")
         still = still or time.monotonic()
         page.wait_for_timeout(50)
-        if page.query_selector(READY) is None:
+        if page.query_selector(READY) is None or page.query_selector('[data-testid="stSkeleton"]') is not None:
             still = None
         elif time.monotonic() - still >= quiet:
             return
-    raise AssertionError("the app's script did not come to rest within 30 s")
+    raise AssertionError("the app's script did not come to rest within 90 s")
 
 
 @pytest.fixture(name="settle")

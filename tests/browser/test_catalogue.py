@@ -37,9 +37,12 @@ def go(page: Page, url: str, settle: Callable) -> Callable[[str], Page]:
 
 
 def rows(page: Page) -> list[str]:
+    """Titles of the list, once every row has been drawn."""
+    page.wait_for_function(
+        "[...document.querySelectorAll('[class*=st-key-catalogue_open_]')].every(row => row.innerText.trim())"
+    )
     return [
-        row.strip()
-        for row in page.locator(".st-key-catalogue_rows [class*='st-key-catalogue_open_']").all_inner_texts()
+        row.strip().replace("\u2060", "") for row in page.locator("[class*='st-key-catalogue_open_']").all_inner_texts()
     ]
 
 
@@ -71,22 +74,6 @@ def test_search_while_typing_and_hostile_titles(go: Callable, settle: Callable, 
     assert not console_errors
 
 
-def test_a_filter_by_keyboard_and_paging(go: Callable, settle: Callable) -> None:
-    page = go("/catalogue")
-    button = page.get_by_role("button", name="Genres", exact=True)
-    button.focus()
-    page.keyboard.press("Enter")
-    page.get_by_text("Mystery · 20").click()
-    settle(page)
-    page.keyboard.press("Escape")
-    page.get_by_text("20 of 40 items").wait_for()
-    page.get_by_role("button", name="Genres: Mystery").click()
-    settle(page)
-    page.get_by_role("button", name="Page 2").click()
-    settle(page)
-    assert rows(page)[0] == "Film 20 (1980)"
-
-
 def test_the_card_is_reached_by_click_and_by_link(go: Callable, settle: Callable, console_errors: list[str]) -> None:
     page = go("/catalogue")
     page.get_by_role("button", name="기생충 (1963)").first.click()
@@ -113,6 +100,7 @@ def test_adding_reaches_the_history(go: Callable, settle: Callable) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_phone(new_page: Callable, url: str, settle: Callable, scheme: str) -> None:
     page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page.set_default_timeout(90_000)
     for path in ("/catalogue", "/catalogue?item=toy-3"):
         page.goto(url + path)
         page.get_by_role("heading", level=1).first.wait_for(timeout=90_000)  # the first visit opens the models

@@ -77,21 +77,6 @@ def test_a_real_result_before_any_click(
     assert not foreign_requests
 
 
-def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page], settle: Settle) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2")
-    before = lists(page)
-    wanted = page.locator(".model").first.locator(".title").first.inner_text()
-    page.locator(".model").first.locator(".add").first.click()
-    settle(page)
-    assert history(page)[-1] == wanted
-    assert lists(page) != before
-    assert page.url.count("~") == 2
-    page.go_back()
-    settle(page)
-    assert len(history(page)) == 2
-    assert lists(page) == before
-
-
 def test_the_history_can_be_edited_by_keyboard(go: Callable[[str], Page], settle: Settle) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
     first, second, third = (f"Toy {i} – <b>bold</b>" for i in (1, 2, 3))
