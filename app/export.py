@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -19,6 +19,7 @@ import streamlit as st
 
 from app.text import cell, md
 
+Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 _FILE = re.compile(r"[^a-z0-9]+")
 
 
@@ -38,7 +39,7 @@ def file_name(*words: str, ending: str) -> str:
     return f"{stem[:80] or 'seqscope'}.{ending}"
 
 
-def csv_button(table: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key: str, label: str = "CSV") -> None:
+def csv_button(table: Table, name: str, *, key: str, label: str = "CSV") -> None:
     """A button that downloads a table; made when it is clicked."""
 
     def make() -> bytes:
@@ -76,7 +77,7 @@ def figure(
     *,
     key: str,
     alt: str,
-    table: pd.DataFrame,
+    table: Table,
     name: str,
     columns: dict[str, Any] | None = None,
     height: int | None = None,
@@ -106,7 +107,7 @@ def figure(
 
 
 def under(
-    table: pd.DataFrame,
+    table: Table,
     *,
     key: str,
     alt: str,
@@ -119,6 +120,7 @@ def under(
     if not folded.open:
         return
     with folded:
+        table = table() if callable(table) else table
         st.dataframe(table, hide_index=True, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
         with st.container(horizontal=True, vertical_alignment="center"):
             csv_button(table, name, key=key)

@@ -6,6 +6,7 @@ that a link leads to without this file, and AppTest loses the sidebar from the s
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ def main() -> None:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
             page.run()
+    _settled(page.title)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _settled(page: str) -> bool:
+    """Once per page: takes what is loaded by now (code, mostly) out of the garbage collector's sight.
+
+    Streamlit collects after every run, and looking through all that costs more than the run itself.
+    """
+    gc.collect()
+    gc.freeze()
+    return True
 
 
 def _existing(pages: list[tuple[str, str, str, str]]) -> list[Any]:

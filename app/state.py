@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlencode
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import examples, whatif, zoo
 from app.text import count, short
@@ -168,11 +169,8 @@ def publish() -> None:
     earlier = [(address, when) for address, when in st.session_state.get(_EARLIER, []) if _recent(when)]
     st.session_state[_EARLIER] = [*earlier, (st.session_state.get(_ADDRESS), time.monotonic())]
     st.session_state[_ADDRESS] = wanted
-    for name in _PARAMS:
-        if name in wanted:
-            st.query_params[name] = wanted[name]
-        elif name in st.query_params:
-            del st.query_params[name]
+    others = {name: st.query_params.get_all(name) for name in st.query_params if name not in _PARAMS}
+    st.query_params.from_dict({**others, **wanted})  # at once: the browser's back button counts every change
 
 
 def link(page_url: str) -> str:
@@ -295,7 +293,12 @@ def _read() -> dict[str, str]:
 
 
 def _is_late(address: dict[str, str]) -> bool:
-    """A quick second click is sent before the browser knows the address that the first one led to."""
+    """A quick second click is sent before the browser knows the address that the first one led to.
+
+    Its back button may bring the same address just as soon; that is told apart where Streamlit says so.
+    """
+    if getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False):
+        return False
     return any(address == before and _recent(when) for before, when in st.session_state.get(_EARLIER, []))
 
 

@@ -7,6 +7,7 @@ zoo.style(models, "sasrec").colour            # the same on every page
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from dataclasses import dataclass
@@ -138,9 +139,18 @@ def style(zoo: Zoo, model: str) -> Style:
 
 def titled(zoo: Zoo, item: int) -> str:
     """Title (year), not escaped."""
-    title = zoo.titles[item]
-    year = zoo.items["year"][item].as_py() if "year" in zoo.items.column_names else None
-    return f"{title} ({year})" if isinstance(year, int) and not title.endswith(f"({year})") else title
+    return _titles(zoo)[item]
+
+
+@functools.lru_cache(maxsize=8)
+def _titles(zoo: Zoo) -> list[str]:
+    if "year" not in zoo.items.column_names:
+        return zoo.titles
+    years = zoo.items["year"].to_pylist()
+    return [
+        f"{title} ({year})" if isinstance(year, int) and not title.endswith(f"({year})") else title
+        for title, year in zip(zoo.titles, years, strict=True)
+    ]
 
 
 # --- answers, kept

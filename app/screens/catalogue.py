@@ -94,7 +94,7 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if page.total > ROWS:
             pages = -(-page.total // ROWS)
-            st.pagination(pages, key=key, persist_state="session")
+            st.pagination(pages, key=key, width=380, persist_state="session")
         export.csv_button(
             lambda: views.table(every(found, text, wanted, column, descending)),
             f"{models.info.name} catalogue",
@@ -115,6 +115,7 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]]) -> No
                         md(title, 120),
                         key=f"catalogue_open_{row['item']}",
                         type="tertiary",
+                        wrap=False,
                         on_click=guard.callback(open_item),
                         args=(item_id,),
                     )
@@ -439,6 +440,7 @@ def series(models: Zoo, item: int, of: card.Series) -> None:
                     md(words, 120),
                     key=f"item_series_{member}",
                     type="tertiary",
+                    wrap=False,
                     on_click=guard.callback(open_item),
                     args=(models.item_ids[member],),
                 )

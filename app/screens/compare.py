@@ -37,7 +37,7 @@ def show() -> None:
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
     export.under(
-        compare_answers.lists_table(models, answers),
+        lambda: compare_answers.lists_table(models, answers),
         key="compare_lists",
         alt=f"The first {now.k} items of {count(len(answers), 'model')}",
         name=f"recommendations {now.dataset}",
@@ -253,7 +253,7 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
             figure,
             key="compare_effects",
             alt=f"Effect of each item of the history on the score of {clean(models.titles[item], 80)}, per model",
-            table=compare_answers.why_table(models, found, history),
+            table=lambda: compare_answers.why_table(models, found, history),
             name=f"leave one out {models.item_ids[item]}",
         )
         if left_out:

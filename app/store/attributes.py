@@ -65,6 +65,11 @@ def names_items(name: str) -> bool:
     return name.casefold() in ("id", "asin", "isbn", "url", "link", "imdb", "tmdb") or name.casefold().endswith("_id")
 
 
+def is_place(name: str) -> bool:
+    """Whether a column numbers the items of a series."""
+    return any(name == f"{of}_{place}" for of in _SERIES for place in _PLACES)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from app.store.attributes import OWN, caption, is_year, names_items
+from app.store.attributes import OWN, caption, is_place, is_year, names_items
 from app.store.catalogue import Among, Between, Facet
 from app.text import clean
 
@@ -45,6 +45,8 @@ def _useless(facet: Facet, items: int) -> str | None:
         return facet.reason or "It has no values to choose from."
     if names_items(facet.name):
         return "It only names the items."
+    if is_place(facet.name):
+        return "It is the place within a series."
     if facet.kind == "range":
         return "All items have the same value." if facet.low == facet.high else None
     if len(facet.values) > _ALL_DIFFERENT * items and items > PILLS:
@@ -100,7 +102,7 @@ def sorts(facets: Sequence[Facet]) -> dict[str, tuple[str, str, bool]]:
         "popularity-up": ("Least popular", "popularity", False),
     }
     for facet in facets:
-        if facet.kind == "range" and not facet.name.endswith("_order"):
+        if facet.kind == "range" and not is_place(facet.name):
             newest, oldest = ("newest", "oldest") if years(facet) else ("highest", "lowest")
             found[f"{facet.name}-down"] = (f"{caption(facet.name)}, {newest} first", facet.name, True)
             found[f"{facet.name}-up"] = (f"{caption(facet.name)}, {oldest} first", facet.name, False)

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.store.attributes import OWN, caption, names_items, prose, series
+from app.store.attributes import OWN, caption, is_place, names_items, prose, series
 from app.views.catalogue import value_words
 from engine.runtime import jaccard, overlap
 
@@ -49,7 +49,7 @@ def attributes(items: pa.Table, item: int) -> list[tuple[str, str, list[str]]]:
     described = prose(items)
     found = []
     for name in items.column_names:
-        if name in OWN or name == described:
+        if name in OWN or name == described or is_place(name):
             continue
         value = items[name][item].as_py()
         values = [str(one) for one in value] if isinstance(value, list) else [value_words(value)]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.store.attributes import caption, names_items, prose
+from app.store.attributes import caption, is_place, names_items, prose
 from app.text import clean
 
 GROUPS = 8
@@ -79,6 +79,8 @@ def _unfit(items: pa.Table, name: str, described: str | None) -> str | None:
         return "Sentences form no groups."
     if names_items(name):
         return "It only names the items."
+    if is_place(name):
+        return "It is the place within a series."
     if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values = _numbers(items, name)
         some = values[np.isfinite(values)]

@@ -82,6 +82,7 @@ def column(
                     md(f"{place + 1}. {zoo.titled(models, item)}", 100),
                     key=f"{key}_near_{model}_{item}",
                     type="tertiary",
+                    wrap=False,
                     on_click=guard.callback(on_open),
                     args=(models.item_ids[item],),
                 )

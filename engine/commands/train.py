@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = Dataset(args.dataset)
     recipe = load(args.model, dataset.info.name, args.recipe, args.set)
     folder = args.out or Path("runs") / dataset.info.name / recipe.name
-    with joined() as world:
+    with joined(args.device) as world:
         record = train(
             recipe, dataset, folder, device=args.device, world=world, restart=args.restart, finish=args.finish
         )

@@ -26,6 +26,7 @@ def evaluate(
     Protocols are "full" (always), those of `protocols` ("u100", "p100") and, for a model with vectors of training users, the
     same again with "+user": plain names use the fold-in, as the app does. "full, history kept" does not exclude the history.
     """
+    model.eval()
     cases = dataset.cases("test")
     progress = Progress(len(cases), "evaluate")
     found: dict[str, dict[str, float]] = {}

@@ -7,14 +7,12 @@ user's history nor the target. These protocols exist to compare with papers; ful
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError
+from engine.files import replacing
 
 PROTOCOLS = ("u100", "p100")
 COUNT = 100
@@ -23,12 +21,12 @@ COUNT = 100
 def draw(cases: Cases, weights: np.ndarray, seed: int) -> np.ndarray:
     """int32 [cases, COUNT]: distinct items for each case, none of its history, drawn by `weights` (float [items])."""
     rng = np.random.default_rng(seed)
-    items = len(weights)
+    items, drawable = len(weights), int((weights > 0).sum())
     cumulative = np.cumsum(weights / weights.sum())
     out = np.empty((len(cases), COUNT), np.int32)
     for row in range(len(cases)):
         own = set(cases.history[row].tolist()) | {int(cases.targets[row])}
-        possible = items - len(own) if weights.min() > 0 else int((weights > 0).sum()) - len(own)
+        possible = drawable - sum(weights[item] > 0 for item in own)
         if possible < COUNT:
             raise SeqscopeError(
                 f"user {cases.users[row]} leaves {possible} items to draw {COUNT} negatives from; "
@@ -56,7 +54,7 @@ def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
     if path.exists():
         try:
             found = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise SeqscopeError(f"{path} cannot be read ({error}). Delete it; it will be drawn again.") from None
         if found.shape != (len(cases), COUNT) or found.dtype != np.int32:
             raise SeqscopeError(f"{path} does not belong to this dataset. Delete it; it will be drawn again.")
@@ -64,10 +62,11 @@ def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
     digest = hashlib.sha256(f"{dataset.info.fingerprint}/{split}/{protocol}".encode()).digest()
     weights = np.ones(dataset.num_items) if protocol == "u100" else dataset.popularity.astype(np.float64)
     drawn = draw(cases, weights, int.from_bytes(digest[:8], "little"))
-    handle, staged = tempfile.mkstemp(dir=dataset.path, suffix=".npy.part")
-    with os.fdopen(handle, "wb") as file:
-        np.save(file, drawn, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(staged).replace(path)
+    try:
+        with replacing(path) as staged, staged.open("wb") as file:
+            np.save(file, drawn, allow_pickle=False)
+    except OSError as error:
+        raise SeqscopeError(
+            f"{path} cannot be written ({error.strerror or error}). Check its permissions and the free space."
+        )
     return drawn

@@ -31,6 +31,8 @@ from engine.training.run import open_run
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 ORDER = {"sasrec": 10, "bert4rec": 20, "attrec": 30, "markov": 80, "popularity": 90}
+TITLE = 60
+"""Characters of a title that pages have room for."""
 USERS = 2_000
 """People with a held-out item that an export offers to try models on, where the dataset has more."""
 
@@ -55,11 +57,32 @@ def export_run(
     name = name or run.name
     if not NAME.fullmatch(name):
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
-    if not (run / "ranks.parquet").exists():
+    if title and len(title) > TITLE:
+        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+    if users < 1:
+        raise UsageError(f"--users {users}: offer at least one person")
+    if not all((run / file).exists() for file in ("ranks.parquet", "exposure.parquet", "metrics.json")):
         raise SeqscopeError(
             f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
         )
-    write_dataset_side(data, out, users)
+    try:
+        write_dataset_side(data, out, users)
+        return _write_bundle(run, out, name, title, model, recipe, record, data)
+    except OSError as error:
+        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.")
+
+
+def _write_bundle(
+    run: Path,
+    out: Path,
+    name: str,
+    title: str | None,
+    model: Recommender,
+    recipe: Recipe,
+    record: dict[str, Any],
+    data: Dataset,
+) -> Path:
+    """Everything in a staging folder, then in its place."""
     staged = Path(tempfile.mkdtemp(dir=out, prefix=".staging-"))
     try:
         folder = staged / name
@@ -72,7 +95,12 @@ def export_run(
         target = out / name
         if target.exists():
             target.rename(staged / "old")
-        folder.rename(target)
+        try:
+            folder.rename(target)
+        except OSError:
+            if (staged / "old").exists():
+                (staged / "old").rename(target)
+            raise
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return target
@@ -81,10 +109,10 @@ def export_run(
 def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
     """dataset.json, items.parquet and users.parquet of an export folder; they are left alone where they are this dataset's."""
     info = out / "dataset.json"
-    if info.exists():
+    if out.is_dir():
         try:
             found = json.loads(info.read_text("utf-8")).get("fingerprint")
-        except (json.JSONDecodeError, AttributeError):
+        except (FileNotFoundError, ValueError, AttributeError):
             found = None
         others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
         if found != data.info.fingerprint and others:

@@ -57,15 +57,18 @@ class World:
 
 
 @contextmanager
-def joined() -> Iterator[World]:
-    """The world that torchrun started this process in, or a world of one."""
+def joined(device: str = "auto") -> Iterator[World]:
+    """The world that torchrun started this process in, or a world of one. device: as `devices.choose` takes it."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World()
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    local, on_gpus = int(os.environ.get("LOCAL_RANK", "0")), device != "cpu" and torch.cuda.is_available()
+    if on_gpus:
+        torch.cuda.set_device(local)  # before the first barrier, which would guess
+    dist.init_process_group("nccl" if on_gpus else "gloo")
     try:
-        yield World(dist.get_rank(), size, int(os.environ.get("LOCAL_RANK", "0")))
+        yield World(dist.get_rank(), size, local)
         dist.barrier()
     finally:
         dist.destroy_process_group()

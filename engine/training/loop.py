@@ -167,8 +167,10 @@ class Trainer:
         generator = torch.Generator(self.device).manual_seed(seed_of(*place, "draw"))
         batch = self.objective.draw(examples, generator)
         targets = int(self.objective.targets(batch).sum())
-        batch = world.rows(batch)
+        whole, batch = batch, world.rows(batch)
         own = int(self.objective.targets(batch).sum()) if world.size > 1 else targets
+        if not len(batch[0]):  # fewer examples than processes: this one computes anything, which weighs 0
+            batch = tuple(tensor[:1] for tensor in whole)
         torch.manual_seed(seed_of(*place, "dropout", world.rank))
         rate = learning_rate(self.recipe.optimiser, state.total_steps, steps * training.epochs)
         for group in optimiser.param_groups:

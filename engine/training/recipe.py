@@ -34,7 +34,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
     "clip_norm": (0, math.inf), "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
-    "patience": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
+    "patience": (0, math.inf), "seed": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
 }  # fmt: skip
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
 

@@ -64,6 +64,9 @@ def steps(folder: Path) -> int:
 
 def main(base: Path) -> None:
     data = base / "data"
+    torch.set_num_threads(1)
+    optimiser = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    optimiser.step()  # the first step imports half of torch: once for all processes
     if os.fork() == 0:  # pyarrow has threads, which a fork would not take along
         write_log(data, cycles(40, 30), 30)
         os._exit(0)

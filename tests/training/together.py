@@ -30,6 +30,6 @@ def run(name: str, data: Dataset, out: Path, world: World) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with joined() as world:
+    with joined("cpu") as world:
         for name in MODELS:
             run(name, Dataset(sys.argv[1]), Path(sys.argv[2]), world)

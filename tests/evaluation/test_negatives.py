@@ -1,0 +1,139 @@
+"""Negatives: distinct, nobody's own, drawn once and for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError
+from engine.evaluation.negatives import COUNT, PROTOCOLS, draw, frozen
+from tests.evaluation.fakes import cases, random_cases
+from tests.training.tiny import mixed, write_log
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """A dataset whose negatives nobody else draws."""
+    return write_log(tmp_path_factory.mktemp("negatives") / "data", mixed(), 150)
+
+
+def test_a_hundred_others() -> None:
+    some = random_cases(np.random.default_rng(0), 60, 130)
+    found = draw(some, np.ones(130), 1)
+    assert found.shape == (60, COUNT)
+    assert found.dtype == np.int32
+    for row in range(60):
+        kept = set(found[row].tolist())
+        assert len(kept) == COUNT
+        assert not kept & {*some.history[row].tolist(), int(some.targets[row])}
+        assert kept <= set(range(130))
+
+
+def test_uniform_is_uniform_and_popular_is_popular() -> None:
+    some = cases([[0]] * 400, [1] * 400)
+    counts = np.bincount(draw(some, np.ones(1000), 2).ravel(), minlength=1000)[2:]
+    expected = 400 * COUNT / 998
+    chi = ((counts - expected) ** 2 / expected).sum()
+    assert abs(chi - 997) < 5 * np.sqrt(2 * 997)
+    weights = np.concatenate([np.full(500, 9.0), np.full(500, 1.0)])
+    counts = np.bincount(draw(some, weights, 3).ravel(), minlength=1000)
+    assert counts[2:500].mean() > 5 * counts[500:].mean()
+
+
+def test_what_nobody_took_is_never_drawn_by_popularity() -> None:
+    weights = np.concatenate([np.arange(1, 151.0), np.zeros(50)])
+    assert draw(cases([[0]] * 20, [1] * 20), weights, 4).max() < 150
+
+
+def test_exactly_enough_is_enough() -> None:
+    found = draw(cases([[0, 0, 1]], [2]), np.ones(COUNT + 3), 5)
+    assert sorted(found[0].tolist()) == list(range(3, COUNT + 3))
+    # what was never taken cannot be drawn by popularity, whether it is one's own or not
+    weights = np.concatenate([np.ones(COUNT), np.zeros(5)])
+    found = draw(cases([[COUNT, COUNT + 1]], [COUNT + 2]), weights, 6)
+    assert sorted(found[0].tolist()) == list(range(COUNT))
+
+
+def test_too_few_is_said() -> None:
+    with pytest.raises(SeqscopeError, match="leaves 99 items.*full ranking"):
+        draw(cases([[0, 1]], [2]), np.ones(COUNT + 2), 7)
+    with pytest.raises(SeqscopeError, match="leaves 99 items"):
+        draw(cases([[0]], [COUNT + 3]), np.concatenate([np.ones(COUNT), np.zeros(9)]), 7)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_they_are_frozen(own: Dataset, protocol: str, split: str) -> None:
+    first = frozen(own, split, protocol)
+    path = own.path / f"negatives-{protocol}-{split}.npy"
+    written = path.read_bytes()
+    assert np.array_equal(frozen(own, split, protocol), first)
+    assert path.read_bytes() == written
+    path.unlink()
+    assert np.array_equal(frozen(own, split, protocol), first)  # whoever draws them draws these
+    some = own.cases(split)
+    for row in range(len(some)):
+        assert not set(first[row].tolist()) & {*some.history[row].tolist(), int(some.targets[row])}
+
+
+def test_protocols_and_splits_have_their_own(own: Dataset) -> None:
+    one, other = frozen(own, "test", "u100"), frozen(own, "valid", "u100")
+    assert not np.array_equal(one[0], other[0])
+    assert not np.array_equal(one, frozen(own, "test", "p100"))
+
+
+def test_what_is_in_the_file_counts(own: Dataset) -> None:
+    path = own.path / "negatives-u100-test.npy"
+    first = frozen(own, "test", "u100")
+    np.save(path, first[:, ::-1])
+    try:
+        assert np.array_equal(frozen(own, "test", "u100"), first[:, ::-1])
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "text", "other shape", "other numbers", "objects"])
+def test_a_file_that_cannot_be_used_is_named(own: Dataset, how: str) -> None:
+    path = own.path / "negatives-u100-valid.npy"
+    good = frozen(own, "valid", "u100")
+    content = path.read_bytes()
+    match how:
+        case "empty":
+            path.write_bytes(b"")
+        case "cut":
+            path.write_bytes(content[:200])
+        case "text":
+            path.write_text("no numbers")
+        case "other shape":
+            np.save(path, good[:-1])
+        case "other numbers":
+            np.save(path, good.astype(np.float64))
+        case "objects":
+            np.save(path, np.array([{}, None]), allow_pickle=True)
+    try:
+        with pytest.raises(SeqscopeError, match=r"negatives-u100-valid\.npy.*Delete it"):
+            frozen(own, "valid", "u100")
+    finally:
+        path.unlink()
+
+
+def test_nothing_else_is_left_in_the_folder(own: Dataset) -> None:
+    for protocol in PROTOCOLS:
+        frozen(own, "test", protocol)
+    assert not [path.name for path in own.path.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_folder_that_cannot_be_written(own: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own.path / "negatives-u100-test.npy").unlink(missing_ok=True)
+    monkeypatch.setattr(np, "save", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    with pytest.raises(SeqscopeError, match="Permission denied"):
+        frozen(own, "test", "u100")
+    assert not [path.name for path in own.path.iterdir() if path.name.endswith(".part")]
+
+
+def test_others_may_read_them(own: Dataset) -> None:
+    frozen(own, "test", "u100")
+    assert Path(own.path / "negatives-u100-test.npy").stat().st_mode & 0o444 == 0o444

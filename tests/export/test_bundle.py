@@ -1,0 +1,192 @@
+"""Bundles of real models, read by the runtime as the app reads them: same scores, same ranks, same lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from engine.data.dataset import Dataset
+from engine.models import MODELS, Recommender
+from engine.runtime import Zoo
+from engine.training.run import open_run
+
+
+@pytest.fixture(scope="module")
+def zoo(exports: Path) -> Zoo:
+    return Zoo.open(exports, warm=True)
+
+
+def histories(dataset: Dataset, length: int, count: int = 6) -> list[list[int]]:
+    """Real histories, repeated end to end where nobody's is long enough."""
+    cases = dataset.cases("test")
+    return [np.resize(cases.history[row], length).tolist() for row in range(0, len(cases), len(cases) // count)]
+
+
+def lengths(model: Recommender) -> list[int]:
+    longest = model.max_length
+    return sorted({n for n in (1, 2, longest - 1, longest, longest + 1, 3 * longest) if n > 0})
+
+
+def test_every_model_is_offered(zoo: Zoo) -> None:
+    assert zoo.refused == []
+    assert list(zoo.bundles) == ["sasrec", "bert4rec", "attrec", "markov", "popularity"]
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_scores_are_those_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
+    model, *_ = open_run(run_of(name))
+    bundle = zoo.bundles[name]
+    for length in lengths(model):
+        for history in histories(dataset, length):
+            with torch.no_grad():
+                expected = model.scores(torch.tensor([history[-model.max_length :]]))[0].numpy()
+            np.testing.assert_allclose(bundle.scores(history), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec"])
+def test_attention_is_that_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
+    model, *_ = open_run(run_of(name))
+    shape = model.attention
+    assert shape is not None
+    for length in lengths(model):
+        for history in histories(dataset, length, 3):
+            found = zoo.bundles[name].attention(history)
+            with torch.no_grad():
+                _, weights = model.query_with_attention(torch.tensor([history[-model.max_length :]]))
+            size = min(length, shape.window) + shape.next_token
+            assert len(found) == size
+            shown = np.isfinite(found.weights)
+            expected = weights[0, :, :, -size:, -size:].numpy()
+            np.testing.assert_allclose(found.weights[shown], expected[shown], atol=1e-4)
+            assert not expected[~shown].any()
+            assert [item for item in found.items if item is not None] == history[-min(length, shape.window) :]
+
+
+@pytest.mark.parametrize("name", ["popularity", "bert4rec"])
+def test_somebody_without_a_history(zoo: Zoo, run_of: Callable[[str], Path], name: str) -> None:
+    model, *_ = open_run(run_of(name))
+    with torch.no_grad():
+        expected = model.scores(torch.tensor([[model.pad]]))[0].numpy()
+    np.testing.assert_allclose(zoo.bundles[name].scores([]), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_ranks_are_those_of_the_evaluation(
+    zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str
+) -> None:
+    """From training to the app: the rank that a page computes is the rank that the metrics were made of."""
+    table = pq.read_table(run_of(name) / "ranks.parquet")
+    ranks = table["rank"].to_numpy()[np.array(table["protocol"].to_pylist()) == "full"]
+    cases, bundle = dataset.cases("test"), zoo.bundles[name]
+    for row in range(0, len(cases), len(cases) // 20):
+        (found,) = bundle.ranks(cases.history[row], [int(cases.targets[row])])
+        assert found == ranks[row]
+    shown = bundle.ranks_table()
+    assert shown is not None
+    assert shown["rank"].to_numpy()[np.array(shown["protocol"].to_pylist()) == "full"].tolist() == ranks.tolist()
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec"])
+def test_lists_are_those_of_the_exposure(zoo: Zoo, dataset: Dataset, name: str) -> None:
+    cases, bundle = dataset.cases("test"), zoo.bundles[name]
+    counts = np.zeros(dataset.num_items, int)
+    for row in range(len(cases)):
+        # a target that was taken before is a candidate of the evaluation, not of a page
+        target = int(cases.targets[row])
+        history = cases.history[row]
+        scores = bundle.scores(history)
+        scores[[i for i in history.tolist() if i != target]] = -np.inf
+        counts[np.argsort(-scores)[:10]] += 1
+        if target not in history:
+            assert set(bundle.recommend_one(history, 10).items.tolist()) == set(np.argsort(-scores)[:10].tolist())
+    table = bundle.exposure_table()
+    assert table is not None
+    rows = table.to_pylist()
+    found = {row["item"]: row["count"] for row in rows if row["protocol"] == "full" and row["k"] == 10}
+    assert found == {item: int(count) for item, count in enumerate(counts) if count}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
+    model, recipe, record, _ = open_run(run_of(name))
+    manifest = zoo.bundles[name].manifest
+    assert (manifest.name, manifest.family, manifest.dataset) == (name, name, "tiny")
+    assert manifest.fingerprint == dataset.info.fingerprint
+    assert manifest.training.recipe == recipe.to_dict()
+    assert manifest.training.epochs == record["epochs"]
+    assert manifest.training.commit == record["commit"]
+    assert manifest.encoder.max_length == model.max_length
+    assert manifest.metrics == json.loads((run_of(name) / "metrics.json").read_text("utf-8"))
+    assert manifest.check.max_abs_difference <= 1e-4
+    assert manifest.check.histories >= 8 * len(manifest.check.lengths)
+    assert {1, model.max_length} <= set(manifest.check.lengths)
+    can = manifest.capabilities
+    assert can.attention == (name in ("sasrec", "bert4rec", "attrec"))
+    assert can.trained_users == (name == "attrec")
+    for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users"):
+        if not getattr(can, capability):
+            assert can.reasons[capability].endswith(".")
+
+
+def test_maps_and_curves(zoo: Zoo) -> None:
+    for name, bundle in zoo.bundles.items():
+        curve, drawn = bundle.curve_table(), bundle.map_table()
+        if name in ("markov", "popularity"):
+            assert (curve, drawn) == (None, None)
+            continue
+        assert curve is not None
+        assert curve["epoch"].to_pylist() == [1, 2, 3]
+        assert drawn is not None
+        assert drawn["item"].to_pylist() == list(range(150))
+        assert bundle.manifest.projection is not None
+        assert 0 < bundle.manifest.projection.trustworthiness <= 1
+    real = zoo.bundles["sasrec"].manifest.projection
+    assert real is not None
+    assert real.parameters["metric"] == "cosine"
+    assert real.trustworthiness > 0.6
+
+
+def test_neighbours_are_near_in_the_models_own_space(zoo: Zoo, run_of: Callable[[str], Path]) -> None:
+    for name in ("sasrec", "attrec"):
+        model, *_ = open_run(run_of(name))
+        rows = model.index().rows
+        assert rows is not None
+        table = rows.detach().double().numpy()
+        if model.card.geometry == "cosine":
+            nearness = (table @ table[7]) / np.linalg.norm(table, axis=1)
+        else:
+            nearness = -((table - table[7]) ** 2).sum(1)
+        nearness[7] = -np.inf
+        assert zoo.bundles[name].neighbours(7, 5).items.tolist() == np.argsort(-nearness)[:5].tolist()
+
+
+def test_the_dataset_beside_the_bundles(zoo: Zoo, dataset: Dataset, exports: Path) -> None:
+    assert (exports / "dataset.json").read_bytes() == (dataset.path / "dataset.json").read_bytes()
+    assert zoo.popularity.tolist() == dataset.popularity.tolist()
+    assert zoo.item_ids == [f"i{number}" for number in range(150)]
+    table, cases = pq.read_table(exports / "users.parquet"), dataset.cases("test")
+    assert table["user"].to_pylist() == cases.users.tolist()
+    assert table["user_id"].to_pylist() == [f"u{user}" for user in cases.users]
+    assert table["history"].to_pylist() == [cases.history[row].tolist() for row in range(len(cases))]
+    assert table["target"].to_pylist() == cases.targets.tolist()
+
+
+def test_nobodys_vector_is_in_a_graph(exports: Path, run_of: Callable[[str], Path]) -> None:
+    """AttRec serves histories by the fold-in: the vectors of training users stay at home."""
+    model, *_ = open_run(run_of("attrec"))
+    users = model.state_dict()["users.weight"].numpy()
+    content = b"".join(
+        path.read_bytes() for path in sorted((exports / "attrec").iterdir()) if path.suffix in (".onnx", ".npy")
+    )
+    assert users.tobytes() not in content
+    assert users[3].tobytes() not in content
+
+
+def test_nothing_is_left_beside_the_bundles(exports: Path) -> None:
+    assert {path.name for path in exports.iterdir()} == {*MODELS, "dataset.json", "items.parquet", "users.parquet"}

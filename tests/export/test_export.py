@@ -1,0 +1,295 @@
+"""What an export refuses, and that nothing half done is ever seen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pyarrow.parquet as pq
+import pytest
+import torch
+from onnx import numpy_helper
+from torch import nn
+
+from engine.errors import SeqscopeError, UsageError
+from engine.export import bundle, check, graphs
+from engine.export.bundle import export_run, write_dataset_side
+from engine.models import MODELS, Recommender
+from engine.runtime import Zoo
+from engine.training.run import train
+from tests.models.contract import batch, histories, move, small
+from tests.training.tiny import cycles, recipe, write_log
+
+RunOf = Callable[[str], Path]
+
+
+def spoiled(how: str) -> Callable[[Recommender, Path], None]:
+    """An exporter that writes a graph which is not quite the model's."""
+    honest = graphs.write_encoder
+
+    def write(model: Recommender, path: Path) -> None:
+        honest(model, path)
+        graph = onnx.load(path)
+        table = next(t for t in graph.graph.initializer if tuple(t.dims)[:1] in ((151,), (152,), (150,)))
+        values = numpy_helper.to_array(table).copy()
+        values[:150] += {"a little": 0.01, "not a number": np.nan}[how]
+        table.CopyFrom(numpy_helper.from_array(values, table.name))
+        path.write_bytes(graph.SerializeToString())
+
+    return write
+
+
+# --- a graph that differs
+
+
+@pytest.mark.parametrize("how", ["a little", "not a number"])
+def test_a_graph_that_differs_is_refused(
+    run_of: RunOf, tmp_path: Path, no_umap: None, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(graphs, "write_encoder", spoiled(how))
+    monkeypatch.setattr(graphs, "write_attention", lambda model, path: None)
+    with pytest.raises(SeqscopeError, match=r"differs from PyTorch.*not exported"):
+        export_run(run_of("sasrec"), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"dataset.json", "items.parquet", "users.parquet"}
+
+
+class Wrong(nn.Module):
+    """A model whose graph and whose answers can be told apart: `query` is spoiled after its graph was written."""
+
+    def __init__(self, model: Recommender, query: Callable[[torch.Tensor], torch.Tensor], weights: Any = None) -> None:
+        super().__init__()
+        self.model, self.changed, self.weights = model, query, weights
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model"), name)
+
+    def scores(self, items: torch.Tensor) -> torch.Tensor:
+        return self.changed(self.model.scores(items))
+
+    def query_with_attention(self, items: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        query, weights = self.model.query_with_attention(items)
+        return query, weights if self.weights is None else self.weights(weights)
+
+
+def test_every_difference_is_seen(exports: Path, run_of: RunOf, dataset: Any) -> None:
+    from engine.training.run import open_run
+
+    model, *_ = open_run(run_of("sasrec"))
+    folder, cases = exports / "sasrec", dataset.cases("test")
+    count, used, worst = check.compare(folder, model, cases, 1)
+    assert (count, used) == (8 * len(used), check.lengths(8))
+    assert worst <= 1e-4
+    wrong: list[Any] = [
+        Wrong(model, lambda scores: scores + 0.01),
+        Wrong(model, lambda scores: scores * torch.nan),
+        Wrong(model, lambda scores: torch.where(torch.arange(150) == 149, torch.nan, scores)),
+        Wrong(model, lambda scores: scores[:, :-1]),
+        Wrong(model, lambda scores: scores.roll(1, dims=1)),
+        Wrong(model, lambda scores: scores, lambda weights: weights + 0.001),
+        Wrong(model, lambda scores: scores, lambda weights: weights.transpose(-1, -2)),
+        Wrong(model, lambda scores: scores, lambda weights: weights * torch.nan),
+    ]
+    for other in wrong:
+        with pytest.raises(SeqscopeError, match="not exported"):
+            check.compare(folder, other, cases, 1)
+
+
+def test_lengths_that_are_tried() -> None:
+    assert check.lengths(50) == [1, 2, 49, 50, 53]
+    assert check.lengths(1) == [1, 2, 4]
+    assert check.lengths(2) == [1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("sasrec", {"max_length": 1}),
+        ("sasrec", {"max_length": 2, "positions": "sinusoidal", "residual": False}),
+        ("sasrec", {"blocks": 0, "positions": "none", "shared_items": False}),
+        ("bert4rec", {"max_length": 2}),
+        ("attrec", {"window": 1, "fold_in": 1}),
+        ("attrec", {"window": 5, "fold_in": 2, "diagonal": "after"}),
+    ],
+)
+def test_unusual_models_have_graphs_too(dataset: Any, tmp_path: Path, name: str, settings: dict[str, Any]) -> None:
+    model = MODELS[name][1](small(name, **settings), 150, 3, torch.Generator().manual_seed(0))
+    move(model, 1)
+    graphs.write_encoder(model.eval(), tmp_path / "encoder.onnx")
+    rows, bias = model.index()
+    assert rows is not None
+    np.save(tmp_path / "index.npy", torch.cat([rows, bias[:, None]], 1).detach().numpy())
+    _, _, worst = check.compare(tmp_path, model, dataset.cases("test"), 0)
+    assert worst <= 1e-4
+
+
+def test_the_exporter_is_quiet(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    model = MODELS["popularity"][1](small("popularity"), 23, 3, torch.Generator())
+    graphs.write_encoder(model, tmp_path / "encoder.onnx")
+    assert capfd.readouterr() == ("", "")
+    assert not list(recwarn)
+    assert batch(model, histories(model)).shape[1] == 1
+
+
+# --- half done
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from engine.export import bundle
+bundle.Bundle.warm = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+bundle.export_run(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_export_is_not_seen(root: Path, run_of: RunOf, tmp_path: Path) -> None:
+    out = tmp_path / "tiny"
+    export_run(run_of("popularity"), out)
+    before = (out / "popularity" / "manifest.json").read_bytes()
+    done = subprocess.run([sys.executable, "-c", KILLED, str(run_of("popularity")), str(out)], cwd=root, check=False)
+    assert done.returncode == -9
+    zoo = Zoo.open(out, warm=True)
+    assert (list(zoo.bundles), zoo.refused) == (["popularity"], [])
+    assert (out / "popularity" / "manifest.json").read_bytes() == before
+    assert [path for path in out.iterdir() if path.name.startswith(".")]  # what was under way when it was killed
+    export_run(run_of("popularity"), out)
+    assert (out / "popularity" / "manifest.json").read_bytes() != before  # its date
+
+
+def test_a_failed_export_leaves_the_old_bundle(run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "tiny"
+    export_run(run_of("popularity"), out)
+    before = {path.name: path.read_bytes() for path in (out / "popularity").iterdir()}
+    monkeypatch.setattr(bundle.Bundle, "warm", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        export_run(run_of("popularity"), out)
+    assert {path.name: path.read_bytes() for path in (out / "popularity").iterdir()} == before
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+def test_the_old_bundle_comes_back_when_the_new_one_cannot_take_its_place(
+    run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "tiny"
+    export_run(run_of("popularity"), out)
+    before = {path.name: path.read_bytes() for path in (out / "popularity").iterdir()}
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if target == out / "popularity" and self.name == "popularity":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises((OSError, SeqscopeError), match="No space"):
+        export_run(run_of("popularity"), out)
+    assert {path.name: path.read_bytes() for path in (out / "popularity").iterdir()} == before
+
+
+# --- what does not belong together
+
+
+def test_bundles_of_other_data_are_not_mixed(run_of: RunOf, tmp_path: Path) -> None:
+    out = tmp_path / "tiny"
+    export_run(run_of("popularity"), out)
+    other = write_log(tmp_path / "data", cycles(20, 30), 30)
+    train(recipe("markov"), other, tmp_path / "markov", device="cpu")
+    evaluated(tmp_path / "markov")
+    with pytest.raises(SeqscopeError, match=r"holds bundles \(popularity\) of other data"):
+        export_run(tmp_path / "markov", out)
+    assert [path.name for path in out.iterdir() if path.is_dir()] == ["popularity"]
+    # without bundles the folder's dataset is simply replaced
+    shutil.rmtree(out / "popularity")
+    export_run(tmp_path / "markov", out)
+    assert list(Zoo.open(out).bundles) == ["markov"]
+
+
+def test_bundles_without_their_dataset_are_other_data_too(run_of: RunOf, tmp_path: Path) -> None:
+    out = tmp_path / "tiny"
+    export_run(run_of("popularity"), out)
+    (out / "dataset.json").unlink()
+    other = write_log(tmp_path / "data", cycles(20, 30), 30)
+    with pytest.raises(SeqscopeError, match="other data"):
+        write_dataset_side(other, out, 10)
+
+
+def evaluated(folder: Path) -> None:
+    from engine.evaluation.evaluate import evaluate
+    from engine.training.run import open_run
+
+    model, _, _, data = open_run(folder)
+    evaluate(model, data, folder)
+
+
+def test_a_run_that_was_not_evaluated(run_of: RunOf, tmp_path: Path) -> None:
+    run = tmp_path / "popularity"
+    for missing in ("ranks.parquet", "exposure.parquet", "metrics.json"):
+        shutil.copytree(run_of("popularity"), run)
+        (run / missing).unlink()
+        with pytest.raises(SeqscopeError, match=r"not evaluated.*seqscope evaluate"):
+            export_run(run, tmp_path / "out")
+        shutil.rmtree(run)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["", "../up", "Upper", "a b", "-x", ".hidden", "x" * 65])
+def test_a_name_that_is_no_name(run_of: RunOf, tmp_path: Path, name: str) -> None:
+    run = run_of("popularity")
+    if not name:
+        run = Path(shutil.copytree(run, tmp_path / "Ümläut"))
+    with pytest.raises(UsageError, match="--name"):
+        export_run(run, tmp_path / "out", name=name or None)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("title", ["x" * 61, ""])
+def test_a_title_that_is_too_long_or_none(run_of: RunOf, tmp_path: Path, title: str) -> None:
+    if not title:  # the model's own
+        out = export_run(run_of("popularity"), tmp_path / "out", title=title)
+        assert json.loads((out / "manifest.json").read_text("utf-8"))["title"] == "Popularity"
+        return
+    with pytest.raises(UsageError, match="--title"):
+        export_run(run_of("popularity"), tmp_path / "out", title=title)
+
+
+def test_a_name_and_a_title(run_of: RunOf, tmp_path: Path) -> None:
+    folder = export_run(run_of("popularity"), tmp_path / "out", name="most-taken", title="What most people took")
+    assert folder == tmp_path / "out" / "most-taken"
+    found = Zoo.open(tmp_path / "out").bundles["most-taken"].manifest
+    assert (found.title, found.family) == ("What most people took", "popularity")
+
+
+@pytest.mark.parametrize("users", [1, 7, 10_000])
+def test_so_many_people_are_offered(dataset: Any, tmp_path: Path, users: int) -> None:
+    write_dataset_side(dataset, tmp_path, users)
+    table = pq.read_table(tmp_path / "users.parquet")
+    assert table.num_rows == min(users, len(dataset.cases("test")))
+    assert table["user"].to_pylist() == sorted(set(table["user"].to_pylist()))
+    again = tmp_path / "again"
+    write_dataset_side(dataset, again, users)
+    assert pq.read_table(again / "users.parquet").equals(table)
+
+
+@pytest.mark.parametrize("users", [0, -1])
+def test_nobody_to_offer_is_wrong_use(run_of: RunOf, tmp_path: Path, users: int) -> None:
+    with pytest.raises(UsageError, match="--users"):
+        export_run(run_of("popularity"), tmp_path / "out", users=users)
+
+
+def test_a_place_that_cannot_be_written(run_of: RunOf, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SeqscopeError, match="file"):
+        export_run(run_of("popularity"), tmp_path / "file")
