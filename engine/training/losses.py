@@ -40,7 +40,8 @@ def cross_entropy(
     """Softmax cross-entropy over the whole catalogue. targets: int64 [targets]; bias: [items] or None.
 
     Logits exist a block of targets at a time, and the gradient is taken while a block is at hand, so memory does not grow with
-    targets × items. `dtype` is the precision of the three matrix products (sums and exponentials stay float32).
+    targets × items. `dtype` is the precision of logits, probabilities and the three matrix products; sums, within a softmax too,
+    are float32.
     """
     return _LinearCrossEntropy.apply(hidden, table, bias, targets, dtype)
 
@@ -66,22 +67,24 @@ class _LinearCrossEntropy(torch.autograd.Function):
             (), dtype=torch.float64 if hidden.device.type == "cpu" else torch.float32, device=hidden.device
         )
         tiny = torch.finfo(torch.float32).tiny
-        size = _block(table.shape[0], hidden.device)
+        size = min(_block(table.shape[0], hidden.device), total)
+        logits_space, weights_space = (torch.empty(size, table.shape[0], dtype=dtype, device=h.device) for _ in range(2))
         for start in range(0, total, size):
             part, wanted = h[start : start + size], targets[start : start + size, None]
-            logits = (part @ et).float()
+            logits, weights = logits_space[: len(part)], weights_space[: len(part)]
+            torch.mm(part, et, out=logits)
             if bias is not None:
                 logits += bias.detach()
-            weights = logits.softmax(1)
+            torch.softmax(logits, 1, out=weights)
             # a probability below the smallest float counts as that float (a loss of 87): only the printed loss is bounded
-            loss -= weights.gather(1, wanted).clamp_(min=tiny).log_().sum()
+            own = weights.gather(1, wanted)
+            loss -= own.float().clamp(min=tiny).log().sum()
             # d loss / d logits = softmax − one-hot, before the division by the number of targets
-            weights.scatter_add_(1, wanted, weights.new_full(wanted.shape, -1.0))
+            weights.scatter_(1, wanted, own - 1)
             if grad_b is not None:
-                grad_b += weights.sum(0)
-            low = weights.to(dtype)
-            grad_h[start : start + size] = low @ e
-            grad_et += part.T @ low
+                grad_b += weights.sum(0, dtype=torch.float32)
+            grad_h[start : start + size] = weights @ e
+            grad_et += part.T @ weights
         ctx.save_for_backward(grad_h / total, grad_et.T / total, *(() if grad_b is None else (grad_b / total,)))
         return (loss / total).to(hidden.dtype)
 
