@@ -10,8 +10,6 @@ import streamlit as st
 
 from app import state, whatif, widgets, zoo
 
-WHY = "compare_why"  # item_id that is explained
-
 
 def experiment(what: str) -> None:
     """Makes the edited history, or edits it further; the history itself stays as it is."""
@@ -64,10 +62,9 @@ def act(said: Mapping[str, Any]) -> None:
     if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
         return
     if said.get("do") == "explain":
-        st.session_state[WHY] = item_id
-    elif said.get("do") == "add":
-        st.session_state.pop(WHY, None)
+        state.choose(item=item_id)
+    elif said.get("do") == "add":  # and the item to explain is the first one of the new lists again
         if now.variant is None:
-            state.add(item_id)
+            state.update(history=(*now.history, item_id)[-state.MAX_HISTORY :], own={})
         else:
-            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :])
+            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :], own={})

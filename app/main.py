@@ -43,7 +43,7 @@ def main() -> None:
         st.code("make exports          # the embedded sample\nseqscope export --help", language="bash")
         return
     with guard.watch("the app"):
-        state.sync(list(datasets))
+        state.sync(list(datasets), page.url_path)
         guard.pending()
         with st.sidebar, guard.watch("the history"):
             tray.show(datasets)

@@ -2,6 +2,7 @@
 
     now = state.get()                  # dataset, history, k, models, variant, user
     state.add("alien-1979")            # from a callback: changes the history and the address
+    state.choose(layer="2")            # from a callback: changes what this page has for itself, and the address
     state.numbers(models, now.history) # item_ids → item numbers
 
 Everything that another person needs to see the same is in the address, by item_id:
@@ -11,13 +12,14 @@ Everything that another person needs to see the same is in the address, by item_
     k   length of the lists              m   models, with ~ between them; all where it is missing
     u   user_id of a person with a held-out item whose history this is (then h is left out)
 
+and what a page has for itself, such as the model that Attention looks into: see `choices`.
+
 An address that names something unknown shows the rest, and says what it could not find.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlencode
@@ -25,7 +27,7 @@ from urllib.parse import quote, unquote, urlencode
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import examples, whatif, zoo
+from app import choices, examples, whatif, zoo
 from app.text import count, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -36,8 +38,19 @@ MAX_K = 100
 DEFAULT_K = 10
 MAX_ID = 500  # characters of one item_id in an address
 _PARAMS = ("v", "ds", "h", "k", "m", "b", "u")
-_KEY, _ADDRESS, _EARLIER = "seqscope_state", "seqscope_address", "seqscope_earlier"
-_LATE = 2.0  # seconds in which a request may still carry the address from before the last change
+_KEY, _ADDRESS = "seqscope_state", "seqscope_address"
+_UNHEARD = "seqscope_unheard"  # addresses that a request may still carry: the browser has not named the latest one yet
+_WRITTEN = (
+    "seqscope_written"  # whether the address of this run is not the browser's word, but was written by a callback of it
+)
+_MOST_UNHEARD = 50
+_PAGE, _OWN = (
+    "seqscope_page",
+    "seqscope_own",
+)  # the page that is shown; what each page had for itself when it was last seen
+_PASSED = (
+    "seqscope_passed"  # pages that the menu led to, so that no parameters there do not mean those of a first visit
+)
 
 Ids = tuple[str, ...]
 
@@ -56,6 +69,8 @@ class State:
     """The edited history of the what-if, None: no what-if."""
     user: str | None = None
     """user_id of the person whose history this is, to the letter; their held-out item is known."""
+    own: choices.Own = field(default_factory=dict, hash=False)
+    """What the page has for itself: parameter → text in the address, let pass by `choices`."""
     problems: Ids = field(default=(), compare=False)
     """What the address asked for and could not be found, in sentences."""
 
@@ -116,9 +131,16 @@ def clear() -> None:
     update(history=())
 
 
+def choose(**own: str | None) -> None:
+    """Changes what the page has for itself; None takes a choice back."""
+    wanted = {**get().own, **own}
+    update(own={name: text for name, text in wanted.items() if text is not None})
+
+
 def choose_dataset(name: str) -> None:
     """Another dataset, with its first example."""
     st.session_state[_KEY] = default(name)
+    st.session_state.pop(_OWN, None)
     publish()
 
 
@@ -149,35 +171,70 @@ def default(name: str) -> State:
 # --- the address
 
 
-def sync(datasets: Sequence[str]) -> None:
+def sync(datasets: Sequence[str], page: str = "") -> None:
     """Takes over what the address says, where a link or the browser's back button brought another one than was written.
 
-    datasets: names, at least one; the first is where a visitor without an address begins.
+    datasets: names, at least one; the first is where a visitor without an address begins. page: its path in the address.
     """
+    stays = page == st.session_state.get(_PAGE, page)
+    st.session_state[_PAGE] = page
     address = _read()
     known = _KEY in st.session_state and get().dataset in datasets
-    if known and (address == st.session_state.get(_ADDRESS) or _is_late(address)):
+    if known and stays and address == st.session_state.get(_ADDRESS):
+        if not st.session_state.pop(_WRITTEN, False):
+            st.session_state.pop(_UNHEARD, None)
         return
-    st.session_state[_KEY] = parse(address, datasets, zoo.open_zoo)
+    if known and stays and _is_late(address):
+        _write(st.session_state[_ADDRESS])
+        return
+    if known and not address and (not _went_back() or page in st.session_state.get(_PASSED, ())):
+        _enter(page)
+        return
+    st.session_state[_KEY] = parse(address, datasets, zoo.open_zoo, page)
     st.session_state[_ADDRESS] = address
+    _remember()
+    st.session_state.pop(_UNHEARD, None)
+    st.session_state.pop(_WRITTEN, None)
+
+
+def _enter(page: str) -> None:
+    """Streamlit's menu leads to a page without parameters: the visitor still looks at the same, and at what the page last had.
+
+    The browser takes that for a step of its own, so its back button comes through here once more.
+    """
+    own = st.session_state.get(_OWN, {}).get(page, {})
+    st.session_state[_KEY] = dataclasses.replace(get(), own=own)
+    publish()
+    st.session_state.pop(_WRITTEN, None)
+    if st.session_state[_ADDRESS]:
+        st.session_state.setdefault(_PASSED, set()).add(page)
 
 
 def publish() -> None:
     """Writes the state into the address; nothing where it is what a visitor without an address sees."""
     now = get()
     wanted = params(now, zoo.open_zoo(now.dataset)) if now != _front() else {}
-    earlier = [(address, when) for address, when in st.session_state.get(_EARLIER, []) if _recent(when)]
-    st.session_state[_EARLIER] = [*earlier, (st.session_state.get(_ADDRESS), time.monotonic())]
+    unheard = [*st.session_state.get(_UNHEARD, []), st.session_state.get(_ADDRESS)]
+    st.session_state[_UNHEARD] = unheard[-_MOST_UNHEARD:]
     st.session_state[_ADDRESS] = wanted
-    others = {name: st.query_params.get_all(name) for name in st.query_params if name not in _PARAMS}
-    st.query_params.from_dict({**others, **wanted})  # at once: the browser's back button counts every change
+    st.session_state[_WRITTEN] = True
+    _remember()
+    _write(wanted)  # at once: the browser's back button counts every change
 
 
 def link(page_url: str) -> str:
     """The address of what is on the screen now. page_url: that of the page, with or without parameters."""
     now = get()
     page = page_url.partition("#")[0].partition("?")[0]
-    return f"{page}?{urlencode(params(now, zoo.open_zoo(now.dataset)))}"
+    return f"{page}?{urlencode({**_others(), **params(now, zoo.open_zoo(now.dataset))}, doseq=True)}"
+
+
+def link_params(history: Ids | None = None, **own: str) -> dict[str, str]:
+    """The parameters of a link to a page that has `own` for itself. history: another one, such as the edited one."""
+    now = dataclasses.replace(get(), own=own)
+    if history is not None and history != now.history:
+        now = dataclasses.replace(now, history=history, user=None, variant=None)
+    return params(now, zoo.open_zoo(now.dataset))
 
 
 def params(now: State, models: Zoo) -> dict[str, str]:
@@ -193,7 +250,7 @@ def params(now: State, models: Zoo) -> dict[str, str]:
         found["m"] = encode(now.models)
     if now.variant is not None:
         found["b"] = encode(now.variant)
-    return found
+    return {**found, **now.own}
 
 
 def encode(ids: Iterable[str]) -> str:
@@ -205,7 +262,7 @@ def decode(text: str) -> Ids:
     return tuple(_unquoted(part) for part in text.split("~")) if text else ()
 
 
-def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callable[[str], Zoo]) -> State:
+def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callable[[str], Zoo], page: str = "") -> State:
     """The state an address asks for; what it cannot have is left out and told in `problems`."""
     problems: list[str] = []
     if address.get("v", VERSION) != VERSION:
@@ -242,6 +299,8 @@ def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callabl
             )
         chosen = tuple(model for model in models.bundles if model in wanted)
         changes["models"] = chosen or None
+    changes["own"], unfit = choices.read(page, address, models)
+    problems += unfit
     return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
 
 
@@ -289,18 +348,37 @@ def _front() -> State:
 
 
 def _read() -> dict[str, str]:
-    return {name: st.query_params[name] for name in _PARAMS if name in st.query_params}
+    return {name: st.query_params[name] for name in _ours() if name in st.query_params}
+
+
+def _write(address: dict[str, str]) -> None:
+    st.query_params.from_dict({**_others(), **address})
+
+
+def _ours() -> Ids:
+    return (*_PARAMS, *choices.PAGES.get(st.session_state.get(_PAGE, ""), ()))
+
+
+def _others() -> dict[str, list[str]]:
+    """The parameters that are not the state's, such as the item of Map and Catalogue."""
+    ours = _ours()
+    return {name: st.query_params.get_all(name) for name in st.query_params if name not in ours}
+
+
+def _remember() -> None:
+    kept = st.session_state.get(_OWN, {})
+    st.session_state[_OWN] = {**kept, st.session_state.get(_PAGE, ""): get().own}
+
+
+def _went_back() -> bool:
+    """Whether the browser's back or forward button brought this address, where Streamlit says so."""
+    return bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
 
 
 def _is_late(address: dict[str, str]) -> bool:
     """A quick second click is sent before the browser knows the address that the first one led to.
 
-    Its back button may bring the same address just as soon; that is told apart where Streamlit says so.
+    How long that takes is up to the machine; it is over once the browser names the new address. Its back button may bring an
+    earlier one before; `_went_back` tells that apart.
     """
-    if getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False):
-        return False
-    return any(address == before and _recent(when) for before, when in st.session_state.get(_EARLIER, []))
-
-
-def _recent(when: float) -> bool:
-    return time.monotonic() - when < _LATE
+    return not _went_back() and address in st.session_state.get(_UNHEARD, [])

@@ -8,9 +8,8 @@ import streamlit as st
 
 from app import examples, guard, state, widgets, zoo
 from app.text import clean, count, md
+from app.widgets import search
 from engine.runtime import Zoo
-
-_FOUND = 6  # results of the search for an item
 
 
 def show(datasets: dict[str, str]) -> None:
@@ -47,7 +46,14 @@ def _history(models: Zoo) -> None:
         on_act=guard.callback(_edit),
         empty="No history yet: search for an item below, or load an example.",
     )
-    _search()
+    search.item(
+        "Add an item",
+        key="tray",
+        act="add",
+        on_pick=state.add,
+        icon=":material/add:",
+        label_visibility="collapsed",
+    )
     with st.container(horizontal=True, gap="xsmall"):
         _load(models)
         st.button("Clear", on_click=guard.callback(state.clear), disabled=not now.history, key="tray_clear")
@@ -61,38 +67,6 @@ def _history(models: Zoo) -> None:
         on_change=guard.callback(_choose_k),
         help="How many items each model recommends.",
     )
-
-
-@st.fragment
-def _search() -> None:
-    with guard.watch("the search"):
-        text = st.text_input(
-            "Add an item",
-            key="tray_search",
-            type="search",
-            live="250ms",
-            max_chars=100,
-            placeholder="Type a title …",
-            label_visibility="collapsed",
-        )
-        if not text or not text.strip():
-            return
-        now = state.get()
-        hits = zoo.open_catalogue(now.dataset).search(text, _FOUND)
-        models = zoo.open_zoo(now.dataset)
-        if not hits:
-            st.caption(f"Nothing like “{md(text, 40)}” among {len(models):,} titles.")
-        with st.container(gap=None, key="tray_hits"):
-            for hit in hits:
-                st.button(
-                    md(zoo.titled(models, hit.item), 80),
-                    key=f"tray_add_{hit.item}",
-                    icon=":material/add:",
-                    type="tertiary",
-                    wrap=False,
-                    on_click=guard.callback(_add),
-                    args=(hit.item_id,),
-                )
 
 
 def _load(models: Zoo) -> None:
@@ -161,12 +135,6 @@ def _choose_k() -> None:
     wanted = st.session_state.get("tray_k")
     if isinstance(wanted, int) and 1 <= wanted <= state.MAX_K:
         state.update(k=wanted)
-
-
-def _add(item_id: str) -> None:
-    state.add(item_id)
-    st.session_state["tray_search"] = ""
-    st.rerun()  # the search alone would be drawn anew otherwise
 
 
 def _edit() -> None:

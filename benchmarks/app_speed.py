@@ -158,13 +158,18 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=6)
     args = parser.parse_args()
+    in_a_browser(args.exports, args.adds)
+    at_once(args.exports, args.sessions, args.rounds)
+
+
+def in_a_browser(exports: Path, adds: int) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium())
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         began = time.perf_counter()
-        with server(args.exports) as (url, process):
+        with server(exports) as (url, process):
             wait_for(url, process)
             first_lists(page, url)
             print(f"cold start to the first lists on screen: {time.perf_counter() - began:.2f} s (at most 8)")
@@ -176,38 +181,39 @@ def main() -> None:
             print(
                 f"first lists for a new visitor, warm: {np.median(warm):.2f} s, worst of 5 {max(warm):.2f} s (at most 3)"
             )
-            adds = [add(page) for _ in range(args.adds)]
-            p50, p95 = np.percentile(adds, [50, 95]) * 1e3
+            spent = [add(page) for _ in range(adds)]
+            p50, p95 = np.percentile(spent, [50, 95]) * 1e3
             print(
-                f"adding an item to new lists on screen: p50 {p50:.0f} ms, p95 {p95:.0f} ms over {args.adds} (at most 700)"
+                f"adding an item to new lists on screen: p50 {p50:.0f} ms, p95 {p95:.0f} ms over {adds} (at most 700)"
             )
             browser.close()
-        with server(args.exports) as (url, process):
-            wait_for(url, process)
-            queries = histories(args.exports, args.sessions + 1, args.rounds)
-            asyncio.run(
-                crowd(url, 1, queries[-1:], [], process)
-            )  # what the first visitor of all loads belongs to nobody
-            time.sleep(LEFT_AFTER + 2)
-            before = resident(process)
-            there: list[float] = []
-            spent, errors = asyncio.run(crowd(url, args.sessions, queries[:-1], there, process))
-            time.sleep(LEFT_AFTER + 4)
-            after = resident(process)
-            asyncio.run(crowd(url, args.sessions, queries[:-1], there, process))
-            p50, p95 = np.percentile(spent, [50, 95])
-            print(
-                f"{args.sessions} sessions at once: rerun p50 {p50:.2f} s, p95 {p95:.2f} s (at most 2), "
-                f"{len(errors)} errors (none)"
-            )
-            for error in errors[:3]:
-                print(f"  {error}")
-            print(
-                f"memory: {before:.0f} MB before, {there[0]:.0f} with them, "
-                f"{after:.0f} after they left, {there[1]:.0f} with as many new ones:"
-            )
-            growth, again = (there[0] - before) / args.sessions, (there[1] - there[0]) / args.sessions
-            print(f"  {growth:.2f} MB a session (at most 4), {again:.2f} MB a session the second time (given back)")
+
+
+def at_once(exports: Path, sessions: int, rounds: int) -> None:
+    with server(exports) as (url, process):
+        wait_for(url, process)
+        queries = histories(exports, sessions + 1, rounds)
+        # what the first visitor of all loads belongs to nobody
+        asyncio.run(crowd(url, 1, queries[-1:], [], process))
+        time.sleep(LEFT_AFTER + 2)
+        before = resident(process)
+        there: list[float] = []
+        spent, errors = asyncio.run(crowd(url, sessions, queries[:-1], there, process))
+        time.sleep(LEFT_AFTER + 4)
+        after = resident(process)
+        asyncio.run(crowd(url, sessions, queries[:-1], there, process))
+    p50, p95 = np.percentile(spent, [50, 95])
+    print(
+        f"{sessions} sessions at once: rerun p50 {p50:.2f} s, p95 {p95:.2f} s (at most 2), {len(errors)} errors (none)"
+    )
+    for error in errors[:3]:
+        print(f"  {error}")
+    print(
+        f"memory: {before:.0f} MB before, {there[0]:.0f} with them, "
+        f"{after:.0f} after they left, {there[1]:.0f} with as many new ones:"
+    )
+    growth, again = (there[0] - before) / sessions, (there[1] - there[0]) / sessions
+    print(f"  {growth:.2f} MB a session (at most 4), {again:.2f} MB a session the second time (given back)")
 
 
 def add(page: Page) -> float:

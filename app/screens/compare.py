@@ -228,8 +228,8 @@ def _measure(answers: list[compare_answers.Answer], k: int) -> str:
 
 def _why(models: Zoo, answers: list[compare_answers.Answer]) -> int | None:
     """The item to explain: the one that was asked for, else the first one of the first list."""
-    asked = st.session_state.get(acts.WHY)
-    item = models.position(asked) if isinstance(asked, str) else None
+    asked = state.get().own.get("item")
+    item = None if asked is None else models.position(asked)
     if item is not None:
         return item
     return next((answer.items[0] for answer in answers if answer.items), None)
@@ -258,9 +258,28 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
         )
         if left_out:
             st.caption(left_out)
+    _look_inside(models, answers, item)
     for reason in found.cannot:
         st.caption(md(reason))
     st.caption("Choose another title in the lists to see its reasons.")
+
+
+def _look_inside(models: Zoo, answers: list[compare_answers.Answer], item: int) -> None:
+    """Links to Attention, a model each: the same item after the same history, which is the edited one where there is one."""
+    edited = state.get().variant
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_inside"):
+        st.markdown(":gray[Look inside on Attention]", width="content")
+        for answer in answers:
+            if answer.cannot is not None:
+                continue
+            st.page_link(
+                "screens/attention.py",
+                label=f"{zoo.style(models, answer.name).sign} {md(answer.title)}",
+                icon=":material/visibility:",
+                help="This item, this history and this model on the page Attention"
+                + (" – with B as the history." if edited is not None else "."),
+                query_params=state.link_params(edited, model=answer.name, item=models.item_ids[item]),
+            )
 
 
 show()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -192,6 +193,56 @@ def test_the_page_shows_a_result_before_any_click(open_app: Open) -> None:
     assert [heading.value for heading in app.subheader] == ["How much do they agree?", "Why this item?"]
     assert len(app.get("plotly_chart")) == 2
     assert not app.error
+
+
+def inside(app: AppTest) -> list[dict[str, str]]:
+    """The addresses of the links to Attention."""
+    links = [link.proto for link in app.get("page_link") if link.proto.page == "attention"]
+    return [dict(parse_qsl(link.query_string, keep_blank_values=True)) for link in links]
+
+
+def test_reasons_lead_to_attention_with_the_same_item_history_and_model(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", m="beta~plain", k="4", item="toy-9")
+    expected = {"v": "1", "ds": "toys", "h": "toy-1~toy-2~toy-3", "k": "4", "m": "beta~plain", "item": "toy-9"}
+    assert inside(app) == [{**expected, "model": "beta"}, {**expected, "model": "plain"}]
+    person = open_app(ds="toys", u="u3", item="toy-9")
+    assert {link["u"] for link in inside(person)} == {"u3"}
+
+
+def test_the_edited_history_is_the_one_that_attention_opens_with(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
+    assert {link["h"] for link in inside(app)} == {"toy-2~toy-1"}
+    assert not any("b" in link for link in inside(app))
+
+
+def test_the_explained_item_is_in_the_address(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2", item="toy-9")
+    assert any("Toy 9" in markdown.value for markdown in app.markdown)
+    app = open_app(ds="toys", h="toy-1~toy-2", item="gone")
+    assert [warning.value for warning in app.warning if "gone" in warning.value]
+    assert inside(app)  # the first item of the first list
+
+
+def test_clicks_in_the_lists(open_app: Open) -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from app import acts, state, zoo
+
+        state.sync(list(zoo.datasets()))
+        acts.act(st.session_state["said"])
+
+    open_app(ds="toys")  # which says where the toys are
+    app = AppTest.from_function(script, default_timeout=60)
+    app.query_params["ds"], app.query_params["h"] = "toys", "toy-1"
+    for said, item, history in (
+        ({"do": "explain", "id": "toy-9"}, "toy-9", "toy-1"),
+        ({"do": "explain", "id": "nobody's"}, "toy-9", "toy-1"),
+        ({"do": "add", "id": "toy-4"}, None, "toy-1~toy-4"),
+    ):
+        app.session_state["said"] = said
+        app.run()
+        assert app.query_params.get("item") in (item, [item]) and app.query_params["h"] in (history, [history])
 
 
 def test_every_experiment_makes_a_variant_and_pins_the_history(open_app: Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -204,13 +205,13 @@ def _script() -> None:
 
     from app import state, zoo
 
-    state.sync(list(zoo.datasets()))
+    state.sync(list(zoo.datasets()), "attention")
     runpy.run_path("app/screens/attention.py", run_name="attention")
 
 
 @pytest.mark.parametrize("model", [toy.name for toy in TOYS])
 def test_the_page_with_every_model(page: AppTest, model: str) -> None:
-    page.session_state["attention_model_toys"] = model
+    page.query_params["model"] = model
     page.run()
     assert not page.exception and not page.error
     headings = [heading.value for heading in page.subheader]
@@ -231,7 +232,7 @@ def test_the_page_says_what_attention_is_not(page: AppTest) -> None:
 
 
 def test_rollout_names_its_method(page: AppTest) -> None:
-    page.session_state["attention_view"] = "rollout"
+    page.query_params["view"] = "rollout"
     page.run()
     assert not page.exception and not page.error
     captions = " ".join(caption.value for caption in page.caption)
@@ -254,3 +255,85 @@ def test_a_model_of_another_family_with_many_layers_is_shown(tmp_path: Path, mon
     page = opened(tmp_path, monkeypatch, (sized(TOYS[0], name="new-family"),))
     page.run()
     assert not page.exception and not page.error
+
+
+def test_a_link_opens_what_it_names(page: AppTest) -> None:
+    address = {"h": "toy-1~toy-2~toy-3", "model": "beta", "view": "head", "layer": "1", "head": "2", "item": "toy-9"}
+    for name, value in address.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception and not page.error
+    assert page.get_by_key("attention_model_toys").value == "beta"
+    assert page.get_by_key("attention_view").value == "head"
+    assert page.selectbox(key="attention_item_beta").value == 9
+    assert any("Layer 1 of 2, head 2 of 2" in caption.value for caption in page.caption)
+
+
+def test_choices_go_into_the_address(page: AppTest) -> None:
+    page.run()
+    page.get_by_key("attention_view").set_value("head").run()
+    page.get_by_key("attention_layer").set_value("1").run()
+    page.get_by_key("attention_head").set_value("2").run()
+    page.get_by_key("attention_scale").set_value("rows").run()
+    page.get_by_key("attention_people").set_value("position").run()
+    page.slider[0].set_value(3).run()
+    page.selectbox(key="attention_item_alpha").select_index(4).run()
+    chosen = page.selectbox(key="attention_item_alpha").value
+    names = ("view", "layer", "head", "scale", "people", "latest", "item")
+    expected = ["head", "1", "2", "rows", "position", "3", f"toy-{chosen}"]
+    assert [page.query_params[name] for name in names] == expected
+    page.get_by_key("attention_model_toys").set_value("beta").run()  # whose layers are others; the item stays
+    assert not page.exception and not page.error
+    assert "layer" not in page.query_params and "head" not in page.query_params
+    assert (page.query_params["model"], page.query_params["item"]) == ("beta", f"toy-{chosen}")
+    assert page.selectbox(key="attention_item_beta").value == chosen
+
+
+@pytest.mark.parametrize("model", [toy.name for toy in TOYS])
+def test_any_item_can_be_explained(page: AppTest, model: str) -> None:
+    page.query_params["h"] = "toy-1~toy-2~toy-3"
+    page.query_params["model"] = model
+    page.run()
+    before = page.selectbox(key=f"attention_item_{model}")
+    assert len(before.options) == 10 and before.options[0].startswith("1. ")
+    page.text_input(key="attention_search").set_value("toy 2").run()
+    page.button(key="attention_pick_2").click().run()  # one of the history, which no model would recommend
+    assert not page.exception and not page.error
+    assert page.query_params["item"] == "toy-2"
+    now = page.selectbox(key=f"attention_item_{model}")
+    assert now.value == 2 and len(now.options) == 11 and "in the history" in now.options[-1]
+    assert page.text_input(key="attention_search").value == ""
+
+
+def test_what_truly_came_next_is_offered_where_it_is_known(page: AppTest) -> None:
+    page.query_params["u"] = "u3"
+    page.run()
+    models = Zoo.open(Path(os.environ["SEQSCOPE_EXPORTS"]) / "toys")
+    truth = models.titles[models.users["target"][3].as_py()].split(" – ")[0]
+    options = page.selectbox(key="attention_item_alpha").options
+    assert [truth in option for option in options if "what truly came next" in option] == [True]
+
+
+def test_a_link_made_with_a_longer_history_shows_what_there_is(page: AppTest) -> None:
+    page.query_params["h"] = "toy-1~toy-2~toy-3"
+    page.query_params["latest"] = "150"
+    page.run()
+    assert not page.exception and not page.error
+    assert page.slider[0].value == 3
+
+
+def test_many_layers_are_chosen_from_a_list(page: AppTest) -> None:
+    page.run()  # which made the zoo
+    few = AppTest.from_function(_layers, default_timeout=60)
+    few.run()
+    assert few.selectbox(key="layer").value == 9
+    few.selectbox(key="layer").set_value(4).run()
+    assert few.query_params["layer"] == "4" and few.selectbox(key="layer").value == 4
+
+
+def _layers() -> None:
+    from app import state, zoo
+    from app.widgets import choice
+
+    state.sync(list(zoo.datasets()), "attention")
+    choice.numbered("Layer", "layer", 9, 9, key="layer")

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -107,3 +108,50 @@ def test_narrow_screens_do_not_scroll_sideways(
         "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollWidth })()"
     )
     assert width <= 390, json.dumps(width)
+
+
+def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
+    hostile: Any, new_page: Callable[..., Page], page: Page, settle: Callable[..., None], console_errors: list[str]
+) -> None:
+    page.set_default_timeout(60_000)
+    page.goto(f"{hostile.url}/?v=1&ds=toys&h=toy-1~toy-2~toy-3&item=toy-10")
+    inside = page.locator(".st-key-compare_inside").get_by_role("link", name="Beta")
+    inside.wait_for(timeout=200_000)  # the first visit starts everything
+    settle(page)
+    inside.click()
+    page.get_by_role("heading", name="Is that why?").wait_for()
+    settle(page)
+    asked = parse_qs(urlsplit(page.url).query)
+    assert urlsplit(page.url).path == "/attention"
+    assert (asked["h"], asked["model"], asked["item"]) == (["toy-1~toy-2~toy-3"], ["beta"], ["toy-10"])
+
+    page.locator(".st-key-attention_view").get_by_text("One head", exact=True).click()
+    page.wait_for_url("**view=head**")
+    settle(page)
+    page.locator(".st-key-attention_layer").get_by_text("1", exact=True).click()
+    page.wait_for_url("**layer=1**")
+    settle(page)
+    page.get_by_label("Or any other one").press_sequentially("기생충")
+    page.locator("[class*='st-key-attention_pick_']").first.get_by_role("button").click()
+    page.wait_for_function("!location.search.includes('item=toy-10')")
+    settle(page)
+    item = parse_qs(urlsplit(page.url).query)["item"][0]
+    assert int(item.removeprefix("toy-")) % len(HOSTILE) == HOSTILE.index("기생충")
+
+    other = new_page()  # somebody else who was sent the link
+    other.set_default_timeout(60_000)
+    other.goto(page.url)
+    other.get_by_role("heading", name="Is that why?").wait_for()
+    settle(other)
+    assert other.get_by_text("Layer 1 of 2, head 1 of 2").is_visible()
+    assert "기생충" in other.locator("[class*='st-key-attention_item_']").inner_text()
+
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Metrics").click()  # the menu keeps the history
+    page.wait_for_url("**/metrics?**")
+    settle(page)
+    assert "h=toy-1~toy-2~toy-3" in page.url and "view=" not in page.url
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Attention").click()  # and the page its own
+    page.wait_for_url("**/attention?**")
+    settle(page)
+    assert parse_qs(urlsplit(page.url).query)["item"] == [item]
+    assert not console_errors
