@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +46,9 @@ def write_log(folder: Path, films: list[Film], log: Log, name: str) -> Dataset:
     return Dataset(folder)
 
 
-def trained(model: str, data: Dataset, folder: Path) -> np.ndarray:
-    """float64 [viewers]: rank of each viewer's last film by `model`, trained on `data` with the sample's recipe."""
-    train(load(model, data.info.name, f"sample/{model}", []), data, folder)
+def trained(model: str, data: Dataset, folder: Path, changes: Sequence[str] = ()) -> np.ndarray:
+    """float64 [viewers]: rank of each viewer's last film by `model`, trained on `data` with the sample's recipe and `changes`."""
+    train(load(model, data.info.name, f"sample/{model}", [*changes]), data, folder)
     ready, *_ = open_run(folder)
     return full_ranks(ready, data.cases("test")).ranks
 

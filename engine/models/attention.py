@@ -1,6 +1,6 @@
 """Self-attention: one arithmetic, two ways to run it.
 
-`attend` uses the fused kernel of PyTorch wherever nobody looks at the weights; `attend_with_weights` writes them out.
+`attend` uses a fused kernel wherever nobody looks at the weights; `attend_with_weights` writes them out.
 """
 
 from __future__ import annotations
@@ -11,12 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.models.dropout import dropout as drop
-
-QUERIES = 64
-"""Queries per block of CPU attention in training: a causal block needs no key after its last query, which saves half the work."""
-LOGITS = 1 << 20
-"""Logits per block of CPU attention in training: what a block reads and writes stays in the cache."""
+from engine.models import blocked
 
 
 def visible(items: Tensor, pad: int, causal: bool) -> Tensor:
@@ -38,22 +33,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal
     """Weighted values, [batch, heads, length, dim] like q, k and v; mask: from `visible`."""
     if dropout == 0 or q.device.type != "cpu":
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype), dropout_p=dropout)
-    # the fused CPU kernel has no dropout
-    batch, heads, length, dim = q.shape
-    size = QUERIES if causal else length
-    rows = max(1, LOGITS // (heads * size * length))
-    scaled = q / math.sqrt(dim)
-    blocks = []
-    for first in range(0, batch, rows):
-        part = slice(first, first + rows)
-        columns = []
-        for start in range(0, length, size):
-            end = min(start + size, length)
-            logits = scaled[part, :, start:end] @ k[part, :, :end].transpose(-1, -2)
-            weights = F.softmax(logits.add_(mask[part, :, start:end, :end]), dim=-1)
-            columns.append(drop(weights, dropout) @ v[part, :, :end])
-        blocks.append(torch.cat(columns, dim=2) if len(columns) > 1 else columns[0])
-    return torch.cat(blocks)
+    return blocked.attend(q, k, v, mask, dropout, causal)
 
 
 def attend_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,10 +18,18 @@ def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
     """
     if not training or rate == 0:
         return x
-    dropped = round(rate * 65536)
-    if x.device.type != "cpu" or dropped == 65536:
+    if x.device.type != "cpu":
         return F.dropout(x, rate)
-    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    bits = words.view(torch.int16)[: x.numel()].view(x.shape)
-    keep = torch.ge(bits, dropped - 32768, out=torch.empty(x.shape, dtype=x.dtype))
-    return x * keep.mul_(65536 / (65536 - dropped))
+    return x * kept(x, rate)
+
+
+def kept(like: Tensor, rate: float) -> Tensor:
+    """What `dropout` multiplies with, of the shape and dtype of `like`, a CPU tensor: 0 with probability `rate`, else
+    1 / (1 − rate)."""
+    dropped = round(rate * 65536)
+    if dropped == 65536:
+        return torch.zeros_like(like)
+    words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = words.view(torch.int16)[: like.numel()].view(like.shape)
+    found = torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
+    return found.mul_(65536 / (65536 - dropped))
