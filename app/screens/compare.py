@@ -268,7 +268,7 @@ def _look_inside(models: Zoo, answers: list[compare_answers.Answer], item: int) 
     """Links to Attention, a model each: the same item after the same history, which is the edited one where there is one."""
     edited = state.get().variant
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_inside"):
-        st.markdown(":gray[Look inside on Attention]", width="content")
+        st.caption("Look inside on Attention:", width="content")
         for answer in answers:
             if answer.cannot is not None:
                 continue

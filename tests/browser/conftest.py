@@ -21,7 +21,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -30,7 +30,29 @@ from engine.doctor import find_chromium
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
+T = TypeVar("T")
+
 READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
+PATIENCE = 90  # seconds; a busy machine may need long, a broken app never comes to it
+# Streamlit's page looks idle between a click and the server's first word about it, so settle() needs to know of both.
+_TRAFFIC = """
+window.traffic = {sent: 0, heard: 0}
+const send = WebSocket.prototype.send
+WebSocket.prototype.send = function (...data) {
+  if (!this.overheard) this.addEventListener("message", () => (window.traffic.heard = performance.now()))
+  this.overheard = true
+  window.traffic.sent = performance.now()
+  return send.apply(this, data)
+}
+"""
+_CALM = """([ready, quiet]) => {
+  const {sent, heard} = window.traffic
+  const calm =
+    document.querySelector(ready) && !document.querySelector('[data-testid="stSkeleton"]') &&
+    heard > sent && performance.now() - heard >= quiet
+  window.calm = calm ? (window.calm ?? 0) + 1 : 0
+  return window.calm >= 5  // in so many frames: what had to wait for a busy thread has had its turn
+}"""
 # A deep link makes Streamlit's page look for its server beneath the page's own path first; the misses are no fault of the app.
 _HARMLESS = re.compile(r"/[^/]+/_stcore/(health|host-config)")
 
@@ -98,8 +120,9 @@ def server(serve: Callable[[Path], Server], root: Path) -> Server:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE * 1_000)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=find_chromium())
         yield running
@@ -141,8 +164,9 @@ def new_page(browser: Browser, heard: Heard) -> Iterator[Callable[..., Page]]:
     def make(**options: object) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
         contexts.append(context)
+        context.add_init_script(_TRAFFIC)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE * 1_000)
         page.on("console", lambda message: _note_console(heard, message))
         page.on("pageerror", lambda error: heard.errors.append(f"uncaught: {error}"))
         page.on("request", lambda request: _note_request(heard, request.url))
@@ -171,19 +195,22 @@ def visit(page: Page, server: Server) -> Callable[[str], Page]:
 
 
 def settle(page: Page, quiet: float = 0.3) -> None:
-    """Waits until the app is connected, its script has not run for `quiet` seconds (a rerun may follow a rerun), and the parts
-    of the page that the browser loads when they are first needed are there."""
-    deadline = time.monotonic() + 90
-    still = None
-    while time.monotonic() < deadline:
-        page.wait_for_selector(READY, state="attached")
-        still = still or time.monotonic()
+    """Waits until the app is connected, the server has answered and said nothing for `quiet` seconds (a rerun may follow a
+    rerun), and the parts of the page that the browser loads when they are first needed are there.
+
+    What a click leads to may begin later than that on a busy machine: ask for it with `until` or Playwright's `expect`.
+    """
+    page.evaluate("window.calm = 0")
+    page.wait_for_function(_CALM, arg=[READY, 1_000 * quiet])
+
+
+def until(page: Page, read: Callable[[], T], wanted: T) -> None:
+    """Waits until read() gives what is wanted."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := read()) != wanted:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {PATIENCE} s still {found!r}, not {wanted!r}, at {page.url}")
         page.wait_for_timeout(50)
-        if page.query_selector(READY) is None or page.query_selector('[data-testid="stSkeleton"]') is not None:
-            still = None
-        elif time.monotonic() - still >= quiet:
-            return
-    raise AssertionError("the app's script did not come to rest within 90 s")
 
 
 @pytest.fixture(name="settle")

@@ -144,7 +144,7 @@ def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     other.get_by_role("heading", name="Is that why?").wait_for()
     settle(other)
     assert other.get_by_text("Layer 1 of 2, head 1 of 2").is_visible()
-    assert "기생충" in other.locator("[class*='st-key-attention_item_']").inner_text()
+    assert "기생충" in other.get_by_role("combobox", name="For which item?").input_value()
 
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Metrics").click()  # the menu keeps the history
     page.wait_for_url("**/metrics?**")

@@ -1,0 +1,102 @@
+"""Is that why? What the removal of each event does to the score of an item, which may be any of the catalogue."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export, guard, state, zoo
+from app.text import clean, md
+from app.views import attention as views
+from app.views import attention_figures as figures
+from app.widgets import search
+from engine.runtime import AttentionMap, Zoo
+
+FIRST = 10  # of the model's best items are offered without a search
+_MANY = 30  # events that are drawn; the table has all
+
+
+def show(models: Zoo, name: str, history: tuple[int, ...], seen: AttentionMap | None) -> None:
+    """Leave-one-out for one item, beside the attention. seen: None where the model does not attend."""
+    st.subheader("Is that why?")
+    st.markdown(
+        "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
+        "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see what happens "
+        "to the score.**"
+        if seen is not None
+        else "Every model can be asked directly: **remove one event and see what happens to the score.**"
+    )
+    item = _item(models, name, history)
+    if item is None:
+        st.info("The model has nothing left to recommend after this history, so there is no score to look at.")
+        return
+    with st.spinner("Asking the model without each event …"):
+        found = zoo.leave_one_out(models, name, history, item)
+    titles = {event: zoo.titled(models, event) for event in history}
+    table = views.beside(seen, found, titles, history)  # type: ignore[arg-type]
+    aimed = zoo.titled(models, item)
+    st.markdown(views.effect_words(table, aimed, found.rank))
+    if seen is not None:
+        st.markdown(views.agreement_words(table))
+    shown = table.tail(_MANY)
+    export.figure(
+        figures.effects(shown, zoo.style(models, name).colour),
+        key="attention_effects",
+        alt=f"For each event, what its removal does to the score of {clean(aimed)}"
+        + (", beside its attention." if seen else "."),
+        table=table,
+        name=f"leave one out {name}",
+        columns={
+            "weight": st.column_config.NumberColumn(format="%.4f"),
+            "effect": st.column_config.NumberColumn(format="%+.4f"),
+        },
+    )
+    note = "Effect: the score with the event minus that without it, in the model's units; to the right it speaks for the item."
+    if len(shown) < len(table):
+        note += f" Drawn are the latest {len(shown)} of {len(table)} events; the table has all."
+    st.caption(md(note))
+
+
+def _item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
+    """The item whose score is explained: one of the model's best, what truly came next, or any that is searched for.
+
+    None where the model has nothing to recommend and nothing was chosen.
+    """
+    best = [int(item) for item in zoo.top(models, name, history, FIRST).items]
+    truth = state.target(models)
+    wanted = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    options = list(dict.fromkeys([*best, *(item for item in (truth, wanted) if item is not None)]))
+    ranks = dict(zip(options, zoo.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
+    chosen = wanted if wanted is not None else next(iter(options), None)
+
+    def called(item: int) -> str:
+        note = " (what truly came next)" if item == truth else " (in the history)" if item in history else ""
+        place = best.index(item) + 1 if item in best else ranks.get(item, 0)
+        return clean(f"{place:,.0f}. {zoo.titled(models, item)}{note}", 120)
+
+    listed, searched = st.columns(2, gap="medium")
+    if chosen is not None:
+        key = f"attention_item_{name}"
+        st.session_state[key] = chosen
+        listed.selectbox(
+            "For which item?",
+            options,
+            format_func=called,
+            key=key,
+            filter_mode=None,
+            on_change=guard.callback(_take),
+            args=(key,),
+            help="The model's best items, by rank; then what truly came next, where it is known, and the item you chose.",
+        )
+    with searched:
+        search.item("Or any other one", key="attention", act="pick", on_pick=_choose, icon=":material/my_location:")
+    return chosen
+
+
+def _take(key: str) -> None:
+    item, models = st.session_state.get(key), zoo.open_zoo(state.get().dataset)
+    if isinstance(item, int) and 0 <= item < len(models):
+        _choose(models.item_ids[item])
+
+
+def _choose(item_id: str) -> None:
+    state.choose(item=item_id)

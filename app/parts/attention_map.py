@@ -1,0 +1,134 @@
+"""Attention position by position, with the choices of view, layer, head and colours, and all heads side by side."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import streamlit as st
+
+from app import choices, export, guard, state
+from app.text import clean, count, md
+from app.views import attention as views
+from app.views import attention_figures as figures
+from app.widgets import choice
+from engine.runtime import AttentionMap, Zoo
+
+_VIEWS = {"mean": "Mean over heads", "head": "One head", "rollout": "Rollout"}
+_SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
+_LATEST = 40  # positions that are drawn unless more are chosen
+
+
+def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names) -> None:
+    """One map of weights beside the choices of what it shows. called: the names of all positions."""
+    st.subheader("Position by position")
+    wide, narrow = st.columns([3, 1], gap="large")
+    with narrow:
+        view = cast(views.View, choice.segmented("Show", "view", _VIEWS, "mean", key="attention_view", wrap=True))
+        layer, head = seen.layers, 1
+        if view != "rollout":
+            layer = choice.numbered("Layer", "layer", seen.layers, seen.layers, key="attention_layer")
+        if view == "head":
+            head = choice.numbered("Head", "head", seen.heads, 1, key="attention_head")
+        scale = choice.segmented(
+            "Colours",
+            "scale",
+            _SCALES,
+            "fit",
+            key="attention_scale",
+            wrap=True,
+            help="Fit: up to the largest weight shown. 0 to 1: comparable between maps. Per row: by its own largest weight.",
+        )
+        most = min(len(seen), views.MAX_POSITIONS)
+        many = _latest(most) if most > 2 else most
+        weights = views.matrix(seen, view, layer - 1, head - 1)
+        st.caption(md(views.sums(weights, many)))
+        st.caption(md(_how(seen, view, layer, head)))
+    called = called.latest(many)
+    part, top = views.scaled(weights[-many:, -many:], scale)
+    with wide:
+        export.figure(
+            figures.heatmap(part, called, top, "weight" if scale != "rows" else "share of the row's largest"),
+            key="attention_map",
+            alt=f"{_VIEWS[view]} of {clean(models.bundles[name].manifest.title)}: {many} by {many} positions, oldest first.",
+            table=views.wide(weights[-many:, -many:], called),
+            name=f"attention {name} {view} layer {layer} head {head}" if view == "head" else f"attention {name} {view}",
+        )
+
+
+def _latest(most: int) -> int:
+    """How many positions are drawn, at most `most`."""
+    key = f"attention_latest_{most}"
+    st.session_state[key] = many = choices.number(state.get().own, "latest", _LATEST, most)
+    st.slider("Latest positions", 2, most, key=key, on_change=guard.callback(_take_latest), args=(key, most))
+    return many
+
+
+def _take_latest(key: str, most: int) -> None:
+    wanted = st.session_state.get(key)
+    if isinstance(wanted, int) and 2 <= wanted <= most:
+        state.choose(latest=str(wanted))
+
+
+def _how(seen: AttentionMap, view: views.View, layer: int, head: int) -> str:
+    """How to read the map, in words. layer, head: from 1."""
+    words = "Rows look, columns are looked at; oldest to newest, downwards and to the right."
+    if seen.causal:
+        words += " Above the diagonal is blank: a position cannot see later ones."
+    if seen.masked_diagonal and view != "rollout":
+        words += " The diagonal is blank: a position does not look at itself."
+    if seen.next_token:
+        words += " The last row is the position of the next item, from which the model predicts."
+    if view == "rollout":
+        words += (
+            " Rollout (Abnar & Zuidema 2020): layers multiplied, each taken as half residual, 0.5 I + 0.5 A. An approximation: "
+            "it leaves out the feed-forward layers"
+            + (", and in causal models it drifts towards early positions." if seen.causal else ".")
+        )
+    elif view == "head":
+        words += f" Layer {layer} of {seen.layers}, head {head} of {seen.heads}."
+    else:
+        words += f" Layer {layer} of {seen.layers}, mean over {count(seen.heads, 'head')}."
+    return words
+
+
+def heads(name: str, seen: AttentionMap) -> None:
+    """How widely and how far each head of each layer looks."""
+    st.subheader("Layers and heads")
+    table = views.by_head(seen)
+    if len(table) > 1:
+        export.figure(
+            figures.small_maps(seen.weights, float(np.nanmax(seen.weights))),
+            key="attention_small",
+            alt=f"Attention maps of {count(seen.layers, 'layer')} and {count(seen.heads, 'head')} per layer, with one scale.",
+            table=table,
+            name=f"attention {name} heads",
+        )
+    else:
+        st.caption("The model has one layer with one head, so there are no others to set beside it.")
+    st.dataframe(
+        table,
+        hide_index=True,
+        alt="Entropy and mean distance of every head.",
+        column_config={
+            "layer": st.column_config.NumberColumn("Layer", format="%d"),
+            "head": st.column_config.NumberColumn("Head", format="%d"),
+            "entropy": st.column_config.NumberColumn(
+                "Entropy, bits", format="%.2f", help="Mean over positions with a choice."
+            ),
+            "spread": st.column_config.ProgressColumn(
+                "Spread",
+                format="%.2f",
+                min_value=0,
+                max_value=1,
+                help="Entropy over the largest possible: 0 one position, 1 all alike.",
+            ),
+            "distance": st.column_config.NumberColumn(
+                "Mean distance", format="%.1f", help="Positions between looking and looked at."
+            ),
+            "last": st.column_config.NumberColumn(
+                "Last row, bits", format="%.2f", help="Entropy of the last position."
+            ),
+        },
+        key="attention_heads_table",
+    )

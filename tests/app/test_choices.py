@@ -1,0 +1,126 @@
+"""What a page has for itself: in the address, checked before the page is drawn, and still there on the way back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.runtime.scriptrunner import ScriptRunContext
+from streamlit.testing.v1 import AppTest
+
+from app import choices, state, zoo
+from app.parts import attention_map
+from app.views import attention as views
+from engine.runtime import Zoo
+
+Open = Callable[..., AppTest]
+ATTENTION = "screens/attention.py"
+
+
+@pytest.fixture
+def models(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return zoo.open_zoo("toys")
+
+
+def go(app: AppTest, page: str, **address: str) -> AppTest:
+    """As the menu does without an address, and a link with one."""
+    app.switch_page(page)
+    app.query_params.clear()
+    for name, value in address.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+GOOD = {
+    "model": "beta", "view": "head", "layer": "1", "head": "2", "scale": "unit", "latest": "7", "item": "toy-9",
+    "people": "position",
+}  # fmt: skip
+
+
+def test_all_of_a_page_is_read_and_written(models: Zoo) -> None:
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, "attention")
+    assert now.own == GOOD and not now.problems
+    assert state.parse(state.params(now, models), ["toys"], zoo.open_zoo, "attention") == now
+
+
+def test_a_page_reads_what_is_its_own(models: Zoo) -> None:
+    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "about").own == {}
+    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "").own == {"item": "toy-9"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("model", "zeta", "model that this dataset does not have: “zeta”"),
+        ("item", "../../etc", "item that this dataset does not have: “../../etc”"),
+        ("view", "<b>", "view “<b>”; possible is mean, head or rollout"),
+        ("scale", "", "colours “”; possible is fit, unit or rows"),
+        ("layer", "3", "layer “3”; possible is 1 to 2"),
+        ("layer", "0", "layer “0”"),
+        ("head", "٢", "head “٢”"),
+        ("head", "9" * 5_000, "possible is 1 to 2"),
+        ("latest", "1", "number of positions “1”; possible is 2 to 200"),
+        ("people", "x", "possible is distance or position"),
+    ],
+)
+def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(models: Zoo, name: str, text: str, said: str) -> None:
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD, name: text}, ["toys"], zoo.open_zoo, "attention")
+    assert len(now.problems) == 1 and said in now.problems[0]
+    assert now.own == {other: value for other, value in GOOD.items() if other != name}
+    assert now.history == ("toy-1",)
+
+
+def test_layers_are_those_of_the_model_that_is_shown(models: Zoo) -> None:
+    own, problems = choices.read("attention", {"model": "popular", "layer": "2"}, models)
+    assert own == {"model": "popular"} and len(problems) == 1  # it has none
+    assert choices.attended(models, {}) == "alpha"
+    assert choices.attended(models, {"model": "gone"}) == "alpha"
+
+
+def test_the_menu_keeps_the_history_and_the_address_says_so(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2", k="5")
+    go(app, ATTENTION)
+    assert app.session_state[state._KEY].history == ("toy-1", "toy-2")
+    assert (app.query_params["h"], app.query_params["k"]) == ("toy-1~toy-2", "5")
+
+
+def test_the_menu_from_the_front_needs_no_address(open_app: Open) -> None:
+    app = open_app()
+    go(app, ATTENTION)
+    assert not app.query_params
+    go(app, ATTENTION, ds="toys", view="rollout")
+    assert app.session_state[state._KEY].own == {"view": "rollout"}
+
+
+def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
+    app = go(open_app(ds="toys", h="toy-1~toy-2"), ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9")
+    go(app, "screens/metrics.py")
+    assert "model" not in app.query_params and "item" not in app.query_params
+    go(app, ATTENTION)
+    assert (app.query_params["model"], app.query_params["item"]) == ("beta", "toy-9")
+    app.selectbox(key="tray_dataset").set_value("hostile").run()  # another dataset, other items and models
+    assert "item" not in app.query_params and not app.warning
+
+
+def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = go(open_app(ds="toys", h="toy-1~toy-2"), ATTENTION)
+    monkeypatch.setattr(ScriptRunContext, "is_history_navigation", property(lambda _: True, lambda *_: None))
+    go(app, ATTENTION)  # the browser's own step to the page, before the address was there
+    assert app.query_params["h"] == "toy-1~toy-2"
+    go(app, "screens/compare.py")  # where the visitor's way began without an address
+    assert app.session_state[state._KEY] == state._front()
+
+
+def test_the_copied_link_has_what_the_page_has_for_itself(open_app: Open) -> None:
+    app = go(open_app(), ATTENTION, ds="toys", h="toy-1~toy-2", view="head", layer="1")
+    app.session_state["tray_link"] = True
+    app.run()
+    assert any("view=head&layer=1" in code.value for code in app.code)
+
+
+def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
+    assert tuple(attention_map._VIEWS) == choices.VIEWS
+    assert tuple(attention_map._SCALES) == choices.SCALES
+    assert views.MAX_POSITIONS == choices.MAX_LATEST

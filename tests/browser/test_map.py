@@ -1,0 +1,123 @@
+"""The map in a browser: drawing, choosing, selecting an area, and a zoom that survives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.test_page_catalogue import films
+from tests.browser.conftest import until
+from tests.runtime.bundles import make_zoo
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+PLOT = ".st-key-map_alpha .js-plotly-plot"
+DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && document.querySelector('{PLOT} canvas')"
+
+
+@pytest.fixture(scope="module")
+def url(serve: Callable, tmp_path_factory: pytest.TempPathFactory) -> str:
+    exports = tmp_path_factory.mktemp("map") / "exports"
+    pq.write_table(films(), make_zoo(exports) / "items.parquet")
+    address: str = serve(exports).url
+    return address
+
+
+@pytest.fixture
+def go(page: Page, url: str, settle: Callable) -> Callable[[str], Page]:
+    def open_(path: str) -> Page:
+        page.goto(url + path)
+        page.wait_for_function(DRAWN)
+        settle(page)
+        return page
+
+    return open_
+
+
+def span(page: Page) -> float:
+    """How much of the horizontal axis is on the screen; 0 while the figure is being replaced."""
+    found = page.evaluate(f"{DRAWN} ? document.querySelector('{PLOT}')._fullLayout.xaxis.range : [0, 0]")
+    return float(found[1] - found[0])
+
+
+def test_points_carry_their_item_and_the_figure_its_name(go: Callable, console_errors: list[str]) -> None:
+    page = go("/map")
+    carried = page.evaluate(f"document.querySelector('{PLOT}').data.flatMap(trace => trace.customdata ?? [])")
+    assert {f"toy-{i}" for i in range(40)} <= set(carried)
+    expect(page.get_by_role("figure", name="Map of 40 items as Alpha arranges them")).to_have_count(1)
+    expect(page.get_by_text("axes have no units")).to_have_count(1)
+    assert not console_errors
+
+
+def test_zoom_survives_another_colour_and_another_history(go: Callable, settle: Callable) -> None:
+    page = go("/map")
+    whole = span(page)
+    page.evaluate(f"document.querySelector('{PLOT}').on('plotly_relayout', () => (window.moved = performance.now()))")
+    page.locator(PLOT).hover(position={"x": 300, "y": 250})
+    for _ in range(4):
+        page.mouse.wheel(0, -200)
+    page.wait_for_function(
+        "window.traffic.sent - window.moved > 300"
+    )  # the server hears of it a while after the last move
+    settle(page)
+    near = span(page)
+    assert 0 < near < 0.8 * whole
+    layers = page.evaluate(f"document.querySelector('{PLOT}').data.length")
+    page.get_by_text("Next items", exact=True).click()
+    page.wait_for_function(f"{DRAWN} && document.querySelector('{PLOT}').data.length !== {layers}")
+    assert span(page) == pytest.approx(near, rel=0.02)
+    page.get_by_role("button", name="Whole map").click()
+    until(page, lambda: span(page) > 0.8 * whole, True)
+
+
+def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[str]) -> None:
+    page = go("/map")
+    page.locator(PLOT).hover()
+    page.locator(f'{PLOT} [data-title="Box Select"]').click()
+    page.wait_for_function(f"document.querySelector('{PLOT}')._fullLayout.dragmode === 'select'")
+    frame = page.locator(f"{PLOT} .nsewdrag").first.bounding_box()
+    assert frame is not None
+    page.mouse.move(frame["x"] + 5, frame["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(frame["x"] + frame["width"] - 5, frame["y"] + frame["height"] - 5, steps=5)
+    page.mouse.up()
+    page.get_by_text("40 items.").wait_for()
+    page.get_by_role("button", name="Add the most popular 20 to the history").click()
+    page.wait_for_url(re.compile("toy-0~toy-1~toy-2"))
+    page.get_by_role("button", name="Clear selection").click()
+    page.get_by_text("Nothing is selected").wait_for()
+    assert not console_errors
+
+
+def test_a_title_is_found_and_chosen_by_keyboard(go: Callable) -> None:
+    page = go("/map")
+    page.get_by_label("Find on the map").press_sequentially("기생충")
+    page.get_by_text("1 item ringed").wait_for()
+    found = page.locator(".st-key-map_hit_3 button")
+    found.focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("nearest items by each model's own measure").wait_for()
+    page.wait_for_url(re.compile(r"[?&]item=toy-3(&|$)"))
+
+
+def test_two_models_side_by_side(go: Callable) -> None:
+    page = go("/map")
+    page.locator(".st-key-map_second input").click()
+    page.get_by_role("option", name="Beta").click()
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot canvas').length >= 2")
+    expect(page.get_by_role("figure")).to_have_count(2)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chosen_item_is_not_wider_than_a_phone(new_page: Callable, url: str, settle: Callable, scheme: str) -> None:
+    page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page.goto(url + "/map?item=toy-3")
+    page.get_by_text("nearest items by each model's own measure").wait_for()
+    settle(page)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
