@@ -68,7 +68,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         )
         tiny = torch.finfo(torch.float32).tiny
         size = min(_block(table.shape[0], hidden.device), total)
-        logits_space, weights_space = (torch.empty(size, table.shape[0], dtype=dtype, device=h.device) for _ in range(2))
+        logits_space, weights_space = (
+            torch.empty(size, table.shape[0], dtype=dtype, device=h.device) for _ in range(2)
+        )
         for start in range(0, total, size):
             part, wanted = h[start : start + size], targets[start : start + size, None]
             logits, weights = logits_space[: len(part)], weights_space[: len(part)]
