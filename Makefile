@@ -3,6 +3,7 @@
 VENV     := .venv
 PYTHON   := $(VENV)/bin/python
 SEQSCOPE := $(PYTHON) -m engine
+WORDS    := build/words/minilm/words.json
 PIP      := $(PYTHON) -m pip install --disable-pip-version-check -qq -c requirements.lock
 SECONDS_SINCE = $$(( $$(date +%s) - $(1) ))
 .SHELLFLAGS := -ec
@@ -24,6 +25,9 @@ define MAKE_VENV
 $(PYTHON) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { $(FIND_PYTHON); $$python -m venv --clear $(VENV); }
 endef
 
+# The pretrained text encoder and what reads others (230 MB) are a help, not a need; --encoder scratch does without.
+TEXT = $(PIP) -e '.[text]' || echo "The pretrained text encoder could not be installed; everything else works without it."
+
 # An environment whose Python has gone, after an upgrade of the system say, is made again.
 ifneq ($(shell $(PYTHON) -c 'print("works")' 2>/dev/null),works)
 .PHONY: $(VENV)/.run $(VENV)/.dev
@@ -36,7 +40,7 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: install ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
+run: install $(WORDS) ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
 	$(PYTHON) -m streamlit run app/main.py --server.address=$(HOST) --server.port=$(PORT)
 
 test: ## install, then lint, types, import contracts and tests with coverage
@@ -51,11 +55,11 @@ install-dev: $(VENV)/.dev ## the environment that `make test` needs
 
 $(VENV)/.run: pyproject.toml requirements.lock
 	@start=$$(date +%s); $(MAKE_VENV); echo "Installing the pinned packages into $(VENV) (a minute or two) …"; \
-	$(PIP) -e . && touch $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
+	$(PIP) -e . && { $(TEXT); } && touch $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
 
 $(VENV)/.dev: pyproject.toml requirements.lock
 	@start=$$(date +%s); $(MAKE_VENV); echo "Installing the pinned packages and the tools for tests into $(VENV) (a minute or two) …"; \
-	$(PIP) -e '.[dev]' && touch $(VENV)/.run $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
+	$(PIP) -e '.[dev]' && { $(TEXT); } && touch $(VENV)/.run $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
 
 # The browser tests drive Debian's chromium. Where it is missing and cannot be had they are skipped, but never in CI.
 chromium: install-dev
@@ -68,11 +72,16 @@ chromium: install-dev
 
 lock: ## renew requirements.lock from pyproject.toml in a fresh environment
 	@rm -rf build/lock && mkdir -p build; $(FIND_PYTHON); $$python -m venv build/lock
-	build/lock/bin/python -m pip install --disable-pip-version-check -qq -e '.[dev]'
+	build/lock/bin/python -m pip install --disable-pip-version-check -qq -e '.[dev,text]'
 	@{ echo "# Every version that was tested. Made by \`make lock\`; used as constraints, so platforms may leave packages out."; \
 	  build/lock/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude pip --exclude seqscope \
 	  | sed -E -e 's/\+[A-Za-z0-9.]+$$//' -e 's/^(onnxruntime)-gpu==(.*)$$/\1==\2\n&/'; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock && rm -rf build/lock
+
+# The text encoder as the app runs it, for items that are new to a catalogue.
+$(WORDS): $(VENV)/.run
+	@$(SEQSCOPE) embed --encoder minilm --export build/words && touch $@ || \
+	echo "The app goes on without a text encoder."
 
 # --- quality ---------------------------------------------------------------------------------------------------------------
 
@@ -87,7 +96,7 @@ format: install-dev ## put the code into its form
 	$(PYTHON) -m ruff format .
 
 pytest: install-dev ## the tests alone, with coverage
-	$(PYTHON) -m pytest --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
 # --- what the repository carries, rebuilt ------------------------------------------------------------------------------------
 

@@ -64,7 +64,8 @@ def act(said: Mapping[str, Any]) -> None:
     if said.get("do") == "explain":
         state.choose(item=item_id)
     elif said.get("do") == "add":  # and the item to explain is the first one of the new lists again
+        own = {name: text for name, text in now.own.items() if name != "item"}
         if now.variant is None:
-            state.update(history=(*now.history, item_id)[-state.MAX_HISTORY :], own={})
+            state.update(history=(*now.history, item_id)[-state.MAX_HISTORY :], own=own)
         else:
-            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :], own={})
+            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :], own=own)

@@ -14,6 +14,7 @@ import streamlit as st
 
 from app import guard, state, tray, zoo
 from app.text import md
+from engine.errors import SeqscopeError
 
 _HERE = Path(__file__).parent
 _PAGES = {
@@ -23,6 +24,7 @@ _PAGES = {
     ],
     "Look inside": [
         ("attention", "Attention", ":material/visibility:", "What a model looked at while it read the history."),
+        ("semantic_ids", "Semantic IDs", ":material/account_tree:", "The codes that tokenizers give to items."),
         ("map", "Map", ":material/scatter_plot:", "Items as a model arranges them, with the history on top."),
     ],
     "Judge": [
@@ -35,8 +37,9 @@ _PAGES = {
 def main() -> None:
     st.set_page_config(page_title="Seqscope", page_icon=str(_HERE / "icon.svg"), layout="wide")
     st.logo(str(_HERE / "logo.svg"), icon_image=str(_HERE / "icon.svg"), size="large")
-    page = st.navigation({group: found for group, pages in _PAGES.items() if (found := _existing(pages))})
     datasets = zoo.datasets()
+    hidden = () if not datasets or _has_codes(list(datasets)) else ("semantic_ids",)
+    page = st.navigation({group: found for group, pages in _PAGES.items() if (found := _existing(pages, hidden))})
     if not datasets:
         st.title("There is nothing to show yet")
         st.markdown(md(f"No exported models were found in {zoo.root()}. Train and export one:"))
@@ -65,9 +68,26 @@ def _settled(page: str) -> bool:
     return True
 
 
-def _existing(pages: list[tuple[str, str, str, str]]) -> list[Any]:
+def _has_codes(datasets: list[str]) -> bool:
+    """Whether the dataset that will be shown has tokenizers: of others the menu need not speak."""
+    name = state.coming(datasets)
+    try:
+        return bool(zoo.open_zoo(name).tokenizations)
+    except SeqscopeError:
+        return False  # the page says what is wrong when it opens the dataset itself
+
+
+def _existing(pages: list[tuple[str, str, str, str]], hidden: tuple[str, ...]) -> list[Any]:
+    """A hidden page can be had by its address, and says there why it is not in the menu."""
     return [
-        st.Page(path, title=title, icon=icon, help=words, default=name == "compare")
+        st.Page(
+            path,
+            title=title,
+            icon=icon,
+            help=words,
+            default=name == "compare",
+            visibility="hidden" if name in hidden else "visible",
+        )
         for name, title, icon, words in pages
         if (path := _HERE / "screens" / f"{name}.py").is_file()
     ]

@@ -84,6 +84,14 @@ def get() -> State:
     return found
 
 
+def coming(datasets: Sequence[str]) -> str:
+    """The dataset that `sync` will come to, for what must be known before: the address's, the visitor's, or the first."""
+    asked = st.query_params.get("ds")
+    if asked is None and _KEY in st.session_state:
+        asked = get().dataset
+    return asked if asked is not None and asked in datasets else datasets[0]
+
+
 def numbers(models: Zoo, ids: Iterable[str]) -> tuple[int, ...]:
     """Item numbers of item_ids; those that the catalogue does not have (any more) are left out."""
     found = (models.position(item_id) for item_id in ids)

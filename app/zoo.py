@@ -163,9 +163,11 @@ class Top(NamedTuple):
     scores: npt.NDArray[np.float32]
     """In the model's own units: never compare them with another model's."""
     share: npt.NDArray[np.float64]
-    """Softmax over all items that could be recommended; they sum to 1 over the whole catalogue."""
+    """Softmax over all items that could be recommended; they sum to 1 over the whole catalogue. Of a model that writes
+    identifiers: the probability that it writes the item's, which items that share an identifier have in common."""
     strength: npt.NDArray[np.float64]
-    """0 to 1 within this model: 1 is its best item, 0 an item in the middle of the catalogue."""
+    """0 to 1 within this model: 1 is its best item, 0 an item in the middle of the catalogue; of a model that writes
+    identifiers, one with probability 0."""
 
 
 def top(zoo: Zoo, model: str, history: History, k: int) -> Top:
@@ -193,6 +195,11 @@ def neighbours(zoo: Zoo, model: str, item: int, k: int) -> Neighbours:
 def _top(_zoo: Zoo, model: str, digest: str, history: History, k: int) -> Top:
     bundle = _zoo.bundles[model]
     found = bundle.recommend_one(history, k)
+    if (
+        bundle.manifest.generator is not None
+    ):  # scores are probabilities already, and those of all items would be a long walk
+        written = np.exp(found.scores.astype(np.float64))
+        return Top(found.items, found.scores, written, written / max(float(written[:1].sum()), 1e-300))
     scores = bundle.scores(history).astype(np.float64)
     middle = float(np.median(scores))
     scores[list(history)] = -np.inf

@@ -1,4 +1,4 @@
-"""Rebuild exports/sample: simulate the log, train, evaluate and export its models. `make exports` runs this.
+"""Rebuild exports/sample: simulate the log, train, evaluate and export its models and tokenizers. `make exports` runs this.
 
     python -m benchmarks.build_sample [--out exports/sample] [--runs build/sample-runs] [--keep-data]
 
@@ -21,8 +21,14 @@ from engine.data.dataset import Dataset
 from engine.runtime import Zoo
 from engine.training.recipe import RECIPES
 
-MODELS = ("sasrec", "bert4rec", "attrec", "markov", "popularity")
-LIMIT = 20_000_000
+MODELS = ("sasrec", "bert4rec", "attrec", "recformer", "markov", "popularity")
+STAGES = {"recformer": ("recformer-pretrained", "recformer-stage1")}
+"""Runs that a model's own run starts from, one after the other."""
+TOKENIZERS = ("rqvae", "letter", "residual-kmeans")
+"""After the models: LETTER learns from the vectors of this sample's SASRec."""
+GENERATORS = ("tiger", "letter-tiger")
+"""After the tokenizers, whose identifiers they write."""
+LIMIT = 30_000_000
 """Bytes that the committed folder may take."""
 
 
@@ -50,24 +56,29 @@ def main() -> None:
     runs = args.runs / key.hexdigest()[:12]
     staged = runs / "exports"
     shutil.rmtree(staged, ignore_errors=True)
-    for model in MODELS:
-        folder = str(runs / model)
-        run("train", model, "--dataset", str(args.data), "--out", folder)
-        run("evaluate", folder, "--protocol", "u100")
+    for name in (*MODELS, *TOKENIZERS, *GENERATORS):
+        folder = str(runs / name)
+        verb = "tokenize" if name in TOKENIZERS else "train"
+        for stage in STAGES.get(name, ()):
+            run("train", stage, "--dataset", str(args.data), "--out", str(runs / stage))
+        run(verb, name, "--dataset", str(args.data), "--out", folder)
+        if verb == "train":
+            run("evaluate", folder, "--protocol", "u100")
         run("export", folder, "--to", str(staged))
     zoo = Zoo.open(staged, warm=True)
     size = sum(path.stat().st_size for path in staged.rglob("*") if path.is_file())
-    if zoo.refused or set(zoo.bundles) != set(MODELS) or size > LIMIT:
-        sys.exit(
-            f"not put in place: {zoo.refused or ''} {sorted(zoo.bundles)} {size / 1e6:.1f} MB (at most {LIMIT / 1e6:.0f})"
-        )
+    complete = set(zoo.bundles) == {*MODELS, *GENERATORS} and set(zoo.tokenizations) == set(TOKENIZERS)
+    if zoo.refused or not complete or size > LIMIT:
+        found = sorted([*zoo.bundles, *zoo.tokenizations])
+        sys.exit(f"not put in place: {zoo.refused or ''} {found} {size / 1e6:.1f} MB (at most {LIMIT / 1e6:.0f})")
     old = runs / "old"
     shutil.rmtree(old, ignore_errors=True)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     if args.out.exists():
         args.out.rename(old)
     staged.rename(args.out)
-    print(f"{args.out}: {len(MODELS)} bundles, {size / 1e6:.1f} MB, in {duration(time.monotonic() - began)}")
+    what = f"{len(zoo.bundles)} bundles, {len(zoo.tokenizations)} tokenizers, {size / 1e6:.1f} MB"
+    print(f"{args.out}: {what}, in {duration(time.monotonic() - began)}")
 
 
 if __name__ == "__main__":

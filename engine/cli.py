@@ -16,7 +16,9 @@ from engine.errors import SeqscopeError, UsageError
 # name -> (module, one line for --help). A module offers `configure(parser)` and `run(args) -> int`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("engine.commands.data", "import, fetch and describe datasets"),
+    "embed": ("engine.commands.embed", "make vectors of a catalogue's words"),
     "train": ("engine.commands.train", "train a model on a prepared dataset; resumes where it was interrupted"),
+    "tokenize": ("engine.commands.tokenize", "give items identifiers of codes, for models that generate them"),
     "evaluate": ("engine.commands.evaluate", "rank every test user's held-out item and print the metrics"),
     "export": ("engine.commands.export", "write trained models as bundles that the app opens"),
     "sample": ("engine.commands.sample", "simulate viewers and their log, for the embedded sample or for load tests"),

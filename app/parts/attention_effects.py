@@ -15,8 +15,17 @@ FIRST = 10  # of the model's best items are offered without a search
 _MANY = 30  # events that are drawn; the table has all
 
 
-def show(models: Zoo, name: str, history: tuple[int, ...], seen: AttentionMap | None) -> None:
-    """Leave-one-out for one item, beside the attention. seen: None where the model does not attend."""
+def show(
+    models: Zoo,
+    name: str,
+    history: tuple[int, ...],
+    seen: AttentionMap | None,
+    looked_at: dict[int, float] | None = None,
+) -> None:
+    """Leave-one-out for one item, beside the attention. seen: of items; None where the model does not attend.
+
+    looked_at: place in the history → weight, where it is known for this very item.
+    """
     st.subheader("Is that why?")
     st.markdown(
         "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
@@ -32,7 +41,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...], seen: AttentionMap | 
     with st.spinner("Asking the model without each event …"):
         found = zoo.leave_one_out(models, name, history, item)
     titles = {event: zoo.titled(models, event) for event in history}
-    table = views.beside(seen, found, titles, history)  # type: ignore[arg-type]
+    table = views.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
     aimed = zoo.titled(models, item)
     st.markdown(views.effect_words(table, aimed, found.rank))
     if seen is not None:
@@ -56,6 +65,12 @@ def show(models: Zoo, name: str, history: tuple[int, ...], seen: AttentionMap | 
     st.caption(md(note))
 
 
+def wanted(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
+    """The item that is explained: the one that was chosen, else the model's best; None where there is neither."""
+    chosen = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    return chosen if chosen is not None else next(iter(zoo.top(models, name, history, FIRST).items.tolist()), None)
+
+
 def _item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
     """The item whose score is explained: one of the model's best, what truly came next, or any that is searched for.
 
@@ -63,10 +78,10 @@ def _item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
     """
     best = [int(item) for item in zoo.top(models, name, history, FIRST).items]
     truth = state.target(models)
-    wanted = models.position(state.get().own["item"]) if "item" in state.get().own else None
-    options = list(dict.fromkeys([*best, *(item for item in (truth, wanted) if item is not None)]))
+    aimed = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    options = list(dict.fromkeys([*best, *(item for item in (truth, aimed) if item is not None)]))
     ranks = dict(zip(options, zoo.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
-    chosen = wanted if wanted is not None else next(iter(options), None)
+    chosen = aimed if aimed is not None else next(iter(options), None)
 
     def called(item: int) -> str:
         note = " (what truly came next)" if item == truth else " (in the history)" if item in history else ""

@@ -19,8 +19,11 @@ _SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
 _LATEST = 40  # positions that are drawn unless more are chosen
 
 
-def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names) -> None:
-    """One map of weights beside the choices of what it shows. called: the names of all positions."""
+def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names, codes: AttentionMap) -> None:
+    """One map of weights beside the choices of what it shows. called: the names of all positions.
+
+    codes: the same, before codes were grouped by item; `seen` itself where nothing was.
+    """
     st.subheader("Position by position")
     wide, narrow = st.columns([3, 1], gap="large")
     with narrow:
@@ -42,8 +45,12 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names) -
         most = min(len(seen), views.MAX_POSITIONS)
         many = _latest(most) if most > 2 else most
         weights = views.matrix(seen, view, layer - 1, head - 1)
+        if view == "rollout" and codes is not seen:  # followed through the layers code by code
+            weights = views.by_item_of(codes, views.matrix(codes, view, 0, 0))
         st.caption(md(views.sums(weights, many)))
         st.caption(md(_how(seen, view, layer, head)))
+        if codes.levels:
+            st.caption(_codes(seen))
     called = called.latest(many)
     part, top = views.scaled(weights[-many:, -many:], scale)
     with wide:
@@ -90,6 +97,15 @@ def _how(seen: AttentionMap, view: views.View, layer: int, head: int) -> str:
     else:
         words += f" Layer {layer} of {seen.layers}, mean over {count(seen.heads, 'head')}."
     return words
+
+
+def _codes(seen: AttentionMap) -> str:
+    if seen.levels:
+        return "Each item is several positions, one per code: a, b, c, …"
+    return (
+        "The model reads an item as several codes. Here they are grouped: an item's weight is the sum over its codes, and it "
+        "looks as its codes do on average."
+    )
 
 
 def heads(name: str, seen: AttentionMap) -> None:

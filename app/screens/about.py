@@ -23,6 +23,7 @@ def page() -> None:
         with guard.watch(words):
             part(models)
     _entries("Metrics", "metrics", views.METRICS)
+    _entries("Codes of items", "codes", views.CODES)
     _entries("Views", "views", views.VIEWS)
     st.header("Limits", anchor="limits")
     st.markdown("\n".join(f"- {words}" for words in views.LIMITS))

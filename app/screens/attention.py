@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from app import choices, export, guard, state, zoo
-from app.parts import attention_effects, attention_map
+from app.parts import attention_codes, attention_effects, attention_map
 from app.text import clean, count, md
 from app.views import attention as views
 from app.views import attention_answers as answers
@@ -14,6 +14,7 @@ from app.views import attention_figures as figures
 from app.widgets import choice
 from engine.runtime import AttentionMap, Zoo, last_row
 
+_UNITS = {"items": "Items", "codes": "Codes"}
 _PEOPLE = {"distance": "By distance", "position": "Position by position"}
 _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
@@ -36,23 +37,33 @@ def page() -> None:
     name = _choose(models)
     bundle = models.bundles[name]
     reason = bundle.cannot("attention")
-    seen = None
+    seen = looked_at = None
+    writes = bundle.cannot("identifiers") is None
+    by_code = writes and _unit() == "codes"
+    if bundle.cannot("cross_attention") is None:
+        with guard.watch("what the written codes looked at"):
+            looked_at = attention_codes.written(models, name, history, by_code)
+    elif writes:
+        st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
     if reason is None:
-        seen = answers.attention(models, name, history)
-        called = _called(models, seen)
-        with guard.watch("what the model looked at"):
-            _last(models, name, seen, called, len(history))
+        codes = answers.attention(models, name, history)
+        seen = views.by_item(codes)
+        shown = codes if by_code else seen
+        called = _called(models, shown)
+        if looked_at is None:
+            with guard.watch("what the model looked at"):
+                _last(models, name, shown, called, len(history), writes)
         with guard.watch("the map"):
-            attention_map.positions(models, name, seen, called)
+            attention_map.positions(models, name, shown, called, codes)
         with guard.watch("layers and heads"):
-            attention_map.heads(name, seen)
+            attention_map.heads(name, shown)
     else:
         st.info(md(f"{bundle.manifest.title} has no attention to show. {reason}"), icon=":material/visibility_off:")
     with guard.watch("the effects"):
-        attention_effects.show(models, name, history, seen)
+        attention_effects.show(models, name, history, seen, looked_at)
     if seen is not None:
         with guard.watch("the mean over people"):
-            _people(models, name)
+            _people(models, name, writes)
 
 
 def _choose(models: Zoo) -> str:
@@ -66,7 +77,7 @@ def _choose(models: Zoo) -> str:
         },
         choices.attended(models, state.get().own),
         key=f"attention_model_{models.info.name}",
-        clears=("layer", "head"),
+        clears=("layer", "head", "decoder", "unit"),
     )
     silent = [bundle for bundle in models.bundles.values() if bundle.cannot("attention") is not None]
     if silent and name in able:
@@ -77,13 +88,25 @@ def _choose(models: Zoo) -> str:
 
 def _called(models: Zoo, seen: AttentionMap) -> views.Names:
     titles = {item: zoo.titled(models, item) for item in seen.items if item is not None}
-    return views.names(seen.positions, seen.items, titles)  # type: ignore[arg-type]
+    return views.names(seen.positions, seen.items, titles, seen.levels)  # type: ignore[arg-type]
 
 
-def _last(models: Zoo, name: str, seen: AttentionMap, called: views.Names, length: int) -> None:
+def _unit() -> str:
+    """Whether a model that reads codes is shown by items or by codes."""
+    return choice.segmented(
+        "Positions",
+        "unit",
+        _UNITS,
+        "items",
+        key="attention_unit",
+        help="This model reads and writes every item as several codes. Items: codes are grouped. Codes: each is a position.",
+    )
+
+
+def _last(models: Zoo, name: str, seen: AttentionMap, called: views.Names, length: int, writes: bool) -> None:
     title = models.bundles[name].manifest.title
     looked = last_row(seen)
-    st.subheader("What the prediction looked at")
+    st.subheader("What the latest item looked at" if writes else "What the prediction looked at")
     sentence = views.sentence(title, looked, called, seen.pooled)
     st.markdown(sentence)
     shown, whole = views.strongest(looked, called)
@@ -98,14 +121,16 @@ def _last(models: Zoo, name: str, seen: AttentionMap, called: views.Names, lengt
     where = (
         "the mean over all rows, because the model averages them" if seen.pooled else "the last row of the last layer"
     )
-    read = len([place for place in seen.positions if place is not None])
+    read = len({place for place in seen.positions if place is not None})
     note = f"This is {where}, averaged over heads; it sums to {looked.sum():.2f}."
+    if writes:
+        note += " The codes are written by a decoder that reads all rows."
     if read < length:
         note += f" {title} attends to the latest {read} of {count(length, 'item')}."
     st.caption(md(note))
 
 
-def _people(models: Zoo, name: str) -> None:
+def _people(models: Zoo, name: str, writes: bool) -> None:
     st.subheader("Over many people")
     profile = answers.profile(models, name)
     if profile is None:
@@ -132,6 +157,7 @@ def _people(models: Zoo, name: str) -> None:
         md(
             f"Mean over the {profile.people} of {profile.asked} people drawn at random (seed 0) whose histories fill "
             f"{len(profile.back)} positions, and over heads. After the figure in the SASRec paper (Kang & McAuley 2018)."
+            + (" Here it is what the latest item looks at, its codes taken together." if writes else "")
         )
     )
 

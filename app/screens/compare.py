@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app import acts, examples, export, guard, state, whatif, widgets, zoo
-from app.text import clean, count, md
-from app.views import compare, compare_answers
+from app.parts import beam_trace
+from app.text import clean, count, listed, md
+from app.views import beam_answers, compare, compare_answers
 from engine.runtime import Zoo
 
 
@@ -46,13 +47,16 @@ def show() -> None:
     _refused(models)
     with guard.watch("the agreement"):
         _agreement(answers, now.k)
+    with guard.watch("the beams"):
+        beam_trace.show(models, [answer.name for answer in answers if answer.cannot is None], asked, now.k)
     with guard.watch("the reasons"):
         _reasons(models, answers, asked, why)
 
 
 _SHARE = (
     "Softmax of the scores over all items that could be recommended. A probability only for models trained with a softmax; "
-    "for the others it shows distances within the list. Never compare it between models."
+    "for the others it shows distances within the list. Of a model that writes codes: the probability that it writes the item's; "
+    "items that share a code share it, too. Never compare it between models."
 )
 
 
@@ -244,6 +248,17 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
         f"**{md(zoo.titled(models, item))}**: what its score loses when one item of the history is left out. Bars to the right "
         "speak for it, bars to the left against it; each model has a scale of its own."
     )
+    slow = [one for one in answers if one.cannot is None and beam_answers.slow(models, one.name, len(history))]
+    if slow and state.get().own.get("slow") != "asked":
+        names = listed([md(one.title) for one in slow])
+        st.button(
+            f"Ask {names}, too",
+            key="compare_slow",
+            help="Every item of the catalogue is written anew for each event left out, which takes a while.",
+            on_click=guard.callback(state.choose),
+            kwargs={"slow": "asked"},
+        )
+        answers = [one for one in answers if one not in slow]
     found = compare_answers.why(models, answers, history, item)
     if found.effects:
         ranks = ", ".join(f"{md(a.title)} {e.rank:,.0f}" for a, e in zip(found.answers, found.effects, strict=True))

@@ -284,6 +284,8 @@ def trust(bundle: Bundle, points: map_points.Points, models: Zoo) -> None:
         ),
         help=md(f"{how.method}, made once at export: {settings}", 600),
     )
+    if bundle.cannot("identifiers") is None:
+        st.caption("This model writes codes. Its space is that of the vectors that the codes were made from.")
 
 
 def as_drawn(key: str, contents: tuple[object, ...]) -> Drawn:

@@ -107,6 +107,11 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
     if models.info.simulated:
         note += " The people of this dataset are simulated."
     st.caption(md(note, 2_000))
+    for bundle in models.bundles.values():
+        if bundle.cannot("identifiers") is None and bundle.name in this.people:
+            said = bundle.manifest
+            words = views.beam_words(said.title, this.protocol, said.metrics, len(models))
+            st.caption(f"{this.looks[bundle.name].sign} {md(words, 1_000)}")
     return this
 
 

@@ -43,6 +43,12 @@ METRICS = (
         "Krichene & Rendle, KDD 2020, on why the candidates are the whole catalogue",
     ),
     Entry(
+        "Outside the beam",
+        "The share of held-out items that a beam of the given width did not write, in a full ranking by beam. They share the "
+        "mean of the places that are left, so they count as missed in every list.",
+        "after Rajput et al., NeurIPS 2023, who rank by beam search",
+    ),
+    Entry(
         "Coverage@k",
         "The share of the catalogue that is in the first k of at least one person. A model that shows "
         "everybody the same has k of n.",
@@ -84,6 +90,80 @@ METRICS = (
     ),
 )
 
+CODES = (
+    Entry(
+        "Perplexity of codes",
+        "2 to the power of the entropy of a level's codes over the items: as many codes, evenly used, would be as hard to guess. "
+        "Divided by the number of codes it is 1 where all are used alike.",
+        "Shannon 1948; as TIGER's and LETTER's code counts the use of codebooks",
+    ),
+    Entry(
+        "Dead codes",
+        "Codes that no item has. They cost room in the codebook and say nothing.",
+        "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017, on codebooks that collapse",
+    ),
+    Entry(
+        "Items in excess",
+        "Items minus different identifiers, divided by items: the collision rate as LETTER's code has it. A group of three "
+        "counts two.",
+        "Wang et al., CIKM 2024 (LETTER), generate_indices.py",
+    ),
+    Entry(
+        "Items that share",
+        "The share of items whose identifier is another one's as well. A group of three counts three, so it is higher than the "
+        "excess and says for how many items a model's answer is a tie.",
+        "Rajput et al., NeurIPS 2023 (TIGER), section 3.1 on collisions",
+    ),
+    Entry(
+        "Reconstruction error",
+        "The share of the variance of the items' vectors that cannot be recovered from the codes. 0 loses nothing; only "
+        "tokenizers that quantise vectors have it.",
+        "Zeghidour et al. 2021 and Lee et al., CVPR 2022 (residual quantisation)",
+    ),
+    Entry(
+        "Neighbours alike",
+        "Each item is matched with the nearest one by a sequence model's vectors, and the share of places with the same code is "
+        "averaged. By chance it is the sum of squared shares of the codes.",
+        "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
+    ),
+    Entry(
+        "Lorenz curve and Gini of codes",
+        "The least used codes first, the curve says which share of the items they have together; the diagonal is even use. Gini "
+        "is twice the area between the two, 0 where all codes are used alike.",
+        "Lorenz 1905; Gini 1912",
+    ),
+    Entry(
+        "Tree of codes",
+        "Every box is a prefix, as wide as it has items; the row below splits it by one more code. Its colour is the commonest "
+        "value of its items, paler where that is a smaller share, or how often they are taken.",
+        "Icicle plot: Kruskal & Landwehr, The American Statistician 1983",
+    ),
+    Entry(
+        "Purity of prefixes",
+        "Of the items that share their first codes with another one, the share that has the commonest category of its group. "
+        "Small groups are pure by chance, so the same is shown with categories dealt out anew.",
+        "Manning, Raghavan & Schütze 2008, section 16.3",
+    ),
+    Entry(
+        "Popularity by code",
+        "A mark for every code: how many items it has, and how often one of them is taken. Rare items squeezed into few codes "
+        "show as marks far to the right and low.",
+        "Seqscope's own",
+    ),
+    Entry(
+        "Where the codes lie",
+        "The vectors of a level's codes on their two principal axes, with clusters found in the full space. The axes show only "
+        "the share of the variance that is written beneath.",
+        "Pearson 1901; clusters as in LETTER's diversity term: Bradley, Bennett & Demiriz 2000",
+    ),
+    Entry(
+        "Generation bias",
+        "The shares of a level's codes in what people took, beside those in what a model put into its lists. The distance is the "
+        "share that would have to move for both to be alike (total variation).",
+        "Wang et al., CIKM 2024 (LETTER), on assignment bias of codes",
+    ),
+)
+
 VIEWS = (
     Entry(
         "Lists side by side",
@@ -96,6 +176,19 @@ VIEWS = (
         "Rank-biased overlap",
         "How much two lists agree, the top counting more. At p = 0.9 the first ten places carry 86 % of the weight.",
         "Webber, Moffat & Zobel, TOIS 2010",
+    ),
+    Entry(
+        "Beam",
+        "A model that writes an item's codes keeps the likeliest beginnings at each step, a beam of them, and goes on from these "
+        "alone; codes that continue no item's identifier are left out, and the rest share the probability. What the beam drops "
+        "is never reached, so its list may differ from exact scores of all items.",
+        "Sutskever, Vinyals & Le 2014; constrained: De Cao et al., ICLR 2021; on items: Rajput et al., NeurIPS 2023 (TIGER)",
+    ),
+    Entry(
+        "Beam agreement@k",
+        "How many of the k items with the highest exact probability a beam finds among its own first k. Exact scores come from "
+        "writing the codes of every item of the catalogue.",
+        "on what beams miss: Stahlberg & Byrne, EMNLP 2019",
     ),
     Entry(
         "Attention",
@@ -112,6 +205,12 @@ VIEWS = (
         "Abnar & Zuidema, ACL 2020",
     ),
     Entry(
+        "Attention of codes",
+        "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
+        "While codes are written, each one looks back at the history: one column per written code, mean over heads.",
+        "cross-attention: Vaswani et al. 2017; as TIGER has it: Rajput et al., NeurIPS 2023",
+    ),
+    Entry(
         "Leave-one-out",
         "An event is removed, the model is asked again, and the change of the item's score is the event's "
         "effect. It is what the model "
@@ -124,6 +223,12 @@ VIEWS = (
         "groups and the axes "
         "mean nothing.",
         "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
+    ),
+    Entry(
+        "An item's codes",
+        "The path of an item through each tokenizer's tree, and the items that share its first codes. Those at the same last "
+        "code cannot be told apart without a further number.",
+        "Rajput et al., NeurIPS 2023 (TIGER)",
     ),
     Entry(
         "Neighbours",
@@ -153,6 +258,11 @@ _ABLE = {
     "unseen_items": "items it has never seen",
     "trained_users": "vectors of trained people",
 }
+_WRITES = {
+    "cross_attention": "attention from the codes it writes",
+    "distinct_items": "every item told from every other",
+}
+"""Of models that write codes; others have nothing to say of them."""
 
 
 def data_card(info: DatasetInfo) -> dict[str, str]:
@@ -184,13 +294,14 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     """Term → Markdown."""
     said = bundle.manifest
     made, check = said.training, said.check
-    can = [words for name, words in _ABLE.items() if bundle.cannot(name) is None]
+    can = [words for name, words in _able(bundle).items() if bundle.cannot(name) is None]
     read = said.encoder.max_length
-    return {
+    card = {
         "From": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
         + ("" if said.encoder.min_history else ", and answers without any"),
-        "Size": f"{count(made.parameters, 'parameter')}, {said.encoder.dim:,} numbers per query",
+        "Size": f"{count(made.parameters, 'parameter')}, {said.encoder.dim:,} numbers per "
+        + ("query" if said.generator is None else "hidden state"),
         "Trained": md(
             f"{count(made.epochs, 'epoch')} (best: {made.best_epoch:,}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
             if made.epochs
@@ -203,11 +314,37 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         ),
         "Made": md(f"{said.created[:10]} by {said.created_by}, commit {(made.commit or 'unknown')[:10]}"),
     }
+    return card | _written(bundle)
+
+
+def _able(bundle: Bundle) -> dict[str, str]:
+    return _ABLE if bundle.manifest.generator is None else _ABLE | _WRITES
+
+
+def _written(bundle: Bundle) -> dict[str, str]:
+    """What there is to say of a model that writes codes, besides."""
+    writes = bundle.manifest.generator
+    if writes is None:
+        return {}
+    codes = (
+        " × ".join(f"{size:,}" for size in writes.sizes)
+        if len(writes.sizes) <= 8
+        else f"{max(writes.sizes):,} at most each"
+    )
+    length = f"{'up to ' if writes.ends else ''}{count(writes.levels, 'code')} per item ({codes})"
+    return {
+        "Writes": f"{length}, with a beam of {writes.beam}",
+        "Invalid codes": (
+            "none: it is held to identifiers of items at every step. Let free, it may write some that no item has; "
+            "the beam on Compare counts them"
+        ),
+        "Ties": md(bundle.cannot("distinct_items") or "none: no two items share an identifier"),
+    }
 
 
 def cannot(bundle: Bundle) -> list[str]:
     """What the model cannot do and why, as Markdown."""
-    reasons: Mapping[str, str | None] = {words: bundle.cannot(name) for name, words in _ABLE.items()}
+    reasons: Mapping[str, str | None] = {words: bundle.cannot(name) for name, words in _able(bundle).items()}
     return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 

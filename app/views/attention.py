@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -59,10 +59,67 @@ class Names:
         return Names(self.numbers[-many:], self.titles[-many:])
 
 
-def names(positions: Sequence[int | None], items: Sequence[int | None], titles: Sequence[str]) -> Names:
-    """positions, items: of an AttentionMap; titles: of the catalogue, or of the items in question by number."""
+def names(
+    positions: Sequence[int | None],
+    items: Sequence[int | None],
+    titles: Sequence[str],
+    levels: Sequence[int | None] = (),
+) -> Names:
+    """positions, items: of an AttentionMap; titles: of the catalogue, or of the items in question by number; levels: which code
+    of its item a position is, where it is one: the first is 3a, and what stands before it is 3."""
     numbers = tuple("next" if place is None else str(place + 1) for place in positions)
+    if levels:
+        letters = ("" if level is None or level < 0 else _letter(level) for level in levels)
+        numbers = tuple(number + letter for number, letter in zip(numbers, letters, strict=True))
     return Names(numbers, tuple(NEXT if item is None else clean(titles[item], 200) for item in items))
+
+
+def _letter(level: int) -> str:
+    return "abcdefghijklmnopqrstuvwxyz"[level] if level < 26 else f".{level + 1}"
+
+
+# --- codes, grouped by their items
+
+
+def by_item(attention: AttentionMap) -> AttentionMap:
+    """As if every item were one position: what its codes gave on average, to all codes of another item together.
+
+    Means over heads and layers may be taken before or after; what is of the order of layers (rollout) must be taken before.
+    """
+    if not attention.levels:
+        return attention
+    group, firsts = _groups(attention)
+    return replace(
+        attention,
+        weights=grouped(attention.weights, group).astype(np.float32),
+        positions=tuple(attention.positions[at] for at in firsts),
+        items=tuple(attention.items[at] for at in firsts),
+        levels=(),
+    )
+
+
+def by_item_of(attention: AttentionMap, weights: Float) -> Float:
+    """Weights between the codes of `attention`, [p, p], as weights between its items."""
+    return grouped(weights, _groups(attention)[0])
+
+
+def grouped(weights: Float, group: npt.NDArray[np.intp]) -> Float:
+    """[…, p, p] → […, g, g]: sums over the columns of a group, means over its rows, NaN where all cells are. group: [p]"""
+    size = int(group.max()) + 1
+    member = (group[:, None] == np.arange(size)).astype(float)  # [p, g]
+    known = np.isfinite(weights)
+    sums = np.nan_to_num(weights, nan=0.0) @ member
+    some = (known.astype(float) @ member) > 0
+    rows = member.T / member.sum(0)[:, None]
+    return np.where(member.T @ some.astype(float) > 0, rows @ sums, np.nan)
+
+
+def _groups(attention: AttentionMap) -> tuple[npt.NDArray[np.intp], list[int]]:
+    """(the group of each position, the first position of each group): one group per event."""
+    firsts = [at for at, place in enumerate(attention.positions) if at == 0 or place != attention.positions[at - 1]]
+    group = np.zeros(len(attention), np.intp)
+    group[firsts[1:]] = 1
+    return group.cumsum(), firsts
 
 
 # --- the last row, or the mean over rows
@@ -118,8 +175,8 @@ def matrix(attention: AttentionMap, view: View, layer: int, head: int) -> Float:
     """float [p, p], NaN where looking is impossible."""
     if view == "rollout":
         found = rollout(attention).copy()
-        if attention.causal:
-            found[np.triu_indices(len(attention), 1)] = np.nan
+        if attention.causal:  # a layer of its own leaves the same cells blank
+            found[np.isnan(attention.weights[0, 0]) & ~np.eye(len(attention), dtype=bool)] = np.nan
         return found
     return attention.weights[layer, head] if view == "head" else mean_over_heads(attention, layer)
 
@@ -183,11 +240,18 @@ def by_head(attention: AttentionMap) -> pd.DataFrame:
 
 
 def beside(
-    attention: AttentionMap | None, effects: LeaveOneOut, titles: Sequence[str], history: Sequence[int]
+    attention: AttentionMap | None,
+    effects: LeaveOneOut,
+    titles: Sequence[str],
+    history: Sequence[int],
+    looked_at: Mapping[int, float] | None = None,
 ) -> pd.DataFrame:
-    """One row per event that the model reads. position, title, weight (NaN where there is none), effect, rank_without."""
-    weight = {}
-    if attention is not None:
+    """One row per event that the model reads. position, title, weight (NaN where there is none), effect, rank_without.
+
+    attention: of items. looked_at: place in the history → weight, in place of the attention's last row.
+    """
+    weight = dict(looked_at or {})
+    if attention is not None and looked_at is None:
         looked = last_row(attention)
         weight = {place: float(looked[at]) for at, place in enumerate(attention.positions) if place is not None}
     places = list(effects.read)
@@ -233,10 +297,12 @@ def effect_words(table: pd.DataFrame, item: str, rank: float) -> str:
     most = valid.loc[valid["effect"].idxmax()]
     parts = []
     if most["effect"] > 0:
-        parts.append(
-            f"**{md(short(most['title'], 60))}** does the most for it: without it, it would be at rank "
-            f"{most['rank_without']:,.0f} instead of {rank:,.0f}"
+        place = (
+            f"it would stay at rank {rank:,.0f}, with a lower score"
+            if most["rank_without"] == rank
+            else f"it would be at rank {most['rank_without']:,.0f} instead of {rank:,.0f}"
         )
+        parts.append(f"**{md(short(most['title'], 60))}** does the most for it: without it, {place}")
     least = valid.loc[valid["effect"].idxmin()]
     if least["effect"] < 0:
         parts.append(f"**{md(short(least['title'], 60))}** holds it back the most")

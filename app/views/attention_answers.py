@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app.views.attention import Profile
+from app.views.attention import Profile, by_item
 from engine.runtime import AttentionMap, Bundle, Zoo, last_row
 
 SIZE = 15  # positions of the mean, as in SASRec's paper
@@ -39,7 +39,8 @@ def measure(models: Zoo, bundle: Bundle, people: int = PEOPLE, seed: int = 0) ->
     if shape is None or not models.users.num_rows:
         return None
     window = shape.window + shape.next_token
-    many = max(10, min(people, _NUMBERS // (shape.layers * shape.heads * window**2)))
+    codes = bundle.identifiers.levels if shape.unit == "codes" else 1
+    many = max(10, min(people, _NUMBERS // (shape.layers * shape.heads * (codes * window) ** 2)))
     order = np.random.default_rng(seed).permutation(models.users.num_rows)[:many]
     histories = [models.users["history"][int(row)].as_py()[-bundle.manifest.encoder.max_length :] for row in order]
     lengths = [min(len(history), shape.window) + shape.next_token for history in histories]
@@ -53,7 +54,7 @@ def measure(models: Zoo, bundle: Bundle, people: int = PEOPLE, seed: int = 0) ->
     for history, length in zip(histories, lengths, strict=True):
         if length < size:
             continue
-        seen = bundle.attention(history)
+        seen = by_item(bundle.attention(history))
         for layer in range(shape.layers):
             for head in range(shape.heads):
                 last[layer, head] += last_row(seen, layer, head)[-size:]

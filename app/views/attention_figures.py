@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -86,7 +88,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
     else:
         trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.3f}<extra></extra>"
     fig = go.Figure(trace)
-    few = _every(size)
+    few = _every(size, 20 if all(number.isdigit() or number == "next" for number in called.numbers) else 10)
     numbers = [label(called.numbers[place]) for place in few]
     fig.update_xaxes(
         tickvals=few, ticktext=numbers, title="looked at (key)", showgrid=False, constrain="domain", tickangle=0
@@ -98,6 +100,47 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
     fig.update_xaxes(zeroline=False)
     return _laid_out(fig, max(320, min(640, 110 + 24 * size)), margin={"l": 8, "r": 8, "t": 8, "b": 44})
+
+
+def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
+    """What each written code looked at: positions downwards, oldest on top, a column per code. shares: [steps, positions]."""
+    places = list(range(len(called)))
+    hovers = called.hovers()
+    trace = go.Heatmap(
+        z=np.asarray(shares.T, np.float32).round(5),
+        x=list(range(len(rows))),
+        y=places,
+        zmin=0,
+        zmax=max(float(shares.max()), 1e-6),
+        colorscale=SCALE,
+        colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        xgap=2,
+        ygap=1,
+        customdata=[[[label(row, 40), hover] for row in rows] for hover in hovers],
+        hovertemplate="%{customdata[0]}<br>looked at %{customdata[1]}<br>%{z:.3f}<extra></extra>",
+    )
+    fig = go.Figure(trace)
+    fig.update_xaxes(
+        tickvals=list(range(len(rows))),
+        ticktext=[label(row.rpartition(": ")[2], 16) for row in rows],
+        title="written codes, first to last",
+        side="top",
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+        tickangle=0,
+    )
+    fig.update_yaxes(
+        tickvals=places,
+        ticktext=called.ticks(22),
+        autorange="reversed",
+        automargin=True,
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+    )
+    line = _ROW if len(called) <= _LABELLED else 16
+    return _laid_out(fig, 84 + line * len(called), margin={"l": 8, "r": 8, "t": 56, "b": 8})
 
 
 def small_maps(weights: Float, top: float) -> go.Figure:
@@ -217,8 +260,9 @@ def _tick(row: object) -> str:
     return label(title if position in ("", "next") else f"{position} · {short(title, 20)}", 100)
 
 
-def _every(size: int) -> list[int]:
-    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if size / step <= 20 or step == 100)
+def _every(size: int, most: int) -> list[int]:
+    """Places evenly apart, the last one among them; about `most`, so that their labels have room."""
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if size / step <= most or step == 100)
     return list(range(size - 1, -1, -step))[::-1]
 
 

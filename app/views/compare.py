@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from app import zoo
 from app.text import clean, label, md, short
-from app.views.compare_answers import Answer, Why, moves, shared
+from app.views.compare_answers import Answer, Why, moves, shared, tie_words
 from engine.runtime import Zoo
 
 _SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
@@ -35,6 +35,9 @@ def cards(
         for row, strength in zip(rows, [] if answer.top is None else answer.top.strength, strict=True):
             times = counts[row["item"]]
             row["strength"] = round(float(strength), 3)
+            others = answer.ties.get(row["item"])
+            if others:
+                row.update(tie=f"tied with {len(others):,}", tie_help=tie_words(models, others))
             if times > 1 and able > 1:
                 row.update(badge=f"{times} of {able}", badge_help=f"Recommended by {times} of the {able} models")
             if row["item"] in changes:
@@ -62,12 +65,19 @@ def cards(
                 "sign": answer.style.sign,
                 "colour": answer.style.colour,
                 "note": answer.note,
+                "bar": _BARS[models.bundles[answer.name].cannot("identifiers") is None],
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,
                 "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,
             }
         )
     return found
+
+
+_BARS = {
+    False: "Score within this model: full is its best item, empty an item in the middle of the catalogue",
+    True: "Probability that the model writes this item's codes: full is its best item, empty none at all",
+}
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from app import zoo
-from app.text import count
+from app.text import clean, count, listed
+from app.views import beam_answers
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Zoo, jaccard, movement, overlap, rbo, rbo_weight
 
@@ -23,6 +24,7 @@ class Answer:
 
     name: str
     title: str
+    """With its name, where another answer's is the same."""
     style: zoo.Style
     note: str
     """How much of the history it read, or how good it is."""
@@ -32,6 +34,8 @@ class Answer:
     """Why not, in words."""
     before: zoo.Top | None = None
     """Its list for the pinned history, where there is an edited one."""
+    ties: dict[int, list[int]] = field(default_factory=dict)
+    """item of the list → the items that share its identifier, where a model cannot tell them apart."""
     target_rank: float | None = None
     """The rank of what truly came next, in the list or not."""
 
@@ -50,7 +54,12 @@ def ask(
     target: int | None = None,
 ) -> list[Answer]:
     """Every model's list after the history. pinned: the history before the edit. target: what truly came next."""
-    return [_ask(models, name, history, k, pinned, target) for name in names]
+    found = [_ask(models, name, history, k, pinned, target) for name in names]
+    titles = Counter({answer.name: answer.title for answer in found}.values())
+    return [
+        answer if titles[answer.title] == 1 else replace(answer, title=f"{answer.title} ({answer.name})")
+        for answer in found
+    ]
 
 
 def _ask(
@@ -70,8 +79,33 @@ def _ask(
         except SeqscopeError:  # then everything is new
             before = None
     if target is not None:
-        rank = zoo.ranks(models, name, history, (target,))[0]
-    return Answer(name, manifest.title, look, note, found, None, before, rank)
+        rank = _rank(models, name, history, target, found)
+    return Answer(name, manifest.title, look, note, found, None, before, _ties(models, name, found), rank)
+
+
+def _rank(models: Zoo, name: str, history: tuple[int, ...], target: int, found: zoo.Top) -> float | None:
+    """The target's rank. Of a model that would have to score every item for it: its place in the list, None outside."""
+    if not beam_answers.slow(models, name, 1):
+        return zoo.ranks(models, name, history, (target,))[0]
+    own = found.scores[found.items == target]
+    if not len(own):
+        return None
+    return float(1 + np.count_nonzero(found.scores > own[0]) + (np.count_nonzero(found.scores == own[0]) - 1) / 2)
+
+
+def _ties(models: Zoo, name: str, found: zoo.Top) -> dict[int, list[int]]:
+    bundle = models.bundles[name]
+    if bundle.cannot("distinct_items") is None:
+        return {}
+    alike = {int(item): bundle.siblings(int(item))[-1].tolist() for item in found.items}
+    return {item: others for item, others in alike.items() if others}
+
+
+def tie_words(models: Zoo, others: Sequence[int]) -> str:
+    """Which items a model takes for the same."""
+    names = [clean(zoo.titled(models, item), 60) for item in others[:3]]
+    more = [f"{len(others) - 3:,} more"] if len(others) > 3 else []
+    return f"Has the same codes as {listed([*names, *more])}: the model cannot tell them apart and scores them alike"
 
 
 def _note(models: Zoo, name: str, length: int) -> str:
@@ -79,6 +113,8 @@ def _note(models: Zoo, name: str, length: int) -> str:
     quality = bundle.manifest.metrics.get("full", {}).get("NDCG@10")
     words = [] if quality is None else [f"NDCG@10 {quality:.3f}"]
     read = len(bundle.used(range(length)))
+    if bundle.cannot("identifiers") is None:
+        words.append("writes codes")
     if bundle.manifest.family == "popularity":
         words.append("the same for everybody")
     elif read < length:

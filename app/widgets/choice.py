@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import guard, state
+from app.text import clean
 
 
 def segmented(
@@ -31,6 +32,31 @@ def segmented(
         list(options),
         format_func=lambda text: options.get(text, text),
         required=True,
+        key=key,
+        on_change=guard.callback(_take),
+        args=(name, key, tuple(options), clears),
+        **more,
+    )
+    return chosen
+
+
+def selected(
+    label: str,
+    name: str,
+    options: Mapping[str, str],
+    default: str,
+    *,
+    key: str,
+    clears: tuple[str, ...] = (),
+    **more: Any,
+) -> str:
+    """One of many. As `segmented`, but options are called by plain texts, not escaped."""
+    chosen = state.get().own.get(name, default)
+    st.session_state[key] = chosen = chosen if chosen in options else default
+    st.selectbox(
+        label,
+        list(options),
+        format_func=lambda text: clean(options.get(text, text)),
         key=key,
         on_change=guard.callback(_take),
         args=(name, key, tuple(options), clears),

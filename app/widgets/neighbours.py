@@ -20,9 +20,12 @@ def show(models: Zoo, item: int, *, key: str, on_open: Callable[[str], None], k:
     near, reasons = ask(models, item, k)
     titles = {name: bundle.manifest.title for name, bundle in models.bundles.items()}
     if near:
+        writers = [titles[name] for name in near if models.bundles[name].cannot("identifiers") is None]
         st.caption(
             "The nearest items by each model's own measure; similarities of different models cannot be compared. "
-            f"{md(views.overlap_words(near, titles, k), 400)}"
+            + (f"{md(listed(writers))}: by the vectors that its codes were made from. " if len(writers) == 1 else "")
+            + (f"{md(listed(writers))}: by the vectors that their codes were made from. " if len(writers) > 1 else "")
+            + f"{md(views.overlap_words(near, titles, k), 400)}"
         )
         common = views.shared(near)
         grid = st.grid(min(4, len(near)), min_column_width=230, gap="medium", key=f"{key}_neighbours")

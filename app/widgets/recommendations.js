@@ -3,6 +3,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   const grid = element("div", "models")
   grid.tabIndex = -1
+  const many = data?.models?.length ?? 0
+  const deep = Math.ceil(many / 6) // rows, all about equally long
+  grid.style.setProperty("--columns", Math.ceil(many / Math.max(deep, 1)) || 1)
   for (const model of data?.models ?? []) {
     const card = element("section", "model")
     const heading = element("h3")
@@ -51,6 +54,7 @@ function ranked(model, report) {
     title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
+    if (item.tie) words.append(" ", tag("tie", item.tie, item.tie_help))
     const line = element("div", "line")
     if (item.strength !== null && item.strength !== undefined) {
       const bar = element("span", "bar")
@@ -58,7 +62,7 @@ function ranked(model, report) {
       length.style.width = `${Math.round(100 * item.strength)}%`
       length.style.background = model.colour
       bar.append(length)
-      bar.title = "Score within this model: full is its best item, empty an item in the middle of the catalogue"
+      bar.title = model.bar ?? ""
       line.append(bar)
     }
     if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))

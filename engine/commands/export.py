@@ -1,6 +1,7 @@
 """Write trained and evaluated runs as bundles that the app opens.
 
-Each bundle is checked before it appears: its ONNX answers must equal PyTorch's to 1e-4 on real histories.
+Each bundle is checked before it appears: its ONNX answers must equal PyTorch's to 1e-4 on real histories. Runs of `seqscope
+tokenize` go to <DIR>/identifiers/.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from pathlib import Path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, trained and evaluated")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="run folders, trained and evaluated, or of tokenizers"
+    )
     parser.add_argument(
         "--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m"
     )
@@ -25,11 +28,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from engine.errors import UsageError
     from engine.export.bundle import export_run
+    from engine.export.tokenization import export_tokenization, is_tokenizer
 
     if len(args.runs) > 1 and (args.name or args.title):
         raise UsageError("--name and --title belong to a single run")
     for run in args.runs:
-        folder = export_run(run, args.to, name=args.name, title=args.title, dataset=args.dataset, users=args.users)
+        tokens = is_tokenizer(run)
+        export = export_tokenization if tokens else export_run
+        folder = export(run, args.to, name=args.name, title=args.title, dataset=args.dataset, users=args.users)
         size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-        print(f"{folder}: {size:.1f} MB, checked against PyTorch")
+        print(f"{folder}: {size:.1f} MB, {'read back' if tokens else 'checked against PyTorch'}")
     return 0

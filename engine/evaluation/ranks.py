@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from engine.data.dataset import Cases
+from engine.generation import Generator, beam_search
+from engine.generation.search import OUTSIDE, item_scores
 from engine.models import ItemIndex, Recommender, score
 
 CUTOFFS = (1, 5, 10, 20, 50)
@@ -18,10 +20,11 @@ CUTOFFS = (1, 5, 10, 20, 50)
 @dataclass(frozen=True)
 class Ranking:
     """ranks: float64 [cases], 1 = first, ties take the mean rank; exposure: int64 [items] per cut-off k, how often an item
-    stood among somebody's first k (full ranking alone)."""
+    stood among somebody's first k (full ranking alone); outside: how many targets a beam did not reach."""
 
     ranks: np.ndarray
     exposure: dict[int, np.ndarray]
+    outside: int = 0
 
 
 @torch.no_grad()
@@ -32,47 +35,69 @@ def full_ranks(
     exclude_history: bool = True,
     trained_users: bool = False,
     lists: bool = False,
-    batch_size: int = 512,
+    beam: int | None = None,
+    batch_size: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Ranking:
     """Rank each case's target among the whole catalogue.
 
     exclude_history: items of the history are no candidates (the target always is one, even where it was taken before).
     trained_users: use the model's vectors of training users instead of the fold-in. lists: count exposure as well.
+    beam: of a generator, search for so many identifiers instead of scoring all; items that the beam does not reach share the
+    places after those that it does, and a target among them takes the mean of these.
     """
     device, index = next_device(model), model.index()
     ranks = np.empty(len(cases))
     exposure = {k: np.zeros(model.num_items, np.int64) for k in CUTOFFS} if lists else {}
     # like lengths together: little padding, and the result does not depend on the order
     order = np.argsort(cases.history.lengths, kind="stable")
+    batch_size = batch_size or (model.histories if beam is None else 64)
+    least = -torch.inf if beam is None else OUTSIDE
+    outside = 0
     for start in range(0, len(cases), batch_size):
         rows = order[start : start + batch_size]
         part = cases.take(rows)
-        scores = _scores(model, index, part, trained_users, device)
         targets = torch.as_tensor(part.targets.astype(np.int64), device=device)[:, None]
+        taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
+        row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
+        if beam is None:
+            scores = _scores(model, index, part, trained_users, device)
+        else:
+            assert isinstance(model, Generator)
+            blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
+            if exclude_history:
+                blocked[row, taken] = True
+                blocked.scatter_(1, targets, False)
+            memory = model.encode(*inputs(model, part, trained_users, device))
+            scores = item_scores(model, beam_search(model, memory, beam, blocked=blocked))
         wanted = scores.gather(1, targets)
+        outside += int((wanted <= least).sum())
         if exclude_history:
-            taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
-            row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
             scores[row, taken] = -torch.inf
             scores.scatter_(1, targets, wanted)
         ranks[rows] = mean_rank(scores, wanted).cpu().numpy()
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
             top = scores.topk(k, dim=1)
-            items, shown = top.indices.cpu().numpy(), (top.values > -torch.inf).cpu().numpy()
+            items, shown = top.indices.cpu().numpy(), (top.values > least).cpu().numpy()
             for cut in CUTOFFS:
                 # somebody who took nearly everything is shown what is left
                 exposure[cut] += np.bincount(items[:, :cut][shown[:, :cut]], minlength=model.num_items)
         progress(min(start + batch_size, len(cases)))
-    return Ranking(ranks, exposure)
+    return Ranking(ranks, exposure, outside)
 
 
 @torch.no_grad()
 def sampled_ranks(
-    model: Recommender, cases: Cases, negatives: np.ndarray, *, trained_users: bool = False, batch_size: int = 512
+    model: Recommender,
+    cases: Cases,
+    negatives: np.ndarray,
+    *,
+    trained_users: bool = False,
+    batch_size: int | None = None,
 ) -> Ranking:
     """Rank each case's target among itself and its frozen negatives, int [cases, m]."""
+    batch_size = batch_size or model.histories
     device, index = next_device(model), model.index()
     ranks = np.empty(len(cases))
     order = np.argsort(cases.history.lengths, kind="stable")
@@ -80,9 +105,12 @@ def sampled_ranks(
         rows = order[start : start + batch_size]
         part = cases.take(rows)
         candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
-        scores = _scores(model, index, part, trained_users, device).gather(
-            1, torch.as_tensor(candidates, device=device)
-        )
+        asked = torch.as_tensor(candidates, device=device)
+        if isinstance(model, Generator):
+            items, users = inputs(model, part, trained_users, device)
+            scores = model.candidates(items, asked, users)
+        else:
+            scores = _scores(model, index, part, trained_users, device).gather(1, asked)
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
 
@@ -104,7 +132,12 @@ def next_device(model: Recommender) -> torch.device:
 
 
 def _scores(model: Recommender, index: ItemIndex, part: Cases, trained_users: bool, device: torch.device) -> Tensor:
+    return score(model.query(*inputs(model, part, trained_users, device)), index).float()
+
+
+def inputs(model: Recommender, part: Cases, trained_users: bool, device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """Padded histories, and the users where the model knows them."""
     width = max(1, min(int(part.history.lengths.max(initial=1)), model.max_length))
     items = torch.as_tensor(part.history.padded(width, model.pad), device=device)
     users = torch.as_tensor(part.users.astype(np.int64), device=device) if trained_users else None
-    return score(model.query(items, users), index).float()
+    return items, users

@@ -19,23 +19,37 @@ import torch
 
 from engine import __version__
 from engine.data.dataset import Dataset
+from engine.data.words import ItemWords
 from engine.errors import SeqscopeError, UsageError
-from engine.export import check, graphs, projection
+from engine.export import check, generator, graphs, projection, text
 from engine.files import replacing
-from engine.models import Recommender
+from engine.generation import Generator
+from engine.models import Recformer, Recommender
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, File, Index, Manifest, Projection, Training
+from engine.runtime.tokenizations import ABOUT
+from engine.runtime.zoo import IDENTIFIERS
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-ORDER = {"sasrec": 10, "bert4rec": 20, "attrec": 30, "markov": 80, "popularity": 90}
+ORDER = {
+    "sasrec": 10,
+    "bert4rec": 20,
+    "attrec": 30,
+    "recformer": 40,
+    "encoder-decoder": 50,
+    "decoder-only": 60,
+    "markov": 80,
+    "popularity": 90,
+}
 TITLE = 60
 """Characters of a title that pages have room for."""
 USERS = 2_000
 """People with a held-out item that an export offers to try models on, where the dataset has more."""
 
+UNWRITTEN = "It writes the identifiers of this catalogue alone. Give the new items identifiers and export it again."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
 
@@ -57,6 +71,8 @@ def export_run(
     name = name or run.name
     if not NAME.fullmatch(name):
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    if name == IDENTIFIERS:
+        raise UsageError(f"--name {name}: that folder is for tokenizers; give another name")
     if title and len(title) > TITLE:
         raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
     if users < 1:
@@ -115,6 +131,7 @@ def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
         except (FileNotFoundError, ValueError, AttributeError):
             found = None
         others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
+        others += [f"{IDENTIFIERS}/{path.parent.name}" for path in out.glob(f"{IDENTIFIERS}/*/{ABOUT}")]
         if found != data.info.fingerprint and others:
             raise SeqscopeError(
                 f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. "
@@ -157,19 +174,27 @@ def _fill(
 ) -> Manifest:
     """Write every file of a bundle but its manifest, and return that."""
     seed = recipe.training.seed
-    graphs.write_encoder(model, folder / "encoder.onnx")
-    shape = model.attention
-    if shape is not None:
-        graphs.write_attention(model, folder / "attention.onnx")
-    index = model.index()
-    bias = index.bias.detach().numpy().astype(np.float32)[:, None]
-    rows = None if index.rows is None else index.rows.detach().numpy().astype(np.float32)
-    np.save(folder / "index.npy", bias if rows is None else np.concatenate([rows, bias], axis=1), allow_pickle=False)
+    shape, described, read = model.attention, None, None
     cases = data.cases("test") if data.info.counts["test"] else data.cases("valid")
     if not len(cases):
         raise SeqscopeError(f"{data.path} has nobody with a held-out item, so the exported graph cannot be checked")
-    compared, lengths, difference = check.compare(folder, model, cases, seed)
-    geometry = model.card.geometry
+    if isinstance(model, Generator):
+        if shape is None:
+            raise SeqscopeError(
+                f"{run} is a large language model; bundles hold small ones. Its ranks are in the run folder."
+            )
+        generator.write(model, folder)
+        rows = generator.copy_tables(run, folder)
+        described = generator.describe(model, folder)
+        kind, geometry, dim = "generated", "none" if rows is None else "euclidean", model.dim
+        compared, lengths, difference = generator.compare(folder, model, cases, seed)
+    else:
+        rows = _write_vectors(model, folder)
+        if isinstance(model, Recformer):
+            read = text.write(model, folder, ItemWords.read(run))
+        kind, geometry = "identity" if rows is None else "dense", model.card.geometry
+        dim = data.num_items if rows is None else rows.shape[1]
+        compared, lengths, difference = check.compare(folder, model, cases, seed)
     placed = None
     if geometry != "none" and rows is not None and len(rows) > projection.NEIGHBOURS:
         xy, parameters = projection.umap(rows, geometry, seed=42)
@@ -192,10 +217,13 @@ def _fill(
                 "valid_ndcg": pa.array([c["valid_ndcg"] for c in curve], pa.float32()),
             },
         )
-    reasons = dict(model.card.reasons) | {"unseen_items": UNSEEN}
+    reasons = dict(model.card.reasons)
+    if read is None:
+        reasons["unseen_items"] = UNSEEN if described is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
     return Manifest(
+        schema_version=1 if described is None and read is None else 2,
         name=name,
         title=title or recipe.title or model.card.title,
         family=model.name,
@@ -206,17 +234,25 @@ def _fill(
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,
         encoder=Encoder(
-            dim=data.num_items if rows is None else rows.shape[1],
+            dim=dim,
             max_length=model.max_length,
             min_history=model.min_history,
         ),
-        attention=None if shape is None else Attention(**dataclasses.asdict(shape)),
-        index=Index(kind="identity" if rows is None else "dense", geometry=geometry),  # type: ignore[arg-type]
+        attention=None
+        if shape is None
+        else Attention(
+            **dataclasses.asdict(shape),
+            unit="items" if described is None else "codes",
+            whole_items=described is not None and shape.causal and described.kind == "encoder-decoder",
+        ),
+        generator=described,
+        text=read,
+        index=Index(kind=kind, geometry=geometry),  # type: ignore[arg-type]
         capabilities=Capabilities(
             attention=shape is not None,
             neighbours=geometry != "none" and rows is not None,
             map=placed is not None,
-            unseen_items=False,
+            unseen_items=read is not None,
             trained_users=model.trained_users,
             reasons=reasons,
         ),
@@ -238,11 +274,24 @@ def _fill(
         check=Check(histories=compared, lengths=lengths, max_abs_difference=difference),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         created_by=f"seqscope {__version__}, torch {torch.__version__}",
-        files={path.name: _file(path) for path in sorted(folder.iterdir())},
+        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
     )
 
 
-def _file(path: Path) -> File:
+def _write_vectors(model: Recommender, folder: Path) -> np.ndarray | None:
+    """encoder.onnx, attention.onnx where it attends, and index.npy; returns the item rows, None for an identity index."""
+    graphs.write_encoder(model, folder / "encoder.onnx")
+    if model.attention is not None and not isinstance(model, Recformer):
+        graphs.write_attention(model, folder / "attention.onnx")
+    index = model.index()
+    bias = index.bias.detach().numpy().astype(np.float32)[:, None]
+    rows = None if index.rows is None else index.rows.detach().numpy().astype(np.float32)
+    np.save(folder / "index.npy", bias if rows is None else np.concatenate([rows, bias], axis=1), allow_pickle=False)
+    return rows
+
+
+def file_of(path: Path) -> File:
+    """How a manifest names a file."""
     with path.open("rb") as file:
         return File(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
 

@@ -52,10 +52,10 @@ def compare(folder: Path, model: Recommender, cases: Cases, seed: int) -> tuple[
             if index.shape[1] == 1 and query.shape[1] == len(index)
             else query @ index[:, :-1].T + index[:, -1]
         )
-        worst = max(worst, _difference(got, expected))
+        worst = max(worst, difference(got, expected))
         if "attention" in sessions:
             weights = sessions["attention"].run(["attention"], {"items": items})[0]
-            worst = max(worst, _difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))
+            worst = max(worst, difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))
         count += len(items)
     if not worst <= TOLERANCE:
         raise SeqscopeError(
@@ -64,7 +64,8 @@ def compare(folder: Path, model: Recommender, cases: Cases, seed: int) -> tuple[
     return count, used, worst
 
 
-def _difference(got: np.ndarray, expected: np.ndarray) -> float:
+def difference(got: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, relative to the largest expected value where that exceeds 1."""
     if got.shape != expected.shape:
         raise SeqscopeError(
             f"the exported graph answers {got.shape} where PyTorch answers {expected.shape}; not exported"

@@ -6,6 +6,7 @@ import logging
 import warnings
 from pathlib import Path
 
+import onnx
 import torch
 from torch import Tensor, nn
 
@@ -42,21 +43,49 @@ def write_attention(model: Recommender, path: Path) -> None:
     _write(_Attention(model), "attention", model, path)
 
 
-def _write(module: nn.Module, output: str, model: Recommender, path: Path) -> None:
-    module.eval()  # the exporter would keep dropout in the graph otherwise
+def histories(model: Recommender) -> tuple[Tensor, dict[int, str]]:
+    """An example of the input `items`, int64 [batch, length], and which of its dimensions are free."""
     length = min(6, model.max_length)
     example = torch.arange(2 * length).reshape(2, length) % model.num_items
-    shapes = {"items": {0: "batch"} | ({1: "length"} if model.max_length > 1 else {})}
+    return example, {0: "batch"} | ({1: "length"} if model.max_length > 1 else {})
+
+
+def _write(module: nn.Module, output: str, model: Recommender, path: Path) -> None:
+    example, free = histories(model)
+    save(module, {"items": (example, free)}, [output], path)
+
+
+def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], outputs: list[str], path: Path) -> None:
+    """`module` as a graph. inputs: name → an example and its free dimensions, in the order of the module's arguments."""
+    module.eval()  # the exporter would keep dropout in the graph otherwise
+    examples = tuple(example for example, _ in inputs.values())
+    shapes = tuple(free for _, free in inputs.values())
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # about torchvision and pytree internals
         before = logging.root.manager.disable
         logging.disable(logging.WARNING)
         try:
             program = torch.onnx.export(
-                module, (example,), None, input_names=["items"], output_names=[output], dynamic_shapes=shapes,
+                module, examples, None, input_names=list(inputs), output_names=outputs, dynamic_shapes=shapes,
                 opset_version=OPSET, dynamo=True, external_data=False, verbose=False,
             )  # fmt: skip
         finally:
             logging.disable(before)
     assert program is not None
-    path.write_bytes(program.model_proto.SerializeToString())
+    path.write_bytes(serialised(program.model_proto))
+
+
+def serialised(model: onnx.ModelProto) -> bytes:
+    """A graph without what the exporter notes of the program it came from: stack traces name files of the machine it ran on."""
+    graphs = [model.graph]
+    while graphs:
+        part = graphs.pop()
+        for holder in (part, *part.node, *part.value_info, *part.input, *part.output, *part.initializer):
+            holder.ClearField("metadata_props")
+        for node in part.node:
+            graphs += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+            graphs += [graph for attribute in node.attribute for graph in attribute.graphs]
+    for function in model.functions:
+        for holder in (function, *function.node, *function.value_info):
+            holder.ClearField("metadata_props")
+    return bytes(model.SerializeToString())

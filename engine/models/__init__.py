@@ -9,18 +9,20 @@ from engine.models.base import AttentionShape, Card, ItemIndex, Recommender, sco
 from engine.models.bert4rec import BERT4Rec, BERT4RecConfig
 from engine.models.markov import Markov, MarkovConfig
 from engine.models.popularity import Popularity, PopularityConfig
+from engine.models.recformer import Recformer, RecformerConfig
 from engine.models.sasrec import SASRec, SASRecConfig
 
-# name → (configuration, model); a model is built as Model(config, num_items, num_users, generator)
+# name → (configuration, model); a model is built as Model(config, num_items, num_users, generator, **what it needs)
 MODELS: dict[str, tuple[type[Any], type[Recommender]]] = {
     model.name: (config, model)
     for config, model in (
         (SASRecConfig, SASRec),
         (BERT4RecConfig, BERT4Rec),
         (AttRecConfig, AttRec),
+        (RecformerConfig, Recformer),
         (MarkovConfig, Markov),
         (PopularityConfig, Popularity),
     )
 }
 
-__all__ = ["MODELS", "AttentionShape", "Card", "ItemIndex", "Recommender", "score"]
+__all__ = ["MODELS", "AttentionShape", "Card", "ItemIndex", "Recformer", "RecformerConfig", "Recommender", "score"]

@@ -51,15 +51,23 @@ class Recommender(nn.Module):
         max_length: how many of the latest items the encoder reads.
         min_history: 0 where the model answers without any history, else 1.
         trained_users: the model keeps a vector per training user.
+        unseen_items: the model knows items by their words, so it can read those that training did not have.
+        needs: what else the model is built from, by the names that engine.training.materials knows.
     """
 
     name: ClassVar[str]
     card: ClassVar[Card]
     min_history: ClassVar[int] = 1
     trained_users: ClassVar[bool] = False
+    unseen_items: ClassVar[bool] = False
+    needs: ClassVar[tuple[str, ...]] = ()
 
     num_items: int
     max_length: int
+    beam: int | None = None
+    """How many candidates are searched for where scoring all items is too dear; None where it never is."""
+    histories: int = 512
+    """How many are read at a time where nothing is learnt; fewer where each is long."""
 
     @property
     def pad(self) -> int:

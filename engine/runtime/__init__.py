@@ -9,11 +9,14 @@
         print(zoo.titles[item], score)
     if bundle.cannot("attention") is None:
         print(last_row(bundle.attention([12, 77, 903])))
+    if bundle.cannot("identifiers") is None:
+        print(bundle.trace([12, 77, 903]).probabilities)  # the codes that the model considered writing
 
 Everything not exported here is private. docs/bundle.md describes the files.
 """
 
 from engine.data.dataset import DatasetInfo
+from engine.data.identifiers import Identifiers
 from engine.runtime import judge
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
@@ -34,14 +37,21 @@ from engine.runtime.explain import LeaveOneOut
 from engine.runtime.faults import BundleError, CapabilityError, QuestionError, Refusal
 from engine.runtime.manifest import Manifest
 from engine.runtime.providers import describe
+from engine.runtime.reader import Word, WordAttention
+from engine.runtime.tokenizations import Tokenization
+from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
 from engine.runtime.zoo import Zoo
 
 __all__ = [
+    "Agreement",
     "AttentionMap",
     "Bundle",
     "BundleError",
     "CapabilityError",
+    "CrossAttention",
     "DatasetInfo",
+    "Generation",
+    "Identifiers",
     "LeaveOneOut",
     "Manifest",
     "Move",
@@ -50,6 +60,10 @@ __all__ = [
     "Ranked",
     "Recommendations",
     "Refusal",
+    "Tokenization",
+    "Trace",
+    "Word",
+    "WordAttention",
     "Zoo",
     "describe",
     "entropy",

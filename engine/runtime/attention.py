@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.runtime.files import Folder
 from engine.runtime.index import Float32
+from engine.runtime.manifest import Attention
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class AttentionMap:
     """A position does not look at itself (AttRec)."""
     pooled: bool
     """The query is the mean over all rows (AttRec); otherwise it is read at the last row."""
+    levels: tuple[int | None, ...] = ()
+    """[p] where a position is one code of an item: which code, from 0. Empty where a position is an item."""
 
     @property
     def layers(self) -> int:
@@ -100,12 +104,62 @@ def mean_distance(attention: AttentionMap) -> Float32:
     return found
 
 
-def blank(raw: Float32, causal: bool, masked_diagonal: bool) -> tuple[Float32, npt.NDArray[np.bool_]]:
-    """Sets NaN where looking is impossible. raw: [layers, heads, p, p] → (a new array, the impossible cells [p, p])."""
+def read_map(
+    folder: Folder,
+    raw: Float32,
+    described: Attention,
+    places: npt.NDArray[np.int64],
+    items: npt.NDArray[np.int64],
+    codes: npt.NDArray[np.bool_] | None,
+) -> AttentionMap:
+    """What attention.onnx answered, float32 [layers, heads, positions, positions], checked and named.
+
+    places, items: int64 [items read], places in the history and the items there; codes: bool [items read, levels], where a code
+    stands, if a position is a code. Raises BundleError where these are no weights.
+    """
+    span = 1 if codes is None else codes.shape[1]
+    size = len(places) * span + described.next_token
+    if raw.shape[-1] != raw.shape[-2] or raw.shape[-1] < size:
+        raise folder.fault("attention.onnx", f"{raw.shape[-2]} × {raw.shape[-1]} positions where {size} were asked for")
+    raw = raw[:, :, -size:, -size:]  # a graph with a fixed window may have filled it up on the left
+    token: tuple[int | None, ...] = (None,) if described.next_token else ()
+    which, level = np.divmod(np.arange(len(places) * span), span)
+    if codes is not None:
+        real = np.append(codes.ravel(), np.ones(len(token), bool))
+        raw = raw[:, :, real][..., real]
+        which, level = which[codes.ravel()], level[codes.ravel()]
+    # an item sees all of its own codes where it looks at whole items
+    steps = np.append(which, np.full(len(token), len(places))) if described.whole_items else np.arange(raw.shape[-1])
+    weights, impossible = blank(raw, described.causal, described.masked_diagonal, steps)
+    sums = np.where(impossible, 0, raw).sum(axis=-1)
+    # A model that drops what a position gave to itself may leave less than 1, but nothing leaves more.
+    least = 0 if described.masked_diagonal else 1
+    if (raw < 0).any() or (sums > 1.001).any() or (sums < least - 0.001).any():
+        raise folder.fault("attention.onnx", "the weights of a position are no shares: they must sum to 1")
+    return AttentionMap(
+        weights=weights,
+        positions=(*places[which].tolist(), *token),
+        items=(*items[which].tolist(), *token),
+        causal=described.causal,
+        next_token=described.next_token,
+        masked_diagonal=described.masked_diagonal,
+        pooled=described.pooled,
+        levels=(*level.tolist(), *token) if codes is not None else (),
+    )
+
+
+def blank(
+    raw: Float32, causal: bool, masked_diagonal: bool, steps: npt.NDArray[np.int64] | None = None
+) -> tuple[Float32, npt.NDArray[np.bool_]]:
+    """Sets NaN where looking is impossible. raw: [layers, heads, p, p] → (a new array, the impossible cells [p, p]).
+
+    steps: int64 [p], when each position comes, if several may come at once.
+    """
     size = raw.shape[-1]
     impossible = np.zeros((size, size), bool)
     if causal:
-        impossible |= np.triu(np.ones((size, size), bool), 1)
+        steps = np.arange(size) if steps is None else steps
+        impossible |= steps[None, :] > steps[:, None]
     if masked_diagonal and size > 1:  # a single position has nothing else to look at
         impossible |= np.eye(size, dtype=bool)
     return np.where(impossible, np.float32(np.nan), raw), impossible

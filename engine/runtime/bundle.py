@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,21 +13,25 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import ValidationError
 
+from engine.data.identifiers import Identifiers
+from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
-from engine.runtime.attention import AttentionMap, blank
+from engine.runtime.attention import AttentionMap, read_map
 from engine.runtime.explain import LeaveOneOut, leave_one_out
 from engine.runtime.faults import CapabilityError, QuestionError, complaints
 from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.index import INDEX_BYTES, Float32, ItemIndex, best, read_index
+from engine.runtime.generated import Generated
+from engine.runtime.index import Float32, Int32, ItemIndex, best
+from engine.runtime.indexed import Indexed
 from engine.runtime.lazily import Lazily
 from engine.runtime.manifest import SCHEMA_VERSION, Manifest
+from engine.runtime.reader import Reader, WordAttention
 from engine.runtime.sessions import Graph
 from engine.runtime.tables import TABLE_BYTES, Column, read_table, side_tables
+from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
 
 History = Sequence[int] | npt.NDArray[np.integer]
 
-_TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
-_NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
 
 _REASONS = {
@@ -36,6 +40,9 @@ _REASONS = {
     "map": "This model has no item vectors to draw on a map.",
     "unseen_items": "This model knows only the items it was trained on.",
     "trained_users": "This model has no vectors for people; it knows them by their histories.",
+    "identifiers": "This model does not write identifiers; it matches the history with a vector of every item.",
+    "words": "This model knows items by their numbers, not by their words.",
+    "cross_attention": "This model has no attention between what it writes and the history to show.",
 }
 
 
@@ -65,19 +72,17 @@ class Bundle:
         self.name = manifest.name
         self.manifest = manifest
         self.digest = digest
-        files, items, dim = manifest.files, manifest.num_items, manifest.encoder.dim
-        identity = manifest.index.kind == "identity"
-        longest = manifest.encoder.max_length
-        self._encoder = Graph(folder, "encoder.onnx", files["encoder.onnx"], longest, "query", (None, dim))
-        self._index = Lazily(lambda: read_index(folder, files["index.npy"], items, dim, identity))
-        if folder.size("index.npy", limit=INDEX_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
-            self._index.value()
-        self._lengths = Lazily(self._measure)
+        files, items = manifest.files, manifest.num_items
+        self._writer = Generated(folder, manifest) if manifest.generator is not None else None
+        self._reader = Reader(folder, manifest, manifest.text) if manifest.text is not None else None
+        self._answers: Answerer = self._writer or Indexed(folder, manifest)
         self._attention: Graph | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
             wanted = (None, shape.layers, shape.heads, None, None)
-            self._attention = Graph(folder, "attention.onnx", files["attention.onnx"], longest, "attention", wanted)
+            self._attention = Graph(
+                folder, "attention.onnx", files["attention.onnx"], manifest.encoder.max_length, "attention", wanted
+            )
         self._tables = {file: self._table(file, columns) for file, columns in side_tables(items).items()}
 
     @classmethod
@@ -112,27 +117,39 @@ class Bundle:
         return f"Bundle({self.name!r}, {self.manifest.title!r})"
 
     def warm(self) -> None:
-        """Loads the index, makes the encoder's session and asks it once, so that the first person does not wait."""
-        self.scores([0])
+        """Loads what is read on first use, makes the sessions and asks them once, so that the first person does not wait."""
+        self._answers.warm()
 
     @property
     def index(self) -> ItemIndex:
-        """Item rows and biases."""
-        return self._index.value()
+        """Item rows and biases. Raises CapabilityError where the model has none."""
+        if not isinstance(self._answers, Indexed):
+            raise CapabilityError(f"{self.manifest.title} writes identifiers; it has no index of item vectors.")
+        return self._answers.index
 
     @property
     def provider(self) -> str:
-        """ONNX Runtime's execution provider that the encoder really runs on."""
-        return self._encoder.provider
+        """ONNX Runtime's execution provider that the model really runs on."""
+        return self._answers.provider
 
     # --- what it can do
 
     def cannot(self, capability: str) -> str | None:
         """None where the model can, else why not, in a sentence a page can show.
 
-        capability: "attention", "neighbours", "map", "unseen_items" or "trained_users"; KeyError for any other.
+        capability: "attention", "neighbours", "map", "unseen_items", "trained_users", "identifiers" (write them, and show the
+        beam), "cross_attention", "words" (read them, and show which it looked at), or "distinct_items" (tell every item from
+        every other); KeyError for any other.
         """
+        if capability == "distinct_items":
+            return self._cannot_tell_apart()
         default = _REASONS[capability]
+        if capability == "words":
+            return default if self._reader is None else self.cannot("attention")
+        if capability in ("identifiers", "cross_attention"):
+            writes = self.manifest.generator
+            able = writes is not None and (capability == "identifiers" or writes.cross_attention)
+            return None if able else self.manifest.capabilities.reasons.get(capability) or default
         if getattr(self.manifest.capabilities, capability):
             return None
         return self.manifest.capabilities.reasons.get(capability) or default
@@ -150,6 +167,9 @@ class Bundle:
 
         A history's answer does not depend, to the last bit, on what else is in the batch: each is encoded alone, without
         padding. k may exceed the catalogue; the answer is then as wide as the catalogue. `exclude`: further items to leave out.
+
+        A generator searches with a beam (`manifest.generator.beam` wide, or k where that is more), which may miss items that
+        `scores` would place among the first; small trees of identifiers are walked whole. See `agreement`.
         """
         k = min(_count(k), self.manifest.num_items)
         left_out = self.check_items(exclude)
@@ -158,13 +178,9 @@ class Bundle:
         valid = np.zeros(len(histories), np.int64)
         for row, history in enumerate(histories):
             events = self.check_history(history)
-            own = self._scores(events)
-            if exclude_history:
-                own[events] = -np.inf
-            own[left_out] = -np.inf
-            found = best(own, k)
+            found, own = self._answers.top(events, k, np.append(left_out, events) if exclude_history else left_out)
             valid[row] = len(found)
-            items[row, : len(found)], scores[row, : len(found)] = found, own[found]
+            items[row, : len(found)], scores[row, : len(found)] = found, own
         return Recommendations(items, scores, valid)
 
     def recommend_one(
@@ -175,8 +191,12 @@ class Bundle:
         return Ranked(items[0, : valid[0]], scores[0, : valid[0]])
 
     def scores(self, history: History) -> Float32:
-        """The score of every item, float32 [items], those of the history included."""
-        return self._scores(self.check_history(history))
+        """The score of every item, float32 [items], those of the history included.
+
+        Of a generator: exact log-probabilities, by walking the whole tree of identifiers, which may take seconds. Items that
+        share an identifier score alike to the last bit.
+        """
+        return self._answers.scores(self.check_history(history))
 
     def ranks(self, history: History, items: Iterable[int]) -> npt.NDArray[np.float64]:
         """The rank of each of `items` after the history, float64 [items], 1 is best, ties at their mean.
@@ -185,7 +205,7 @@ class Bundle:
         """
         asked = self.check_items(items)
         events = self.check_history(history)
-        scores = self._scores(events)
+        (scores,) = self.scores_near([events], asked)
         candidates = np.ones(len(scores), bool)
         candidates[events] = False
         ordered = np.sort(scores[candidates])
@@ -204,31 +224,15 @@ class Bundle:
             raise CapabilityError(reason or _REASONS["attention"])
         events = self.check_history(history)
         places = list(self.used(events))[-described.window :]
-        size = len(places) + described.next_token
+        span = self._writer.shape.levels if self._writer is not None and described.unit == "codes" else 1
+        size = len(places) * span + described.next_token
         if described.layers * described.heads * size**2 > _WEIGHTS:
             raise QuestionError(f"A map of {size:,} positions is too large to show; shorten the history.")
-        raw = self._attention.run(self._input([events[-self.manifest.encoder.max_length :]]))[0]
-        if raw.shape[-1] != raw.shape[-2] or raw.shape[-1] < size:
-            raise self.folder.fault(
-                "attention.onnx", f"{raw.shape[-2]} × {raw.shape[-1]} positions where {size} were asked for"
-            )
-        raw = raw[:, :, -size:, -size:]  # a graph with a fixed window may have filled it up on the left
-        weights, impossible = blank(raw, described.causal, described.masked_diagonal)
-        sums = np.where(impossible, 0, raw).sum(axis=-1)
-        # A model that drops what a position gave to itself may leave less than 1, but nothing leaves more.
-        least = 0 if described.masked_diagonal else 1
-        if (raw < 0).any() or (sums > 1.001).any() or (sums < least - 0.001).any():
-            raise self.folder.fault("attention.onnx", "the weights of a position are no shares: they must sum to 1")
-        token: tuple[int | None, ...] = (None,) if described.next_token else ()
-        return AttentionMap(
-            weights=weights,
-            positions=(*places, *token),
-            items=(*(int(events[place]) for place in places), *token),
-            causal=described.causal,
-            next_token=described.next_token,
-            masked_diagonal=described.masked_diagonal,
-            pooled=described.pooled,
-        )
+        raw = self._attention.run(padded([events], self.manifest.encoder.max_length, self.manifest.num_items))[0]
+        codes = None
+        if self._writer is not None and described.unit == "codes":
+            codes = self._writer.filled(events[places])
+        return read_map(self.folder, raw, described, np.array(places, np.int64), events[places], codes)
 
     def leave_one_out(self, history: History, item: int) -> LeaveOneOut:
         """What each event of the history does to the score and rank of `item`.
@@ -251,15 +255,116 @@ class Bundle:
             raise CapabilityError(reason)
         (item,) = self.check_items([item])
         k = _count(k)
-        measure = self.manifest.index.geometry
-        if measure == "euclidean":
-            near = 0 - self.index.distances(item)  # not −0, which a page would print
-        else:
-            near = self.index.cosines(item, self._lengths.value())
-        self._finite(near)
+        near = self._answers.near(item)
         near[item] = -np.inf
         found = best(near, min(k, len(near) - 1)) if len(near) > 1 else np.empty(0, np.int32)
-        return Neighbours(found, near[found], measure)
+        return Neighbours(found, near[found], self.manifest.index.geometry)
+
+    # --- writing identifiers: CapabilityError where the model does not (`cannot("identifiers")`)
+
+    @property
+    def identifiers(self) -> Identifiers:
+        """The identifier of every item."""
+        return self._writes().identifiers
+
+    @property
+    def codebooks(self) -> Float32 | None:
+        """The vector of every code, float32 [levels, codes, dim], meaningless beyond the codes of a level; None where the bundle
+        does not carry them."""
+        return self._writes().codebooks
+
+    @property
+    def latents(self) -> Float32 | None:
+        """What the tokenizer quantised, float32 [items, dim]; None where the bundle does not carry it."""
+        return self._writes().latents
+
+    def items_with(self, prefix: Sequence[int]) -> Int32:
+        """The items whose identifiers begin with these codes, by number; a last −1 asks for those that end there."""
+        return self._writes().items_with(prefix)
+
+    def siblings(self, item: int) -> tuple[Int32, ...]:
+        """For each code of the item's identifier, the other items that share it and all codes before it; the last are ties."""
+        (item,) = self.check_items([item])
+        return self._writes().siblings(item)
+
+    def generate(
+        self,
+        history: History,
+        width: int | None = None,
+        *,
+        constrained: bool = True,
+        exclude_history: bool = True,
+        exclude: Iterable[int] = (),
+    ) -> Generation:
+        """The identifiers that a beam of `width` (1 to 1,024; None: the model's own) ends with.
+
+        constrained: only identifiers of items are written, and every step's softmax runs over those that can still follow;
+        prefixes that lead to nothing but items left out are not followed. Unconstrained: any token may follow, the softmax runs
+        over all of them, nothing is left out, and what is written may be no item's identifier (`Generation.invalid`).
+        """
+        writer, events, left_out = self._to_write(history, exclude_history, exclude)
+        return writer.generate(events, writer.shape.beam if width is None else width, left_out, constrained)
+
+    def trace(
+        self,
+        history: History,
+        width: int | None = None,
+        *,
+        constrained: bool = True,
+        exclude_history: bool = True,
+        exclude: Iterable[int] = (),
+        dropped: int = 20,
+    ) -> Trace:
+        """The tree of codes that `generate` considers, step by step; `dropped`: how many prefixes per step to list that were
+        not followed."""
+        writer, events, left_out = self._to_write(history, exclude_history, exclude)
+        return writer.trace(events, writer.shape.beam if width is None else width, left_out, constrained, dropped)
+
+    def agreement(
+        self, histories: Sequence[History], widths: Sequence[int], k: int = 10, *, exclude_history: bool = True
+    ) -> list[Agreement]:
+        """For each width of a beam, how well its first k items agree with exact scores. Walks the whole tree per history."""
+        writer = self._writes()
+        asked = [self.check_history(history) for history in histories]
+        return writer.agreement(asked, widths, _count(k), exclude_history)
+
+    def unconstrained_scores(self, history: History) -> Float32:
+        """As `scores`, with the softmax of every step over the whole vocabulary: what is missing from 1 goes to identifiers that
+        do not exist."""
+        return self._writes().scores(self.check_history(history), constrained=False)
+
+    def cross_attention(self, history: History, item: int) -> CrossAttention:
+        """What each step of writing `item`'s identifier looks at. Raises CapabilityError where the bundle does not carry it."""
+        reason = self.cannot("cross_attention")
+        if reason is not None:
+            raise CapabilityError(reason)
+        (item,) = self.check_items([item])
+        return self._writes().cross_attention(self.check_history(history), item)
+
+    # --- reading words: CapabilityError where the model does not (`cannot("unseen_items")`, `cannot("words")`)
+
+    def encode(self, items: Sequence[Mapping[str, str]]) -> Float32:
+        """The vectors of items that the catalogue does not have, float32 [items, dim], as the rows of `index`.
+
+        An item is its attributes, such as {"title": "…", "genres": "…"}. QuestionError for keys not in `manifest.text.fields`.
+        """
+        return self._reads().encode(items)
+
+    def score_new(self, history: History, items: Sequence[Mapping[str, str]]) -> Float32:
+        """The scores of such items after the history, float32 [items], comparable with those of `scores`."""
+        rows, events = self.encode(items), self.check_history(history)
+        assert isinstance(self._answers, Indexed)
+        return rows @ self._answers.query(events)
+
+    def word_attention(self, history: History) -> WordAttention:
+        """Which words of the history the query came from. Raises CapabilityError where the model does not attend to words."""
+        reason = self.cannot("words")
+        if reason is not None or self._attention is None:
+            raise CapabilityError(reason or _REASONS["words"])
+        events = self.check_history(history)
+        places = np.array(self.used(events), np.int64)
+        items = padded([events], self.manifest.encoder.max_length, self.manifest.num_items)
+        return self._reads().attention(self._attention, items, places, events[places])
 
     # --- side tables: None where the bundle does not have them
 
@@ -302,36 +407,33 @@ class Bundle:
             raise QuestionError(f"{self.manifest.title} needs at least one item in the history.")
         return events
 
-    def queries(self, histories: Sequence[npt.NDArray[np.int64]]) -> Iterator[Float32]:
-        """One query, float32 [dim], per history (already cut to max_length), computed in padded batches of bounded size."""
-        longest = max((len(history) for history in histories), default=1)
-        rows = max(1, min(_TOKENS // max(1, longest), _NUMBERS // self.manifest.encoder.dim))
-        for start in range(0, len(histories), rows):
-            yield from self._encoder.run(self._input(histories[start : start + rows]))
+    def scores_near(
+        self, histories: Sequence[npt.NDArray[np.int64]], items: npt.NDArray[np.int64]
+    ) -> Iterator[Float32]:
+        """One float32 [items] per history (checked before); those that score lower than all of `items` may stand at −inf."""
+        return self._answers.scores_near(histories, items)
 
-    def score(self, query: Float32) -> Float32:
-        """query: float32 [dim] → float32 [items], finite."""
-        scores = self.index.scores(query)
-        self._finite(scores)
-        return scores
+    def _writes(self) -> Generated:
+        if self._writer is None:
+            raise CapabilityError(self.cannot("identifiers") or _REASONS["identifiers"])
+        return self._writer
 
-    def _scores(self, events: npt.NDArray[np.int64]) -> Float32:
-        return self.score(self._encoder.run(self._input([events[-self.manifest.encoder.max_length :]]))[0])
+    def _reads(self) -> Reader:
+        if self._reader is None:
+            raise CapabilityError(self.cannot("unseen_items") or _REASONS["words"])
+        return self._reader
 
-    def _finite(self, scores: Float32) -> None:
-        if not np.isfinite(scores).all():
-            raise self.folder.fault("index.npy", "its numbers are so large that scores exceed a float32")
+    def _to_write(
+        self, history: History, exclude_history: bool, exclude: Iterable[int]
+    ) -> tuple[Generated, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        writer, events, left_out = self._writes(), self.check_history(history), self.check_items(exclude)
+        return writer, events, np.append(left_out, events) if exclude_history else left_out
 
-    def _measure(self) -> Float32:
-        return self.index.lengths()
-
-    def _input(self, histories: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """int64 [batch, longest], padded on the left with n; at least one column, as graphs do not take none."""
-        width = max(1, *(len(history) for history in histories))
-        found = np.full((len(histories), width), self.manifest.num_items, np.int64)
-        for row, history in enumerate(histories):
-            found[row, width - len(history) :] = history
-        return found
+    def _cannot_tell_apart(self) -> str | None:
+        count = 0 if self._writer is None else self._writer.tied()
+        if not count:
+            return None
+        return f"{count:,} of its {self.manifest.num_items:,} items share an identifier with another; they score alike."
 
     def _table(self, file: str, columns: dict[str, Column]) -> Lazily[pa.Table | None]:
         expected = self.manifest.files.get(file)

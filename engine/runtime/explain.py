@@ -37,7 +37,8 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
     bundle.check_items([item])
     read = bundle.used(events)
     effect = np.zeros(len(events), np.float32)
-    before = bundle.scores(events)
+    asked = np.array([item], np.int64)
+    (before,) = bundle.scores_near([events], asked)
     candidates = np.ones(len(before), bool)
     candidates[events] = False
     candidates[item] = True
@@ -48,9 +49,8 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
         effect[:], rank_without[:] = np.nan, np.nan  # without its only event there is nothing to ask the model about
         places = []
     # An earlier event slides in at the old end where the history is longer than what the model reads.
-    variants = [np.delete(events, place)[-bundle.manifest.encoder.max_length :] for place in places]
-    for place, query in zip(places, bundle.queries(variants), strict=True):
-        after = bundle.score(query)
+    variants = [np.delete(events, place) for place in places]
+    for place, after in zip(places, bundle.scores_near(variants, asked), strict=True):
         effect[place] = before[item] - after[item]
         rank_without[place] = mean_rank(after, item, candidates)
     return LeaveOneOut(item, effect, float(before[item]), rank, rank_without, read)

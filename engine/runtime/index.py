@@ -127,38 +127,43 @@ def best(scores: Float32, k: int) -> Int32:
 
 
 def read_index(folder: Folder, expected: File, items: int, dim: int, identity: bool) -> ItemIndex:
-    """Reads index.npy in one pass: content hashed, every number checked to be finite. Raises BundleError."""
-    shape = (items, 1 if identity else dim + 1)
-    with folder.open("index.npy", limit=INDEX_BYTES, expected=expected) as (stream, size):
-        header = check_header(folder, stream, size, shape)
+    """index.npy: every item's row and bias. Raises BundleError."""
+    return ItemIndex(read_matrix(folder, "index.npy", expected, (items, 1 if identity else dim + 1)), identity)
+
+
+def read_matrix(folder: Folder, file: str, expected: File, shape: tuple[int, ...]) -> Float32:
+    """Reads a float32 array in one pass: content hashed, every number checked to be finite. Raises BundleError."""
+    with folder.open(file, limit=INDEX_BYTES, expected=expected) as (stream, size):
+        header = check_header(folder, file, stream, size, shape)
         digest = hashlib.sha256(header)
         try:
             table = np.empty(shape, "<f4")
         except MemoryError:
-            raise folder.fault("index.npy", f"not enough memory for {size:,} bytes") from None
-        step = max(1, _CHUNK // (4 * shape[1]))
-        for start in range(0, items, step):
+            raise folder.fault(file, f"not enough memory for {size:,} bytes") from None
+        step = max(1, _CHUNK // (4 * int(np.prod(shape[1:]))))
+        for start in range(0, len(table), step):
             chunk = table[start : start + step]
             content = chunk.view(np.uint8).reshape(-1).data
             if fill(stream, content) != len(content):
-                raise folder.fault("index.npy", "the file ends early")
+                raise folder.fault(file, "the file ends early")
             digest.update(content)
             if not np.isfinite(chunk).all():
-                row = start + int(np.flatnonzero(~np.isfinite(chunk).all(axis=1))[0])
-                raise folder.fault("index.npy", f"the row of item {row} holds NaN or infinity")
-    folder.check("index.npy", digest.hexdigest(), expected)
+                row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))[0])
+                row_of = "the row of item" if len(shape) == 2 else "level"
+                raise folder.fault(file, f"{row_of} {row} holds NaN or infinity")
+    folder.check(file, digest.hexdigest(), expected)
     table.flags.writeable = False
-    return ItemIndex(table, identity)
+    return table
 
 
-def check_header(folder: Folder, stream: BinaryIO, size: int, shape: tuple[int, ...]) -> bytes:
+def check_header(folder: Folder, file: str, stream: BinaryIO, size: int, shape: tuple[int, ...]) -> bytes:
     """The bytes before the numbers, once they announce float32, C order and `shape`, and the file is as long as that takes.
 
     numpy's own reader believes the header (it allocates what a header claims, and unpickles objects on request), hence this one.
     """
 
     def wrong(reason: str) -> BundleError:
-        return folder.fault("index.npy", reason)
+        return folder.fault(file, reason)
 
     start = bytearray(12)
     if fill(stream, memoryview(start)[:10]) < 10 or start[:6] != b"\x93NUMPY":

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-SCHEMA_VERSION = 1
-_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)")
+SCHEMA_VERSION = 2
+"""The newest that is read: 2 for models that write identifiers or read words, 1 for all others."""
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)|tokenizer\.json")
 _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
@@ -25,9 +34,12 @@ class File(Strict):
 
 
 class Encoder(Strict):
-    """history → query. Input `items`: int64 [batch, length], left-padded; output `query`: float32 [batch, dim]."""
+    """history → query. Input `items`: int64 [batch, length], left-padded; output `query`: float32 [batch, dim].
+
+    The encoder of a generator answers with its memory instead, see `Generator`."""
 
     dim: int = Field(ge=1, le=2_000_000)
+    """Of the query; of a generator: the width of its hidden states."""
     max_length: int = Field(ge=1, le=10_000)
     """The encoder reads at most this many of the latest items; the runtime cuts longer histories."""
     min_history: int = Field(ge=0, le=1)
@@ -49,13 +61,99 @@ class Attention(Strict):
     """True: a position does not look at itself (AttRec)."""
     pooled: bool = False
     """True: the query is the mean over all rows (AttRec), else it is read at the last row."""
+    unit: Literal["items", "codes"] = "items"
+    """What a position is. codes (generators alone): one code of an item, so that each item has `generator.levels` positions."""
+    whole_items: bool = False
+    """True (units of codes alone): a causal model's position sees all codes of its own item, those after it, too."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what is of codes alone where positions are items: readers of format 1 know no such fields."""
+        new = ("unit", "whole_items") if self.unit == "items" else ()
+        return {name: value for name, value in write(self).items() if name not in new}
+
+
+class Generator(Strict):
+    """A model that writes identifiers: encoder.onnx reads the history once, decoder.onnx writes one code after the other.
+
+    encoder.onnx: items → `memory_keys`, `memory_values` float32 [batch, layers, heads, memory, head_dim], and `memory_mask`
+    float32 [batch, memory], 0 or −inf, added to logits. decoder.onnx: see `engine/runtime/decoder.py`. The identifiers of all
+    items stand in identifiers.parquet; codes become tokens as in `engine.data.identifiers.Identifiers.tokens`.
+    """
+
+    kind: Literal["encoder-decoder", "decoder-only"]
+    """What the memory is: keys and values for cross-attention, or those of the prefix for self-attention. For people; both are
+    asked in the same way."""
+    levels: int = Field(ge=1, le=64)
+    """Codes of an identifier, at most."""
+    sizes: list[int] = Field(min_length=1, max_length=64)
+    """Codes of each level, used or not."""
+    names: list[str] = Field(default=[], max_length=64)
+    """What each level is called; empty where there is nothing better than its number."""
+    shared: bool
+    """True: a code means the same at every level, and all levels draw from one vocabulary."""
+    ends: bool
+    """True: some identifiers are shorter than others, and the last token of the vocabulary ends them."""
+    vocabulary: int = Field(ge=1, le=1 << 24)
+    """Tokens that can be written; the number `vocabulary` itself is what the decoder reads first."""
+    layers: int = Field(ge=1, le=1_000)
+    """Of the decoder."""
+    heads: int = Field(ge=1, le=1_000)
+    head_dim: int = Field(ge=1, le=65_536)
+    beam: int = Field(default=20, ge=1, le=1_024)
+    """How many prefixes are kept at a step, where a question asks for no more items than that."""
+    cross_attention: bool = False
+    """True: decoder.onnx has the output `cross_attention`, and the memory has `lead` + `levels` places for each item read."""
+    lead: int = Field(default=0, ge=0, le=8)
+    """Places before each item's codes in the memory."""
+    latents: int | None = Field(default=None, ge=1, le=2_000_000)
+    """Columns of latents.npy (what was quantised, one row per item), where the bundle carries it."""
+    codebooks: int | None = Field(default=None, ge=1, le=2_000_000)
+    """Columns of codebooks.npy (the vector of each code), where the bundle carries it."""
+
+    @property
+    def cell(self) -> int:
+        """Numbers that one token leaves in the keys, and again in the values."""
+        return self.layers * self.heads * self.head_dim
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Generator:
+        if len(self.sizes) != self.levels or len(self.names) not in (0, self.levels):
+            raise ValueError(f"{len(self.sizes)} sizes and {len(self.names)} names for {self.levels} levels")
+        if min(self.sizes) < 1 or (self.shared and len(set(self.sizes)) > 1):
+            raise ValueError("every level has at least one code, and levels that share a vocabulary have one size")
+        wanted = (self.sizes[0] if self.shared else sum(self.sizes)) + int(self.ends)
+        if self.vocabulary != wanted:
+            raise ValueError(f"vocabulary {self.vocabulary} where the levels come to {wanted}")
+        if self.cell > 1 << 22:
+            raise ValueError(f"layers × heads × head_dim is {self.cell:,}, more than {1 << 22:,}")
+        return self
+
+
+class Text(Strict):
+    """A model that knows items by their words: item_encoder.onnx, tokenizer.json, words.parquet, see `engine/runtime/reader.py`.
+
+    An item is the tokens of its attributes, each the key's and then the value's; [CLS] is put in front by the graphs.
+    """
+
+    fields: list[str] = Field(min_length=1, max_length=100)
+    """The keys of the attributes, in the order in which they are read."""
+    limit: int = Field(ge=1, le=100_000)
+    """Tokens read of one attribute, its key among them."""
+    max_tokens: int = Field(ge=2, le=1 << 20)
+    """Tokens read of a history, and of an item, [CLS] among them."""
+    longest: int = Field(ge=1, le=1 << 20)
+    """Tokens of the item that has most; the last size of the output `words` of attention.onnx."""
+    vocabulary: int = Field(ge=1, le=1 << 24)
 
 
 class Index(Strict):
-    kind: Literal["dense", "identity"]
-    """dense: score = query · row + bias. identity: the query is the score vector, plus bias."""
+    kind: Literal["dense", "identity", "generated"]
+    """dense: score = query · row + bias. identity: the query is the score vector, plus bias. generated: there is none; the
+    score of an item is the log-probability of its identifier."""
     geometry: Literal["cosine", "euclidean", "none"]
-    """How nearness of two item rows is meant by the model; "none": rows carry no meaning to compare."""
+    """How nearness of two item rows is meant by the model; "none": rows carry no meaning to compare. Of a generator: of its
+    latents."""
 
 
 class Capabilities(Strict):
@@ -106,7 +204,7 @@ class Check(Strict):
 
 
 class Manifest(Strict):
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses and on the command line."""
     title: str = Field(min_length=1, max_length=60)
@@ -123,6 +221,10 @@ class Manifest(Strict):
     num_items: int = Field(ge=1)
     encoder: Encoder
     attention: Attention | None
+    generator: Generator | None = None
+    """Where it writes identifiers; schema_version is 2 then."""
+    text: Text | None = None
+    """Where it knows items by their words; schema_version is 2 then."""
     index: Index
     capabilities: Capabilities
     training: Training
@@ -140,21 +242,47 @@ class Manifest(Strict):
         for name in files:
             if not _FILE.fullmatch(name):
                 raise ValueError(f"file name {name!r} is not allowed in a bundle")
-        for needed in ("encoder.onnx", "index.npy"):
-            if needed not in files:
-                raise ValueError(f"{needed} is not listed")
         return files
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `generator` and `text` where there is none: readers of format 1 know no such fields."""
+        new = ("generator", "text")
+        return {name: value for name, value in write(self).items() if name not in new or value is not None}
+
+    @model_validator(mode="after")
+    def _complete(self) -> Manifest:
+        """The version, the kind of index and the files are those of one kind of model."""
+        writes, reads = self.generator is not None, self.text is not None
+        if reads and (writes or self.schema_version != 2 or self.index.kind != "dense"):
+            raise ValueError("a text belongs to schema_version 2 and an index of the kind dense, without a generator")
+        if not reads and (writes != (self.schema_version == 2) or writes != (self.index.kind == "generated")):
+            raise ValueError(
+                "schema_version 2, an index of the kind generated and a generator belong together; "
+                f"here are {self.schema_version}, {self.index.kind} and {'one' if writes else 'none'}"
+            )
+        needed = ["encoder.onnx", *(("decoder.onnx", "identifiers.parquet") if writes else ("index.npy",))]
+        needed += ["item_encoder.onnx", "tokenizer.json", "words.parquet"] * reads
+        if self.generator is not None:
+            needed += ["latents.npy"] * (self.generator.latents is not None)
+            needed += ["codebooks.npy"] * (self.generator.codebooks is not None)
+        for file in needed:
+            if file not in self.files:
+                raise ValueError(f"{file} is not listed")
+        return self
 
     @model_validator(mode="after")
     def _agrees(self) -> Manifest:
         """What one part says, no other part denies: pages may rely on a capability without looking further."""
         can = self.capabilities
+        comparable = self.index.kind == "dense" or (self.generator is not None and self.generator.latents is not None)
         for claim, basis, words in (
             (can.attention, self.attention is not None, "attention is described"),
             (can.attention, "attention.onnx" in self.files, "attention.onnx is listed"),
             (can.map, self.projection is not None, "a projection is described"),
             (can.map, "map.parquet" in self.files, "map.parquet is listed"),
-            (can.neighbours, self.index.kind == "dense" and self.index.geometry != "none", "item rows can be compared"),
+            (can.unseen_items, self.text is not None, "a text is described"),
+            (can.neighbours, comparable and self.index.geometry != "none", "item rows can be compared"),
         ):
             if claim and not basis:
                 raise ValueError(f"a capability is claimed, but it is not so that {words}")
@@ -166,4 +294,8 @@ class Manifest(Strict):
             raise ValueError(
                 f"attention.window {self.attention.window} exceeds encoder.max_length {self.encoder.max_length}"
             )
+        if self.attention is not None and self.attention.unit == "codes" and self.generator is None:
+            raise ValueError("attention.unit is codes, but the model has no identifiers")
+        if self.attention is not None and self.attention.unit == "items" and self.attention.whole_items:
+            raise ValueError("attention.whole_items is said of positions that are items")
         return self

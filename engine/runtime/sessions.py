@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +21,16 @@ GRAPH_BYTES = 2 << 30
 """Protocol buffers end there."""
 # More graphs at a time than cores finish no sooner; each of them only takes longer.
 _slots = threading.BoundedSemaphore(cores())
+OPEN = -1
+"""In the shape of an input: a size that the graph must not fix."""
 
 
-class Graph:
-    """A graph of a bundle: input `items` int64 [batch, length], one float32 output called as given here.
+class Session:
+    """A graph of a bundle. Small files are read, hashed and inspected at once, large ones on first use; BundleError either
+    way. The session is made on first use. Subclasses say in `_agree` which inputs and outputs the graph must have."""
 
-    longest: the most columns it is ever asked with; shape: the output's, None where a size varies. Small files are read, hashed
-    and inspected at once, large ones on first use; BundleError either way. The session is made on first use.
-    """
-
-    def __init__(
-        self, folder: Folder, file: str, expected: File, longest: int, output: str, shape: tuple[int | None, ...]
-    ) -> None:
-        self.folder, self.file, self.output, self.shape = folder, file, output, shape
-        self._longest = longest
+    def __init__(self, folder: Folder, file: str, expected: File) -> None:
+        self.folder, self.file = folder, file
         self._expected = expected
         self._content: bytes | None = None
         if folder.size(file, limit=GRAPH_BYTES, expected=expected) <= EAGER_BYTES:
@@ -44,23 +42,29 @@ class Graph:
         """The execution provider in use (makes the session)."""
         return str(self._session.value().get_providers()[0])
 
-    def run(self, items: npt.NDArray[np.int64]) -> Float32:
-        """items: int64 [batch, length] → the output, float32, batch first, of the promised shape and finite."""
+    def call(self, outputs: list[str], inputs: dict[str, npt.NDArray[Any]]) -> list[object]:
+        """What the graph answers, not yet looked at."""
         session = self._session.value()
         with _slots:
             try:
-                (found,) = session.run([self.output], {"items": items})
+                found: list[object] = session.run(outputs, inputs)
             except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
                 raise self.folder.fault(self.file, f"the graph failed ({_first_line(error)})") from None
-        promised = (len(items), *self.shape[1:])
+        return found
+
+    def checked(self, found: object, promised: tuple[int | None, ...], *, finite: bool = True) -> Float32:
+        """The answer, once it is float32 of the promised shape (None: any size)."""
         if not isinstance(found, np.ndarray) or found.dtype != np.float32 or not _fits(found.shape, promised):
             described = f"{getattr(found, 'dtype', '?')} {getattr(found, 'shape', '?')}"
             raise self.folder.fault(
                 self.file, f"the graph answered with {described} where float32 {_words(promised)} was promised"
             )
-        if not np.isfinite(found).all():
+        if finite and not np.isfinite(found).all():
             raise self.folder.fault(self.file, "the graph answered with NaN or infinity")
         return found
+
+    def _agree(self, signature: Signature) -> None:
+        raise NotImplementedError
 
     def _read(self) -> bytes:
         content = self.folder.read(self.file, limit=GRAPH_BYTES, expected=self._expected)
@@ -69,20 +73,6 @@ class Graph:
         except GraphFault as fault:
             raise self.folder.fault(self.file, str(fault)) from None
         return content
-
-    def _agree(self, signature: Signature) -> None:
-        if set(signature.inputs) != {"items"}:
-            raise GraphFault(f"the one input must be called items, not {_names(signature.inputs)}")
-        if self.output not in signature.outputs:
-            raise GraphFault(f"an output must be called {self.output}, not {_names(signature.outputs)}")
-        found = _shape(signature.inputs["items"], "input items", INT64, "int64", 2)
-        # exporters fix the length where there is only one
-        if found is not None and found != (None, None) and (found != (None, 1) or self._longest > 1):
-            raise GraphFault(f"input items must take any batch and length, not {_words(found)}")
-        what = f"output {self.output}"
-        found = _shape(signature.outputs[self.output], what, FLOAT, "float32", len(self.shape))
-        if found is not None and not _fits(found, self.shape):
-            raise GraphFault(f"{what} must be {_words(self.shape)}, not {_words(found)}")
 
     def _create(self) -> onnxruntime.InferenceSession:
         content = self._content or self._read()
@@ -98,6 +88,86 @@ class Graph:
             return onnxruntime.InferenceSession(content, options, providers=list(choice.providers))
         except Exception as error:  # see run
             raise self.folder.fault(self.file, f"ONNX Runtime cannot load the graph ({_first_line(error)})") from None
+
+
+class Graph(Session):
+    """A graph with the one input `items` int64 [batch, length] and one float32 output called as given here.
+
+    longest: the most columns it is ever asked with; shape: the output's, None where a size varies.
+    """
+
+    def __init__(
+        self, folder: Folder, file: str, expected: File, longest: int, output: str, shape: tuple[int | None, ...]
+    ) -> None:
+        self.output, self.shape = output, shape
+        self._longest = longest
+        super().__init__(folder, file, expected)
+
+    def run(self, items: npt.NDArray[np.int64]) -> Float32:
+        """items: int64 [batch, length] → the output, float32, batch first, of the promised shape and finite."""
+        (found,) = self.call([self.output], {"items": items})
+        return self.checked(found, (len(items), *self.shape[1:]))
+
+    def _agree(self, signature: Signature) -> None:
+        agree_items(signature, self._longest)
+        agree_output(signature, self.output, self.shape)
+
+
+class Network(Session):
+    """A graph with several inputs and outputs, all named.
+
+    inputs: name → (element type, shape), where OPEN stands for a size that the graph must leave open and None for one that it
+    may fix; outputs: name → shape, all float32. An `items` input is the one of `Graph`.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        file: str,
+        expected: File,
+        inputs: dict[str, tuple[int, tuple[int | None, ...]]],
+        outputs: dict[str, tuple[int | None, ...]],
+        longest: int = 2,
+    ) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        self._longest = longest
+        super().__init__(folder, file, expected)
+
+    def _agree(self, signature: Signature) -> None:
+        if "items" in self.inputs:
+            agree_items(signature, self._longest)
+        elif set(signature.inputs) != set(self.inputs):
+            raise GraphFault(f"the inputs must be called {_names(self.inputs)}, not {_names(signature.inputs)}")
+        else:
+            for name, (kind, wanted) in self.inputs.items():
+                word = "int64" if kind == INT64 else "float32"
+                found = _shape(signature.inputs[name], f"input {name}", kind, word, len(wanted))
+                if found is not None and any(
+                    (f is not None) if w == OPEN else (f is not None and w is not None and f != w)
+                    for f, w in zip(found, wanted, strict=True)
+                ):
+                    raise GraphFault(f"input {name} must take {_words(wanted)}, not {_words(found)}")
+        for name, shape in self.outputs.items():
+            agree_output(signature, name, shape)
+
+
+def agree_items(signature: Signature, longest: int) -> None:
+    """Raises GraphFault where the one input is not `items` int64 [batch, length]."""
+    if set(signature.inputs) != {"items"}:
+        raise GraphFault(f"the one input must be called items, not {_names(signature.inputs)}")
+    found = _shape(signature.inputs["items"], "input items", INT64, "int64", 2)
+    # exporters fix the length where there is only one
+    if found is not None and found != (None, None) and (found != (None, 1) or longest > 1):
+        raise GraphFault(f"input items must take any batch and length, not {_words(found)}")
+
+
+def agree_output(signature: Signature, name: str, shape: tuple[int | None, ...]) -> None:
+    """Raises GraphFault where there is no output of that name, float32 and of that shape."""
+    if name not in signature.outputs:
+        raise GraphFault(f"an output must be called {name}, not {_names(signature.outputs)}")
+    found = _shape(signature.outputs[name], f"output {name}", FLOAT, "float32", len(shape))
+    if found is not None and not _fits(found, shape):
+        raise GraphFault(f"output {name} must be {_words(shape)}, not {_words(found)}")
 
 
 def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> tuple[int | None, ...] | None:
@@ -116,11 +186,11 @@ def _fits(found: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool
 
 
 def _words(shape: tuple[int | None, ...]) -> str:
-    return "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
+    return "[" + ", ".join("any" if size is None or size == OPEN else str(size) for size in shape) + "]"
 
 
-def _names(values: dict[str, Value]) -> str:
-    return ", ".join(sorted(values))[:80] or "nothing"
+def _names(values: Iterable[str]) -> str:
+    return ", ".join(sorted(values))[:120] or "nothing"
 
 
 def _first_line(error: Exception) -> str:

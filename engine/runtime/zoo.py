@@ -20,7 +20,10 @@ from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError, Refusal, complaints
 from engine.runtime.files import Folder
 from engine.runtime.tables import Column, read_table
+from engine.runtime.tokenizations import ABOUT, Tokenization
 
+IDENTIFIERS = "identifiers"
+"""The folder of a dataset's tokenizations; no bundle is called so."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _INFO = TypeAdapter(DatasetInfo)
 Names = list[str]  # within the class, `list` is its method
@@ -42,6 +45,7 @@ class Zoo:
             Empty where the folder has no users.parquet (histories may be private).
         popularity: int64 [items].
         bundles: name → `Bundle`, in the order of their manifests' `order`, equal ones by name.
+        tokenizations: name → `Tokenization`, in the order of `about.order`, equal ones by name.
         refused: what was not taken, and why; the rest goes on working.
     """
 
@@ -53,12 +57,14 @@ class Zoo:
         users: pa.Table,
         bundles: dict[str, Bundle],
         refused: list[Refusal],
+        tokenizations: dict[str, Tokenization] | None = None,
     ) -> None:
         self.path = path
         self.info = info
         self.items = items
         self.users = users
         self.bundles = bundles
+        self.tokenizations = tokenizations or {}
         self.refused = refused
         self.popularity: npt.NDArray[np.int64] = items["popularity"].to_numpy()
 
@@ -78,8 +84,10 @@ class Zoo:
         catalogue = Catalogue(info.name, info.fingerprint, items.num_rows)
         bundles: list[Bundle] = []
         refused: list[Refusal] = []
-        for child in sorted(child for child in path.iterdir() if not child.name.startswith(".") and child.is_dir()):
-            shown = child.name.encode("utf-8", "replace").decode()[:100]
+        for child in _folders(path):
+            if child.name == IDENTIFIERS:
+                continue
+            shown = _shown(child)
             try:
                 _admit(child, path, shown)
                 bundle = Bundle.open(child, catalogue)
@@ -91,7 +99,8 @@ class Zoo:
             except Exception as error:  # one bundle must not take the others along, whatever it holds
                 refused.append(Refusal(shown, "manifest.json", f"the bundle cannot be read ({type(error).__name__})"))
         bundles.sort(key=lambda bundle: (bundle.manifest.order, bundle.name))
-        return cls(path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused)
+        found = _tokenizations(path, catalogue, refused, warm)
+        return cls(path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, found)
 
     @staticmethod
     def list(root: Path | str) -> Paths:
@@ -112,6 +121,7 @@ class Zoo:
             path / "items.parquet",
             path / "users.parquet",
             *sorted(path.glob("*/manifest.json")),
+            *sorted(path.glob(f"{IDENTIFIERS}/*/{ABOUT}")),
         ]:
             try:
                 status = file.stat()
@@ -147,11 +157,44 @@ class Zoo:
         return self._positions.get(item_id)
 
 
-def _admit(child: Path, root: Path, shown: str) -> None:
+def _folders(path: Path) -> Paths:
+    return sorted(child for child in path.iterdir() if not child.name.startswith(".") and child.is_dir())
+
+
+def _shown(child: Path) -> str:
+    return child.name.encode("utf-8", "replace").decode()[:100]
+
+
+def _tokenizations(path: Path, catalogue: Catalogue, refused: list[Refusal], warm: bool) -> dict[str, Tokenization]:
+    """Those of the folder, and in `refused` why others were not taken."""
+    folder = path / IDENTIFIERS
+    found: list[Tokenization] = []
+    if not folder.is_dir():
+        return {}
+    if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
+        refused.append(Refusal(IDENTIFIERS, ABOUT, "the folder is a link that leads out of the dataset's folder"))
+        return {}
+    for child in _folders(folder):
+        shown = f"{IDENTIFIERS}/{_shown(child)}"
+        try:
+            _admit(child, path, shown, ABOUT)
+            tokenization = Tokenization.open(child, catalogue)
+            if warm:
+                tokenization.warm()
+            found.append(tokenization)
+        except BundleError as fault:
+            refused.append(Refusal(shown, fault.file, fault.reason))
+        except Exception as error:  # as with bundles
+            refused.append(Refusal(shown, ABOUT, f"the identifiers cannot be read ({type(error).__name__})"))
+    found.sort(key=lambda one: (one.about.order, one.name))
+    return {one.name: one for one in found}
+
+
+def _admit(child: Path, root: Path, shown: str, file: str = "manifest.json") -> None:
     if not _NAME.fullmatch(child.name):
-        raise BundleError(shown, "manifest.json", "a bundle's folder is named in lowercase letters, digits, - and _")
+        raise BundleError(shown, file, "a bundle's folder is named in lowercase letters, digits, - and _")
     if child.is_symlink() and not child.resolve().is_relative_to(root.resolve()):
-        raise BundleError(shown, "manifest.json", "the folder is a link that leads out of the dataset's folder")
+        raise BundleError(shown, file, "the folder is a link that leads out of the dataset's folder")
 
 
 def _info(folder: Folder) -> DatasetInfo:

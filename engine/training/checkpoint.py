@@ -78,16 +78,17 @@ def check(path: Path, identity: str) -> State:
     return state
 
 
-def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None) -> None:
-    """Put a checkpoint's tensors into `model` and `optimiser`."""
+def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None, *, but: str | None = None) -> None:
+    """Put a checkpoint's tensors into `model` and `optimiser`; the model keeps its own tensor called `but`."""
     tensors: dict[str, Tensor] = {}
     try:
         with safe_open(path, "pt") as file:
             for name in file.keys():  # noqa: SIM118 (not a dict)
                 tensors[name] = file.get_tensor(name)
-        model.load_state_dict(
-            {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
-        )
+        own = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+        if but is not None:
+            own[but] = model.state_dict()[but]
+        model.load_state_dict(own)
         if optimiser is None:
             return
         entries: dict[int, dict[str, Tensor]] = {}

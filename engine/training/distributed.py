@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -53,7 +54,10 @@ class World:
         if self.size == 1:
             return step
         ids = [device.index] if device.type == "cuda" else None
-        return nn.parallel.DistributedDataParallel(step, device_ids=ids, find_unused_parameters=True)
+        # what is no parameter is computed by every process alike
+        return nn.parallel.DistributedDataParallel(
+            step, device_ids=ids, find_unused_parameters=True, broadcast_buffers=False
+        )
 
 
 @contextmanager
@@ -72,3 +76,41 @@ def joined(device: str = "auto") -> Iterator[World]:
         dist.barrier()
     finally:
         dist.destroy_process_group()
+
+
+def everywhere(vectors: Tensor, numbers: Tensor) -> tuple[int, Tensor, Tensor]:
+    """The rows of all processes one after the other, with gradient, and where this process's begin.
+
+    vectors: float [rows, dim]; numbers: int64 [rows], one for each. Processes may have different numbers of rows.
+    """
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return 0, vectors, numbers
+    sizes = [torch.zeros(1, dtype=torch.int64, device=vectors.device) for _ in range(dist.get_world_size())]
+    dist.all_gather(sizes, torch.tensor([len(vectors)], device=vectors.device))
+    rows = [int(size) for size in sizes]
+    all_vectors: Tensor = _Gather.apply(vectors, rows)
+    return sum(rows[: dist.get_rank()]), all_vectors, _gathered(numbers, rows)
+
+
+def _gathered(own: Tensor, rows: list[int]) -> Tensor:
+    wide = own.new_zeros(max(rows), *own.shape[1:])
+    wide[: len(own)] = own
+    found = [torch.empty_like(wide) for _ in rows]
+    dist.all_gather(found, wide)
+    return torch.cat([part[:count] for part, count in zip(found, rows, strict=True)])
+
+
+class _Gather(torch.autograd.Function):
+    """The gradient of a row is the sum of what all processes have for it."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, rows: list[int]) -> Tensor:
+        ctx.rows = rows
+        return _gathered(own, rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        grad = grad.contiguous()
+        dist.all_reduce(grad)
+        start = sum(ctx.rows[: dist.get_rank()])
+        return grad[start : start + ctx.rows[dist.get_rank()]], None

@@ -23,7 +23,7 @@ from engine.models import Recommender
 from engine.training import checkpoint
 from engine.training.checkpoint import State
 from engine.training.distributed import World
-from engine.training.objectives import Objective
+from engine.training.objectives import Objective, Staged
 from engine.training.optimiser import build, learning_rate
 from engine.training.recipe import Recipe
 
@@ -59,7 +59,7 @@ class Validation:
             return 0.0
         model.eval()
         if self.negatives is None:
-            ranking = full_ranks(model, self.cases, trained_users=self.trained_users)
+            ranking = full_ranks(model, self.cases, trained_users=self.trained_users, beam=model.beam)
         else:
             ranking = sampled_ranks(model, self.cases, self.negatives, trained_users=self.trained_users)
         model.train()
@@ -90,6 +90,7 @@ class Trainer:
             step.compile()
         self.step = world.wrap(step, device)
         self.typical_targets = objective.typical_targets
+        self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
         self.state = State()
 
     @property
@@ -110,6 +111,8 @@ class Trainer:
         progress = Progress(training.epochs, self.label) if self.world.leads else None
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
+        if self.staged and self.staged.begins_with_validation and not state.total_steps and state.best < 0:
+            self._validate()
         while state.epoch < training.epochs and not state.finished:
             rate = self._epoch()
             if self.world.leads and progress:
@@ -127,6 +130,8 @@ class Trainer:
         plan = list(self.objective.batches(torch.Generator().manual_seed(seed_of(training.seed, state.epoch, "order"))))
         began = saved = time.monotonic()
         done_before, examples = state.seconds, 0
+        if self.staged and not state.step:
+            self.staged.begin_epoch(self.model)
         loss_sum = torch.tensor(state.loss_sum, dtype=torch.float64, device=self.device)
         for number in range(state.step, len(plan)):
             loss, targets = self._step(plan[number], len(plan))
@@ -144,6 +149,8 @@ class Trainer:
         mean_loss = float(loss_sum) / max(state.target_count, 1)
         state.epoch, state.step, state.loss_sum, state.target_count = state.epoch + 1, 0, 0.0, 0
         self._check(mean_loss)
+        if self.staged:
+            self.staged.end_epoch(self.model)
         score = (
             self._validate() if state.epoch % training.validate_every == 0 or state.epoch == training.epochs else None
         )

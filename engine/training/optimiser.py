@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 
@@ -32,8 +34,12 @@ def build(config: OptimiserConfig, model: nn.Module) -> torch.optim.Optimizer:
 def learning_rate(config: OptimiserConfig, step: int, total: int) -> float:
     """Rate at `step` (from 0) of `total`."""
     rate = config.lr
+    if config.decay == "inverse-sqrt":
+        return rate * math.sqrt(config.warmup_steps / max(step, config.warmup_steps, 1))
     if config.warmup_steps:
         rate *= min(1.0, (step + 1) / config.warmup_steps)
     if config.decay == "linear":
         rate *= max(0.0, 1 - step / max(total, 1))
+    if config.decay == "cosine":
+        rate *= (1 + math.cos(math.pi * min(1.0, step / max(total, 1)))) / 2
     return rate

@@ -11,12 +11,13 @@ import math
 import tomllib
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import UsageError
-from engine.models import MODELS
+from engine.registry import MODELS
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 
@@ -27,7 +28,10 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dropout": (0, 0.99), "attention_dropout": (0, 0.99), "max_length": (1, math.inf), "window": (1, math.inf),
     "fold_in": (1, math.inf), "omega": (0, 1), "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf),
     "successors": (1, math.inf),
+    "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
+    "head_dim": (1, math.inf), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
     # objectives
+    "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),
     "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
     "step": (POSITIVE, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf),
     # optimiser and training
@@ -35,6 +39,11 @@ LIMITS: dict[str, tuple[float, float]] = {
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
     "clip_norm": (0, math.inf), "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
     "patience": (0, math.inf), "seed": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
+    # tokenizers
+    "levels": (1, 16), "codes": (2, 1 << 20), "hidden": (1, math.inf), "commitment": (0, math.inf), "beta": (0, math.inf),
+    "dead_after": (0, math.inf), "rounds": (0, math.inf), "iterations": (1, math.inf), "epsilon": (0, math.inf),
+    "clusters": (1, math.inf), "words": (1, 1 << 20), "least": (1, math.inf), "leaf": (1, math.inf), "depth": (1, 60),
+    "length": (1, 60), "scale": (0, math.inf),
 }  # fmt: skip
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
 
@@ -88,6 +97,46 @@ class CountConfig:
 
 
 @dataclass(frozen=True)
+class IdentifierConfig:
+    """The codes of the next item are written after the codes of the history (TIGER, LETTER, LC-Rec)."""
+
+    temperature: float = 1.0
+    """Logits are divided by τ before the softmax (LETTER's ranking-guided loss; 1 is plain cross-entropy)."""
+    per_user: int = 0
+    """Targets drawn per user and epoch, where each needs a pass of its own (an encoder that looks both ways); 0 takes all."""
+    step: float = 0.5
+    """Where targets share a pass: windows over sequences longer than max_length start every step · max_length items, and
+    every item is a target once."""
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """The text of a history meets the text of the item after it (Recformer)."""
+
+    stage: Literal["pre-train", "fine-tune", "frozen"] = "fine-tune"
+    """pre-train: hidden words are filled in, and histories meet the items of their batch. fine-tune: histories meet all items,
+    encoded anew before every epoch (stage 1). frozen: the same with the items as they are where training starts (stage 2)."""
+    per_user: int = 1
+    """Targets drawn per user and epoch (authors: 1); 0 takes all. In pre-training from the later half of the history."""
+    masked_weight: float = 0.1
+    """λ of the hidden words in pre-training (paper: .1); 0 leaves them out."""
+    mask_share: float = 0.15
+    """Share of words hidden in pre-training (paper: .15): 80 % become [MASK], 10 % any token, 10 % stay."""
+
+
+@dataclass(frozen=True)
+class InstructionConfig:
+    """A language model answers questions about sequences and items in codes and words (LC-Rec)."""
+
+    tasks: str = "seqrec,item2index,index2item,fusionseqrec,itemsearch,preferenceobtain"
+    """Which tasks are mixed, of those in engine/generation/prompts.py."""
+    words: int = 64
+    """Tokens kept of a text in a question or an answer (the last ones)."""
+    temperature: float = 1.0
+    """Logits are divided by τ before the softmax (LETTER's ranking-guided loss; 1 is plain cross-entropy)."""
+
+
+@dataclass(frozen=True)
 class OptimiserConfig:
     name: Literal["adam", "adamw", "adagrad"] = "adam"
     lr: float = 0.001
@@ -100,8 +149,9 @@ class OptimiserConfig:
     """adagrad alone."""
     warmup_steps: int = 0
     """The rate climbs linearly over so many steps."""
-    decay: Literal["none", "linear"] = "none"
-    """linear: to zero at the last of training.epochs."""
+    decay: Literal["none", "linear", "cosine", "inverse-sqrt"] = "none"
+    """linear, cosine: to zero at the last of training.epochs; inverse-sqrt (T5, TIGER): lr for warmup_steps without a climb,
+    then lr · sqrt(warmup_steps / step)."""
     clip_norm: float = 0.0
     """Global gradient norm limit; 0 leaves gradients alone."""
 
@@ -134,6 +184,10 @@ OBJECTIVES: dict[str, type[Any]] = {
     "sasrec": NextItemConfig,
     "bert4rec": ClozeConfig,
     "attrec": WindowConfig,
+    "recformer": TextConfig,
+    "encoder-decoder": IdentifierConfig,
+    "decoder-only": IdentifierConfig,
+    "language-model": InstructionConfig,
     "markov": CountConfig,
     "popularity": CountConfig,
 }
@@ -144,7 +198,7 @@ class Recipe:
     name: str
     """What the run is called; the file's name."""
     family: str
-    """Name of the model, a key of engine.models.MODELS."""
+    """Name of the model, a key of engine.registry.MODELS."""
     model: Any
     objective: Any
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
@@ -165,6 +219,10 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return value
     if isinstance(hint, types.UnionType):
         raise UsageError(f"{where}: cannot be set")
+    if typing.get_origin(hint) is tuple:  # tuple[int, ...] or tuple[str, ...], a list in TOML
+        if not isinstance(value, list | tuple):
+            raise UsageError(f"{where}: {value!r} is not a list")
+        return tuple(_typed(entry, typing.get_args(hint)[0], where) for entry in value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
@@ -173,7 +231,9 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
 
 
 def _bounded(value: Any, where: str) -> Any:
-    """`value`, or a UsageError where it is a number out of its `LIMITS`."""
+    """`value`, or a UsageError where it is a number (or holds one) out of its `LIMITS`."""
+    if isinstance(value, tuple):
+        return tuple(_bounded(entry, where) for entry in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     low, high = LIMITS.get(where.rpartition(".")[2], (-math.inf, math.inf))
@@ -183,7 +243,8 @@ def _bounded(value: Any, where: str) -> Any:
     return value
 
 
-def _build(kind: type[Any], table: dict[str, Any], where: str) -> Any:
+def build_table(kind: type[Any], table: dict[str, Any], where: str) -> Any:
+    """The dataclass `kind` from one table of a recipe, every key typed and within its limits, or a UsageError."""
     hints = typing.get_type_hints(kind)
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {table!r} is not a table of settings")
@@ -208,10 +269,10 @@ def from_dict(raw: dict[str, Any], where: str) -> Recipe:
         name=name,
         family=family,
         title=title,
-        model=_build(MODELS[family][0], tables["model"], f"{where}: model"),
-        objective=_build(OBJECTIVES[family], tables["objective"], f"{where}: objective"),
-        optimiser=_build(OptimiserConfig, tables["optimiser"], f"{where}: optimiser"),
-        training=_build(TrainingConfig, tables["training"], f"{where}: training"),
+        model=build_table(MODELS[family][0], tables["model"], f"{where}: model"),
+        objective=build_table(OBJECTIVES[family], tables["objective"], f"{where}: objective"),
+        optimiser=build_table(OptimiserConfig, tables["optimiser"], f"{where}: optimiser"),
+        training=build_table(TrainingConfig, tables["training"], f"{where}: training"),
     )
 
 
@@ -222,39 +283,43 @@ def _value(text: str) -> Any:
         return text  # a bare word is a string
 
 
-def load(model: str, dataset: str, recipe: str | None, overrides: list[str]) -> Recipe:
-    """The recipe for `model` on `dataset`.
+def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tables: Sequence[str]) -> dict[str, Any]:
+    """The tables of a recipe as they stand in its file, with `overrides` ("table.key=value") put in, and its name.
 
-    recipe: a path to a TOML file, or DATASET/NAME or NAME under engine/recipes; None takes recipes/<dataset>/<model>.toml,
-    or recipes/default/<model>.toml for a dataset without recipes of its own. overrides: "table.key=value".
+    recipe: a path to a TOML file, or DATASET/NAME or NAME under engine/recipes; None takes recipes/<dataset>/<name>.toml,
+    or recipes/default/<name>.toml for a dataset without recipes of its own. tables: those that may be overridden.
     """
     if recipe is None:
-        candidates = [RECIPES / dataset / f"{model}.toml", RECIPES / "default" / f"{model}.toml"]
+        candidates = [RECIPES / dataset / f"{name}.toml", RECIPES / "default" / f"{name}.toml"]
     else:
         named = recipe.removesuffix(".toml")
         candidates = [Path(recipe), RECIPES / f"{named}.toml", RECIPES / dataset / f"{named}.toml"]
     path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
     if path is None:
         there = sorted(str(p.relative_to(RECIPES).with_suffix("")) for p in RECIPES.glob("*/*.toml"))
-        raise UsageError(
-            f"no recipe {recipe or model!r}; there are {', '.join(there)}, or give the path of a TOML file"
-        )
+        raise UsageError(f"no recipe {recipe or name!r}; there are {', '.join(there)}, or give the path of a TOML file")
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
-    family = raw.get("family")
-    if isinstance(family, str) and family in MODELS and family != model:
-        raise UsageError(f"{path} is a recipe for {family}, not for {model}")
     for text in overrides:
         key, sign, value = text.partition("=")
         table, dot, entry = key.strip().partition(".")
-        if not sign or not dot or table not in ("model", "objective", "optimiser", "training"):
+        if not sign or not dot or table not in tables:
             raise UsageError(
-                f"--set {text}: write it as table.key=value with model, objective, optimiser or training as table"
+                f"--set {text}: write it as table.key=value with {', '.join(tables[:-1])} or {tables[-1]} as table"
             )
         if not isinstance(raw.setdefault(table, {}), dict):
             raise UsageError(f"{path}: {table} is not a table of settings")
         raw[table][entry] = _value(value.strip())
     raw["name"] = path.stem
-    return from_dict(raw, path.name)
+    return raw
+
+
+def load(model: str, dataset: str, recipe: str | None, overrides: list[str]) -> Recipe:
+    """The recipe for `model` on `dataset`: a model's name, or that of a recipe. The others are as `read` takes them."""
+    raw = read(model, dataset, recipe, overrides, ("model", "objective", "optimiser", "training"))
+    where, family = f"{raw['name']}.toml", raw.get("family")
+    if isinstance(family, str) and model in MODELS and family in MODELS and family != model:
+        raise UsageError(f"{recipe or where} is a recipe for {family}, not for {model}")
+    return from_dict(raw, where)

@@ -20,31 +20,43 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.files import alone, write_json
-from engine.models import MODELS, Recommender
+from engine.models import Recformer, Recommender
+from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training import device as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import Trainer, Validation, seed_of
+from engine.training.materials import Materials, gather, kept, read_elsewhere
 from engine.training.objectives.cloze import Cloze
+from engine.training.objectives.identifier import Identifier
+from engine.training.objectives.instructions import Instructions
 from engine.training.objectives.next_item import NextItem
+from engine.training.objectives.text import text
 from engine.training.objectives.window import Windows
 from engine.training.recipe import Recipe, from_dict
 
 ALONE = World()
-OBJECTIVES: dict[str, Any] = {"sasrec": NextItem, "bert4rec": Cloze, "attrec": Windows}
+OBJECTIVES: dict[str, Any] = (
+    {"sasrec": NextItem, "bert4rec": Cloze, "attrec": Windows, "recformer": text}
+    | dict.fromkeys(("encoder-decoder", "decoder-only"), Identifier)
+    | {"language-model": Instructions}
+)
 
 
-def identity(recipe: Recipe, dataset: Dataset) -> str:
+def identity(recipe: Recipe, dataset: Dataset, materials: Materials) -> str:
     """Digest of what determines a training; --set of an unimportant key does not exist, so every key counts."""
-    text = json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint
+    text = json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint + materials.digest
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def build_model(recipe: Recipe, num_items: int, num_users: int) -> Recommender:
+def build_model(recipe: Recipe, num_items: int, num_users: int, materials: Materials | None = None) -> Recommender:
+    """materials: what the model needs; None where that is nothing."""
     generator = torch.Generator().manual_seed(seed_of(recipe.training.seed, "model"))
     try:
-        return MODELS[recipe.family][1](recipe.model, num_items, num_users, generator)
+        return MODELS[recipe.family][1](
+            recipe.model, num_items, num_users, generator, **(materials or Materials()).values_by_name
+        )
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None
 
@@ -78,16 +90,19 @@ def train(
 
 def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: World, finish: bool) -> dict[str, Any]:
     where = devices.choose(device, world.local)
-    key = identity(recipe, dataset)
+    materials = gather(recipe, dataset, folder)
+    key = identity(recipe, dataset, materials)
     if (folder / "best.safetensors").exists():
         checkpoint.check(folder / "best.safetensors", key)
-    model = build_model(recipe, dataset.num_items, dataset.num_users)
+    model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
     training = dataset.training
     items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
-    record = _record(recipe, dataset, where)
+    record = provenance(recipe.to_dict(), dataset, where)
     count = getattr(model, "fit", None)
     if count is not None:
         count(items, offsets)
+        if world.leads:
+            materials.keep(folder)
         state = State(finished=True, identity=key, best_epoch=0)
         if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)
@@ -105,6 +120,8 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
             label=f"{dataset.info.name}/{recipe.name}",
         )  # fmt: skip
         trainer.resume(key)
+        if world.leads:
+            materials.keep(folder)
         if finish and not trainer.state.finished:
             if trainer.state.best < 0:
                 raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
@@ -123,8 +140,14 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
     return record
 
 
-def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Recipe, dict[str, Any], Dataset]:
-    """The best model of a finished run (in evaluation mode, on the CPU), its recipe, its record and its dataset."""
+def open_run(
+    folder: Path, dataset: Path | None = None, *, elsewhere: bool = False
+) -> tuple[Recommender, Recipe, dict[str, Any], Dataset]:
+    """The best model of a finished run (in evaluation mode, on the CPU), its recipe, its record and its dataset.
+
+    elsewhere: `dataset` may be another than the run's, where the model knows items by their words; it then knows those of that
+    dataset, without having been trained on them.
+    """
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text("utf-8"))
@@ -141,12 +164,24 @@ def open_run(folder: Path, dataset: Path | None = None) -> tuple[Recommender, Re
     except (ValueError, KeyError, TypeError, UsageError) as error:
         raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
     if data.info.fingerprint != trained_on:
+        if elsewhere and MODELS[recipe.family][1].unseen_items:
+            return _elsewhere(folder, recipe, data), recipe, record, data
         raise SeqscopeError(
             f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
         )
-    model = build_model(recipe, data.num_items, data.num_users)
+    model = build_model(recipe, data.num_items, data.num_users, kept(recipe, data, folder))
     checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
+
+
+def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
+    model = build_model(recipe, data.num_items, data.num_users, read_elsewhere(recipe, data, folder))
+    assert isinstance(model, Recformer)
+    checkpoint.load(folder / "best.safetensors", model, None, but="matrix")
+    encoder = model.item_encoder()
+    encoder.refresh()
+    model.matrix.copy_(encoder.matrix)
+    return model.eval()
 
 
 def _refuse_what_is_no_run(folder: Path) -> None:
@@ -168,9 +203,10 @@ def _validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validat
     return Validation(cases, negatives, model.trained_users)
 
 
-def _record(recipe: Recipe, dataset: Dataset, device: torch.device) -> dict[str, Any]:
+def provenance(recipe: dict[str, Any], dataset: Dataset, device: torch.device) -> dict[str, Any]:
+    """What run.json says of where a run comes from: recipe, dataset, command, code, machine."""
     return {
-        "recipe": recipe.to_dict(),
+        "recipe": recipe,
         "dataset": dataset.info.name,
         "dataset_path": str(dataset.path),
         "fingerprint": dataset.info.fingerprint,

@@ -14,7 +14,7 @@ from engine.runtime import Zoo, judge
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 
-@pytest.mark.parametrize("entry", [*views.METRICS, *views.VIEWS], ids=lambda entry: entry.term)
+@pytest.mark.parametrize("entry", [*views.METRICS, *views.CODES, *views.VIEWS], ids=lambda entry: entry.term)
 def test_two_sentences_and_a_source(entry: views.Entry) -> None:
     assert len(re.findall(r"[.](?: |$)", entry.meaning)) == 2, entry.meaning
     assert entry.source
@@ -65,4 +65,11 @@ def test_the_page_shows_foreign_text_as_text(path: Path) -> None:
     texts = [markdown.value for markdown in page.markdown]
     assert md(summary) in texts
     assert any("Refused" in warning.value for warning in page.warning)
-    assert [header.value for header in page.header] == ["The data", "The models", "Metrics", "Views", "Limits"]
+    assert [header.value for header in page.header] == [
+        "The data",
+        "The models",
+        "Metrics",
+        "Codes of items",
+        "Views",
+        "Limits",
+    ]

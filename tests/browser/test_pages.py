@@ -16,6 +16,7 @@ LAST = {  # what a page shows last of all
     "/": ("heading", "Why this item?"),
     "/catalogue": ("button", "These items as CSV"),
     "/attention": ("heading", "Is that why?"),
+    "/semantic_ids": ("heading", "Semantic IDs"),
     "/map": ("heading", "An item and its neighbours"),
     "/metrics": ("heading", "How it was made"),
     "/about": ("heading", "Limits"),

@@ -87,7 +87,7 @@ def test_other_encodings(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("log.parquet", b"user,item\n1,2\n", "is not a Parquet file.*it is text"),
-        ("log.parquet", gzip.compress(b"x"), "is not a Parquet file.*gzip"),
+        ("log.parquet", gzip.compress(b"x", mtime=0), "is not a Parquet file.*gzip"),
         ("log.csv.gz", b"user,item\n1,2\n", "is not gzip-compressed.*it is text"),
         ("log.csv", b"PK\x03\x04....", "ZIP archive"),
         ("log.csv", b"%PDF-1.7", "a PDF"),

@@ -115,9 +115,9 @@ def manifest_with_half_a_character(folder: Path) -> None:
     edit(folder, lambda raw: raw.update(summary="\ud800"))
 
 
-@case("manifest.json", "format 2, this one reads 1")
+@case("manifest.json", "format 3, this one reads 2")
 def manifest_of_a_newer_version(folder: Path) -> None:
-    edit(folder, lambda raw: raw.update(schema_version=2, something_new=True))
+    edit(folder, lambda raw: raw.update(schema_version=3, something_new=True))
 
 
 @case("manifest.json", "schema_version")
@@ -693,7 +693,7 @@ def test_a_gather_beyond_its_table_makes_no_noise(
 def test_large_files_are_checked_before_their_first_use(
     pristine: Path, tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("bundle", "sessions"):
+    for module in ("bundle", "indexed", "sessions"):
         monkeypatch.setattr(f"engine.runtime.{module}.EAGER_BYTES", 0)
     path = tmp_path / "toys"
     shutil.copytree(pristine, path)

@@ -74,16 +74,16 @@ def test_a_name_that_is_not_text(path: Path) -> None:
 
 
 def test_whatever_happens_the_others_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.runtime import bundle
+    from engine.runtime import indexed
 
-    real = bundle.read_index
+    real = indexed.read_index
 
     def fail(folder: object, *rest: object) -> object:
         if getattr(folder, "name", "") == "alpha":
             raise ZeroDivisionError
         return real(folder, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bundle, "read_index", fail)
+    monkeypatch.setattr(indexed, "read_index", fail)
     zoo = Zoo.open(path)
     assert list(zoo.bundles) == ["beta"] and "ZeroDivisionError" in zoo.refused[0].reason
 

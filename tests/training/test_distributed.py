@@ -45,6 +45,8 @@ def test_two_processes_train_as_one(both: Path, name: str) -> None:
     assert one["best_epoch"] == two["best_epoch"]
     mine, theirs = (load_file(both / which / name / "best.safetensors") for which in ("one", "two"))
     for key in mine:
+        if "key.bias" in key or "key__bias" in key:  # a softmax does not see it: rounding alone moves it
+            continue
         torch.testing.assert_close(theirs[key], mine[key], atol=1e-3, rtol=1e-3)
 
 

@@ -19,6 +19,10 @@ def test_rates() -> None:
     assert [learning_rate(linear, step, 4) for step in range(5)] == pytest.approx([0.1, 0.075, 0.05, 0.025, 0])
     both = OptimiserConfig(lr=0.1, warmup_steps=2, decay="linear")
     assert [learning_rate(both, step, 4) for step in range(4)] == pytest.approx([0.05, 0.075, 0.05, 0.025])
+    cosine = OptimiserConfig(lr=0.1, decay="cosine")
+    assert [learning_rate(cosine, step, 4) for step in (0, 2, 4)] == pytest.approx([0.1, 0.05, 0])
+    root = OptimiserConfig(lr=0.1, warmup_steps=4, decay="inverse-sqrt")
+    assert [learning_rate(root, step, 99) for step in (0, 4, 16, 36)] == pytest.approx([0.1, 0.1, 0.05, 0.1 / 3])
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "adagrad"])

@@ -18,7 +18,7 @@ from engine.training import checkpoint
 from engine.training.run import open_run, train
 from tests.training.tiny import cycles, mixed, recipe, tiny_dataset, write_log
 
-LEARNED = ["sasrec", "bert4rec", "attrec"]
+LEARNED = ["sasrec", "bert4rec", "attrec", "recformer"]
 SHORT = {"epochs": 2}
 
 
@@ -41,6 +41,8 @@ def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> No
         folder = run_of(name)
         files = {path.name for path in folder.iterdir()} - {".lock"}
         learned = {"checkpoint.safetensors"} if name in LEARNED else set()
+        if "words" in MODELS[name][1].needs:
+            learned |= {"words.safetensors", "tokenizer.json"}
         assert files == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json"} | learned
         record = json.loads((folder / "run.json").read_text("utf-8"))
         assert record["fingerprint"] == dataset.info.fingerprint

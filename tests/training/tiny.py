@@ -33,6 +33,19 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"targets": 2, "negatives": 4, "l2": 0.0},
         "optimiser": {"name": "adagrad", "lr": 0.1},
     },
+    "recformer": {
+        "model": {
+            "dim": 16,
+            "layers": 1,
+            "heads": 2,
+            "max_length": 5,
+            "max_tokens": 24,
+            "attention": "full",
+            "vocabulary": 400,
+        },
+        "objective": {"per_user": 3},
+        "optimiser": {"name": "adamw", "lr": 0.01},
+    },
     "markov": {},
     "popularity": {},
 }
@@ -42,16 +55,22 @@ TRAINING = {"epochs": 3, "batch_size": 32, "validate_every": 1, "patience": 0, "
 def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     """The small recipe of a model, with some entries changed: recipe("sasrec", training={"epochs": 1})."""
     raw = {table: dict(entries) for table, entries in RECIPES[name].items()}
-    if name in ("sasrec", "bert4rec", "attrec"):
+    if name in ("sasrec", "bert4rec", "attrec", "recformer"):
         raw["training"] = TRAINING | raw.get("training", {})
     for table, entries in tables.items():
         raw[table] = raw.get(table, {}) | entries
     return from_dict({"family": name, "name": name, **raw}, name)
 
 
-def write_log(folder: Path, sequences: Sequence[Sequence[int]], items: int, name: str = "tiny") -> Dataset:
+def write_log(
+    folder: Path,
+    sequences: Sequence[Sequence[int]],
+    items: int,
+    name: str = "tiny",
+    titles: Sequence[str] | None = None,
+) -> Dataset:
     """A dataset with these sequences, one per person."""
-    titles = [f"Item {number}" for number in range(items)]
+    titles = titles or [f"Item {number}" for number in range(items)]
     write_dataset(
         folder, name=name, title="Tiny", source="Made up for tests.", licence="None.", simulated=True,
         items=pa.table({"item_id": [f"i{number}" for number in range(items)], "title": titles}),

@@ -12,17 +12,19 @@ from engine.training.distributed import World, joined
 from engine.training.run import train
 from tests.training.tiny import recipe
 
-MODELS = ("sasrec", "bert4rec", "attrec", "popularity")
+MODELS = ("sasrec", "bert4rec", "attrec", "recformer", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8}
 
 
 def run(name: str, data: Dataset, out: Path, world: World) -> None:
     """Trains without dropout, which every process draws for itself."""
     tables: dict[str, dict[str, object]] = {}
-    if name in ("sasrec", "bert4rec"):
+    if name in ("sasrec", "bert4rec", "recformer"):
         tables["model"] = {"dropout": 0.0} | ({"attention_dropout": 0.0} if name == "bert4rec" else {})
     if name == "sasrec":
         tables["objective"] = {"loss": "gbce", "negatives": 4}
+    if name == "recformer":  # without hidden words, which every process draws for itself
+        tables["objective"] = {"stage": "pre-train", "masked_weight": 0.0}
     if name != "popularity":
         tables["training"] = SETTINGS | ({"batch_size": 64} if name == "attrec" else {})
     train(recipe(name, **tables), data, out / name, device="cpu", world=world, restart=True)

@@ -42,6 +42,19 @@ class Objective(Protocol):
         """Whatever constraint the model's paper puts on its parameters."""
 
 
+class Staged(Objective, Protocol):
+    """An objective that keeps something up to date that no gradient reaches. Every process does the same."""
+
+    begins_with_validation: bool
+    """The model is as good as its start before the first step, and is not to become worse."""
+
+    def begin_epoch(self, model: Any) -> None:
+        """Before the first step of an epoch; not where training goes on within one."""
+
+    def end_epoch(self, model: Any) -> None:
+        """After the last step of an epoch, before validation."""
+
+
 def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: int) -> Tensor:
     """int64 [rows, width]: `values[end − length : end]` of each row, `pad` on the left. ends, lengths: int64 [rows]."""
     column = torch.arange(width, device=values.device) - width

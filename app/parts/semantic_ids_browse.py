@@ -1,0 +1,127 @@
+"""The items of some codes: chosen level by level, to look at, to send to the map or to the history."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import choices, export, guard, state
+from app.parts.semantic_ids import Page, choose_prefix
+from app.text import count, md
+from app.views import catalogue as listing
+from app.views import semantic_ids as views
+from app.widgets import choice
+from engine.runtime import Tokenization
+
+ROWS = 200
+ADDED = 20
+_ANY = -1
+
+
+def show(page: Page) -> None:
+    st.subheader("Items by their codes", anchor=False)
+    own = state.get().own
+    name = choices.browsed(page.models, own)
+    name = name if name in page.names else page.names[0]
+    if len(page.names) > 1:
+        options = {one.name: f"{page.look(one).sign} {md(one.about.title)}" for one in page.shown}
+        name = choice.segmented("Codes by", "of", options, name, key="semantic_of", clears=("prefix",))
+    one = page.models.tokenizations[name]
+    prefix = choices.codes(own)
+    _levels(one, prefix)
+    items = views.with_prefix(one.own, prefix)
+    order = items[np.lexsort((items, -page.models.popularity[items]))]
+    _found(page, one, prefix, order)
+
+
+def _levels(one: Tokenization, prefix: tuple[int, ...]) -> None:
+    """A list of codes for every level chosen so far, and the next one."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for depth in range(min(len(prefix) + 1, len(one.about.shape.own))):
+            possible = views.following(one.own, prefix[:depth])
+            if not possible:
+                break
+            items = dict(possible)
+            key = f"semantic_prefix_{one.name}_{depth}"
+            chosen = prefix[depth] if depth < len(prefix) else _ANY
+            st.session_state[key] = chosen if chosen in items else _ANY
+            st.selectbox(
+                f"Level {depth + 1}",
+                [_ANY, *items],
+                format_func=functools.partial(_called, items),
+                key=key,
+                width=170,
+                on_change=guard.callback(_take),
+                args=(one.name, key, prefix[:depth]),
+            )
+        if prefix:
+            st.button(
+                "All items", type="tertiary", key="semantic_prefix_clear", on_click=guard.callback(choose_prefix),
+                args=(one.name, ()),
+            )  # fmt: skip
+
+
+def _called(items: dict[int, int], code: int) -> str:
+    return f"{code} – {count(items[code], 'item')}" if code in items else "Any"
+
+
+def _take(name: str, key: str, before: tuple[int, ...]) -> None:
+    code = st.session_state.get(key)
+    if isinstance(code, int):
+        choose_prefix(name, before if code == _ANY else (*before, code))
+
+
+def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.ndarray) -> None:
+    models = page.models
+    if not len(order):
+        st.info("No item has these codes. Choose others.", icon=":material/search_off:")
+        return
+    words = f"{count(len(order), 'item')} with codes that begin {views.spelled(prefix)}" if prefix else "All items"
+    more = f", the {ROWS} most taken listed" if len(order) > ROWS else ""
+    st.caption(md(f"{words}{more}."))
+    some = [models.item_ids[item] for item in order[:ADDED].tolist()]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"Add {'all' if len(order) <= ADDED else 'the most taken'} {len(some)} to the history" if len(some) > 1
+            else "Add it to the history",
+            icon=":material/add:",
+            key="semantic_add",
+            disabled=not prefix,
+            help=None if prefix else "Choose a code first",
+            on_click=guard.callback(_add),
+            args=(tuple(some),),
+        )  # fmt: skip
+        if st.button(
+            "Show on the map",
+            icon=":material/scatter_plot:",
+            key="semantic_map",
+            disabled=not prefix,
+            help=None if prefix else "Choose a code first",
+        ):
+            st.session_state["map_area"] = (state.get().dataset, tuple(sorted(order.tolist())))
+            st.session_state.pop("map_area_of", None)
+            st.switch_page("screens/map.py")
+        export.csv_button(
+            lambda: _table(page, one, order), f"{one.name} {'-'.join(map(str, prefix))}", key="semantic_browse"
+        )
+    st.dataframe(
+        _table(page, one, order[:ROWS]),
+        hide_index=True,
+        height=min(420, 36 * (min(len(order), ROWS) + 1) + 2),
+        alt="The items with these codes, the most taken first",
+        key="semantic_browse_table",
+    )
+
+
+def _table(page: Page, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
+    table = listing.table(page.found.items.take(order.tolist()))
+    table.insert(0, "Codes", [views.spelled(views.path(one.own, item)) for item in order.tolist()])
+    return table
+
+
+def _add(ids: tuple[str, ...]) -> None:
+    for item_id in ids:
+        state.add(item_id)

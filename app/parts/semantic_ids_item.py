@@ -1,0 +1,125 @@
+"""One item: its path of codes in each tokenizer, and who shares it how far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import export, guard, state, zoo
+from app.parts.semantic_ids import Page, choose_item, choose_prefix
+from app.text import clean, count, md
+from app.views import semantic_ids as views
+from app.widgets import search
+from engine.runtime import Tokenization
+
+SIBLINGS = 3
+
+
+def show(page: Page) -> None:
+    st.subheader("An item's codes", anchor=False)
+    models, now = page.models, state.get()
+    search.item(
+        "Look up an item",
+        key="semantic_item",
+        act="pick",
+        on_pick=choose_item,
+        icon=":material/arrow_forward:",
+        width=420,
+    )
+    item = _item(page)
+    if item is None:
+        st.caption("No item yet. Type a title above.")
+        return
+    item_id = models.item_ids[item]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{md(zoo.titled(models, item), 200)}**", width="content")
+        st.button(
+            "Add to history",
+            icon=":material/add:",
+            key="semantic_item_add",
+            on_click=guard.callback(state.add),
+            args=(item_id,),
+        )
+    if "item" not in now.own:
+        st.caption("The latest item of the history. Look up another one above.")
+    for place, one in zip(page.places(), page.shown, strict=True):
+        with place, guard.watch(f"the codes by {one.about.title}"):
+            _path(page, one, item)
+    table = _table(page, item)
+    export.under(table, key="semantic_item", alt="The item's codes and who shares them", name=f"codes {item_id}")
+
+
+def _item(page: Page) -> int | None:
+    now = state.get()
+    wanted = page.models.position(now.own["item"]) if "item" in now.own else None
+    if wanted is None and now.history:
+        wanted = page.models.position(now.history[-1])
+    return wanted
+
+
+def _path(page: Page, one: Tokenization, item: int) -> None:
+    codes, models = views.path(one.own, item), page.models
+    st.markdown(page.heading(one))
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{one.name}"):
+        for depth, code in enumerate(codes, 1):
+            st.button(
+                str(code),
+                key=f"semantic_chip_{one.name}_{depth}",
+                help=f"Level {depth}: list the items that begin with {views.spelled(codes[:depth])}",
+                on_click=guard.callback(choose_prefix),
+                args=(one.name, codes[:depth]),
+            )
+        rest = views.path(one.identifiers.codes, item)[len(codes) :]
+        if rest:
+            st.markdown(
+                f":gray-badge[{md(views.spelled(rest))}]",
+                help="A further number that only tells apart items with the same codes.",
+                width="content",
+            )
+    for depth in range(len(codes), 0, -1):
+        others = views.with_prefix(one.own, codes[:depth])
+        others = others[others != item]
+        longer = views.with_prefix(one.own, codes[: depth + 1]) if depth < len(codes) else np.empty(0, np.int64)
+        new = others[~np.isin(others, longer)]
+        with st.container(gap=None):
+            st.caption(_told(len(new), depth, len(codes)))
+            order = new[np.argsort(-models.popularity[new], kind="stable")][:SIBLINGS]
+            for sibling in order.tolist():
+                st.button(
+                    md(zoo.titled(models, sibling), 80),
+                    key=f"semantic_sibling_{one.name}_{depth}_{sibling}",
+                    type="tertiary",
+                    wrap=False,
+                    on_click=guard.callback(choose_item),
+                    args=(models.item_ids[sibling],),
+                )
+            if len(new) > len(order):
+                st.caption(f"and {len(new) - len(order):,} more, less taken")
+
+
+def _told(number: int, depth: int, most: int) -> str:
+    """How many items share so many codes, and no more than that."""
+    if depth == most:
+        return f"{count(number, 'other item')} with the same codes" if number else "No other item with the same codes"
+    first = "the first code" if depth == 1 else f"the first {depth} of {most} codes"
+    return f"{count(number, 'more item', 'more items')} with {first}" if number else f"No more with {first}"
+
+
+def _table(page: Page, item: int) -> pd.DataFrame:
+    rows = []
+    for one in page.shown:
+        codes = views.path(one.own, item)
+        for depth in range(1, len(codes) + 1):
+            others = views.with_prefix(one.own, codes[:depth])
+            others = others[others != item]
+            shown = others[np.argsort(-page.models.popularity[others], kind="stable")][:20]
+            rows.append(
+                {
+                    "Tokenizer": clean(one.about.title),
+                    "Codes": views.spelled(codes[:depth]),
+                    "Other items": len(others),
+                    "Most taken": "; ".join(clean(zoo.titled(page.models, other), 60) for other in shown.tolist()),
+                }
+            )
+    return pd.DataFrame(rows)

@@ -1,0 +1,66 @@
+"""The tree of prefixes, and whether items of the same prefix are of one kind."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export, zoo
+from app.parts.semantic_ids import Page
+from app.store.attributes import caption
+from app.text import clean, md
+from app.views import semantic_ids_answers as answers
+from app.views import semantic_ids_figures as figures
+from app.views import semantic_ids_tables as tables
+from app.views import semantic_ids_tree as trees
+from app.widgets import choice
+
+
+def show(page: Page) -> None:
+    st.subheader("The tree of codes", anchor=False)
+    models, items = page.models, page.found.items
+    kinds = answers.columns(models, items)
+    options = {name: caption(name) for name in [*kinds, answers.POPULARITY]}
+    column = choice.selected(
+        "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
+    )
+    titles = [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 20_000 else models.titles
+    for place, one in zip(page.places(), page.shown, strict=True):
+        with place:
+            st.markdown(page.heading(one))
+            tree, colours = answers.tree(one), answers.colours(models, items, one, column)
+            export.figure(
+                trees.figure(tree, colours, titles, models.popularity, st.context.theme.type == "dark"),
+                key=f"semantic_tree_{one.name}_{column}",
+                alt=f"Tree of the codes of {clean(one.about.title)}, as wide as a branch has items, coloured by "
+                f"{caption(column).lower()}.",
+                table=lambda tree=tree, colours=colours: tables.tree_table(tree, colours),  # type: ignore[misc]
+                name=f"code tree {one.name}",
+            )
+    words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch, the bar on top to go back."
+    if column in kinds:
+        words += " The colour is the commonest value of the box's items (of several the first); the paler, the smaller its share."
+    st.caption(md(words))
+    _purity(page, column if column in kinds else (kinds or [""])[0])
+
+
+def _purity(page: Page, column: str) -> None:
+    if not column:
+        st.caption("The catalogue has no categories to compare prefixes with.")
+        return
+    st.subheader("Do prefixes mean something?", anchor=False)
+    found = [(page.named(one), answers.purity(page.models, page.found.items, one, column)) for one in page.shown]
+    titled = [(named.title, depths) for named, depths in found]
+    export.figure(
+        figures.purity(found),
+        key="semantic_purity",
+        alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
+        table=lambda: tables.purity_table(titled),
+        name=f"prefix purity by {column}",
+    )
+    st.caption(
+        md(
+            "Of the items that have company at their prefix, the share that has its commonest value of "
+            f"{caption(column).lower()} (of several the first). Small groups are pure by themselves: compare with the dotted "
+            "line, the same with values dealt out anew."
+        )
+    )

@@ -1,0 +1,243 @@
+"""What codes say of a catalogue, as functions of small arrays. codes: int [items, levels], −1 in trailing places, everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.integer[Any]]
+Float = npt.NDArray[np.float64]
+NONE = -1
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How the codes of one level are used."""
+
+    counts: npt.NDArray[np.int64]
+    """[codes]: items with each code."""
+
+    @property
+    def size(self) -> int:
+        return len(self.counts)
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def ordered(self) -> npt.NDArray[np.int64]:
+        """Most used first."""
+        return np.sort(self.counts)[::-1]
+
+    @property
+    def used(self) -> int:
+        return int((self.counts > 0).sum())
+
+    @property
+    def dead(self) -> int:
+        return self.size - self.used
+
+    @property
+    def perplexity(self) -> float:
+        """2^H: as many codes, evenly used, would be as hard to guess."""
+        shares = self.counts[self.counts > 0] / max(self.total, 1)
+        return float(np.exp(-(shares * np.log(shares)).sum()))
+
+    @property
+    def gini(self) -> float:
+        """0: all codes equally often; towards 1: one code has everything. Dead codes count."""
+        rising = np.sort(self.counts)
+        places = 2 * np.arange(1, self.size + 1) - self.size - 1
+        return float((places * rising).sum() / (self.size * max(self.total, 1)))
+
+    def lorenz(self) -> tuple[Float, Float]:
+        """(share of codes, share of items they have), the least used first; from (0, 0) to (1, 1)."""
+        held = np.concatenate([[0], np.cumsum(np.sort(self.counts))]) / max(self.total, 1)
+        return np.linspace(0, 1, self.size + 1), held
+
+
+def usage(codes: Ints, sizes: Sequence[int]) -> list[Usage]:
+    """One entry per level."""
+    return [
+        Usage(np.bincount(codes[codes[:, level] != NONE, level], minlength=size).astype(np.int64))
+        for level, size in enumerate(sizes)
+    ]
+
+
+def groups(codes: Ints) -> list[npt.NDArray[np.int64]]:
+    """The items that share all their codes with others, one array per group, the largest group first, equal ones by their first
+    item."""
+    _, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse.reshape(-1), kind="stable")
+    parts = np.split(order, np.cumsum(counts)[:-1])
+    return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
+
+
+def with_prefix(codes: Ints, prefix: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The items whose codes begin so, by number; all for an empty prefix, none for one that is too long."""
+    if len(prefix) > codes.shape[1]:
+        return np.empty(0, np.int64)
+    found: npt.NDArray[np.int64] = np.flatnonzero((codes[:, : len(prefix)] == np.array(prefix, np.int64)).all(axis=1))
+    return found
+
+
+def following(codes: Ints, prefix: Sequence[int]) -> list[tuple[int, int]]:
+    """(code, items) of what can come after a prefix, the most frequent first; nothing where the codes end."""
+    if len(prefix) >= codes.shape[1]:
+        return []
+    part = codes[with_prefix(codes, prefix), len(prefix)]
+    found, counts = np.unique(part[part != NONE], return_counts=True)
+    return sorted(zip(found.tolist(), counts.tolist(), strict=True), key=lambda entry: (-entry[1], entry[0]))
+
+
+def path(codes: Ints, item: int) -> tuple[int, ...]:
+    """The codes of one item, without what stands in trailing places."""
+    return tuple(code for code in codes[item].tolist() if code != NONE)
+
+
+class Depth(NamedTuple):
+    """How much items with the same first codes have in common."""
+
+    depth: int
+    groups: int
+    """Different beginnings."""
+    items: int
+    """Items with a category whose beginning another one has, too."""
+    purity: float
+    """Share of these that are of their group's commonest category; NaN without any."""
+    chance: float
+    """The same with the categories dealt out anew."""
+
+
+def purity(codes: Ints, categories: Ints, seed: int = 0) -> list[Depth]:
+    """Per depth. categories: int [items], −1 where an item has none; such items are left out."""
+    known = categories >= 0
+    codes, categories = codes[known], categories[known]
+    dealt = np.random.default_rng(seed).permutation(categories)
+    found = []
+    for depth in range(1, codes.shape[1] + 1):
+        _, inverse, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
+        group = inverse.reshape(-1)
+        shared = counts[group] > 1
+        many = int(shared.sum())
+        values = [
+            _pure(group[shared], labels[shared], len(counts)) / many if many else float("nan")
+            for labels in (categories, dealt)
+        ]
+        found.append(Depth(depth, len(counts), many, *values))
+    return found
+
+
+def _pure(group: Ints, labels: Ints, number: int) -> int:
+    cells, times = np.unique(np.stack([group, labels]), axis=1, return_counts=True)
+    best = np.zeros(number, np.int64)
+    np.maximum.at(best, cells[0], times)
+    return int(best.sum())
+
+
+class Labels(NamedTuple):
+    """A column of a catalogue as one category per item."""
+
+    column: str
+    names: tuple[str, ...]
+    """Not escaped; the most frequent first."""
+    of: npt.NDArray[np.int32]
+    """[items]: a place in `names`, −1 where an item has none."""
+
+
+def labels(items: pa.Table, column: str) -> Labels:
+    """The category of every item: of a list its first value."""
+    values = items[column].to_pylist()
+    firsts = [
+        next((str(one) for one in value if one not in (None, "")), None) if isinstance(value, list) else value
+        for value in values
+    ]
+    texts = [None if one is None or one == "" else str(one) for one in firsts]
+    counts: dict[str, int] = {}
+    for text in texts:
+        if text is not None:
+            counts[text] = counts.get(text, 0) + 1
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    place = {name: number for number, name in enumerate(names)}
+    return Labels(column, tuple(names), np.array([-1 if text is None else place[text] for text in texts], np.int32))
+
+
+class Popular(NamedTuple):
+    """What the items of each used code of a level have in common: how often they are taken."""
+
+    code: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int64]
+    events: Float
+    """Mean training events of an item with that code."""
+
+
+def popularity(codes: Ints, level: int, events: Ints) -> Popular:
+    column = codes[:, level]
+    known = column != NONE
+    counts = np.bincount(column[known])
+    sums = np.bincount(column[known], weights=events[known].astype(np.float64))
+    used = np.flatnonzero(counts)
+    return Popular(used, counts[used], sums[used] / counts[used])
+
+
+class Third(NamedTuple):
+    """A third of the catalogue by training events."""
+
+    name: str
+    items: int
+    events: int
+    perplexity: float
+    """Of its first codes."""
+    sharing: float
+    """Share of its items whose codes are another item's as well."""
+
+
+def thirds(codes: Ints, events: Ints) -> list[Third]:
+    """Whether rarely taken items are squeezed into few codes: the most taken third, the middle one and the rarest."""
+    _, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    sharing = counts[inverse.reshape(-1)] > 1
+    parts = np.array_split(np.argsort(-events, kind="stable"), 3)
+    found = []
+    for name, rows in zip(("most taken", "middle", "rarest"), parts, strict=True):
+        first = Usage(np.bincount(codes[rows, 0]).astype(np.int64))
+        shared = float(sharing[rows].mean()) if len(rows) else 0.0
+        found.append(Third(name, len(rows), int(events[rows].sum()), first.perplexity, shared))
+    return found
+
+
+class Bias(NamedTuple):
+    """The codes of a level in what people took and in what a model wrote; each sums to 1 where there is anything."""
+
+    code: npt.NDArray[np.int64]
+    """Those with a share in either, the most taken first."""
+    taken: Float
+    written: Float
+
+    @property
+    def distance(self) -> float:
+        """Total variation: the share of what was written that stands at other codes than what was taken."""
+        return float(np.abs(self.taken - self.written).sum() / 2)
+
+
+def bias(codes: Ints, level: int, size: int, taken: Ints, written: Ints) -> Bias:
+    """taken, written: [items], how often each item was taken by people (held out) and written by the model."""
+    column = codes[:, level]
+    known = column != NONE
+    shares = []
+    for times in (taken, written):
+        sums = np.bincount(column[known], weights=times[known].astype(np.float64), minlength=size)
+        shares.append(sums / max(float(sums.sum()), 1.0))
+    some = np.flatnonzero((shares[0] > 0) | (shares[1] > 0))
+    order = some[np.lexsort((some, -shares[0][some]))]
+    return Bias(order, shares[0][order], shares[1][order])
+
+
+def spelled(codes: Sequence[int]) -> str:
+    """12 · 200 · 7"""
+    return " · ".join(map(str, codes))

@@ -1,0 +1,285 @@
+"""Tokenizers on public catalogues: what their identifiers are worth, beside the codes that LETTER's authors published.
+
+    seqscope data import interactions.csv --items items.jsonl --out data/beauty     (docs/data.md)
+    seqscope train sasrec --dataset data/beauty --recipe beauty/sasrec-ce           the teacher, and who judges
+    python -m benchmarks.identifiers run [VARIANT …]        fits into runs/, writes benchmarks/results/identifiers-*.json
+    python -m benchmarks.identifiers table                  prints the table of benchmarks/README.md, with the goals
+
+Published codes are read where the public logs are (SEQSCOPE_DATA, or ../shared/data). The ablation is LETTER's recipe with α or β
+or both at 0, so that nothing else differs. A result names its command, recipe, seconds, device, commit and fingerprint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from engine.data.dataset import Dataset
+from engine.doctor import find_public_data
+from engine.files import write_json
+from engine.identifiers import Learning, Material, measures
+from engine.identifiers.collaborative import together
+from engine.identifiers.collisions import settle
+from engine.identifiers.judge import Judge
+from engine.identifiers.letter import Letter
+from engine.identifiers.recipe import load
+from engine.identifiers.report import categories, describe, figures
+from engine.identifiers.run import tokenize
+from engine.training import device as devices
+from engine.training.run import commit
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).resolve().parent / "results"
+# variant → recipe and what is set in it
+VARIANTS: dict[str, tuple[str, list[str]]] = {
+    "random": ("random", ["tokenizer.levels=4"]),
+    "residual-kmeans": ("residual-kmeans", []),
+    "rqvae": ("rqvae", []),
+    "letter-none": ("letter", ["tokenizer.alpha=0", "tokenizer.beta=0"]),
+    "letter-diversity": ("letter", ["tokenizer.alpha=0"]),
+    "letter-collaborative": ("letter", ["tokenizer.beta=0"]),
+    "letter": ("letter", []),
+    "letter-none-kept": ("letter", ["tokenizer.alpha=0", "tokenizer.beta=0", "tokenizer.dead_after=0"]),
+    "letter-diversity-kept": ("letter", ["tokenizer.alpha=0", "tokenizer.dead_after=0"]),
+    "p5-semid": ("p5-semid", []),
+    "p5-cid": ("p5-cid", []),
+    "p5-tid": ("p5-tid", []),
+}
+TITLES = {
+    "random": "random, 4 levels",
+    "residual-kmeans": "residual k-means",
+    "rqvae": "RQ-VAE as TIGER, 3 levels",
+    "letter-none": "RQ-VAE with LETTER's settings",
+    "letter-diversity": "… + diversity",
+    "letter-collaborative": "… + collaborative",
+    "letter": "… + both: LETTER",
+    "letter-none-kept": "RQ-VAE, dead codes left dead",
+    "letter-diversity-kept": "… + diversity",
+    "published": "LETTER, codes of its authors",
+    "p5-semid": "category path",
+    "p5-cid": "collaborative clusters",
+    "p5-tid": "title tokens",
+}
+PUBLISHED = {"beauty": "Beauty.index.json", "instruments": "Instruments.index.json"}
+
+
+def fit(variant: str, dataset: Dataset, settings: list[str], restart: bool) -> None:
+    """Fit one variant and keep its result."""
+    name = dataset.info.name
+    recipe_name, sets = VARIANTS[variant]
+    recipe = load(recipe_name, name, None, [*sets, *settings])
+    folder = Path("runs") / name / variant
+    judge = Path("runs") / name / "sasrec-ce"
+    report = tokenize(recipe, dataset, folder, device="cpu", restart=restart, judge=judge)
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    words = " ".join(f"--set {text}" for text in [*sets, *settings])
+    keep(
+        variant,
+        dataset,
+        report,
+        record
+        | {
+            "command": f"seqscope tokenize {recipe_name} --dataset {dataset.path} --out {folder} --judge {judge} {words}".strip()
+        },
+    )
+
+
+def published(dataset: Dataset) -> None:
+    """The codes that LETTER's authors publish for the same items, under the same measures."""
+    name = dataset.info.name
+    public = find_public_data(ROOT, os.environ)
+    path = None if public is None else public / name / PUBLISHED[name]
+    if path is None or not path.is_file():
+        print("published codes: not found (set SEQSCOPE_DATA to the folder of public logs)")
+        return
+    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    numbers = items["id" if "id" in items.column_names else "item_id"].to_pylist()
+    raw = json.loads(path.read_text("utf-8"))
+    codes = np.array([[int(token[3:-1]) for token in raw[str(number)]] for number in numbers], np.int32)
+    judge_run = Path("runs") / name / "sasrec-ce"
+    judge = Judge.of(judge_run, dataset) if judge_run.exists() else None
+    report = figures(codes, (256,) * codes.shape[1], dataset.popularity, categories(items), judge)
+    report["before"] = report["after"] = report["collisions"]
+    vectors = np.load(path.with_name(path.name.replace(".index.json", ".cf32.npy")))[np.array(numbers, np.int64)]
+    report["own_teacher"] = {
+        "shared": measures.shared(codes, measures.neighbours(vectors)),
+        "of": "the authors' SASRec vectors",
+    }
+    keep("published", dataset, report, {"command": "python -m benchmarks.identifiers run published", "recipe": None})
+
+
+def without_text(dataset: Dataset, settings: list[str]) -> None:
+    """LETTER where items have no words: what it quantises is whose sequences an item is in (leading singular vectors of the
+    training co-occurrence, damped by PPMI), and its teacher are the authors' own vectors."""
+    public = find_public_data(ROOT, os.environ)
+    name = dataset.info.name
+    path = None if public is None else public / name / PUBLISHED[name].replace(".index.json", ".cf32.npy")
+    if path is None or not path.is_file():
+        print("the authors' vectors: not found (set SEQSCOPE_DATA to the folder of public logs)")
+        return
+    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    numbers = np.array([int(number) for number in items["item_id"].to_pylist()])
+    vectors = co_occurrence(dataset)
+    material = Material(items, vectors, np.load(path)[numbers].astype(np.float32), dataset.training)
+    recipe = load("letter", name, None, settings)
+    learning = Learning(recipe.optimiser, recipe.training, label=f"{name}/letter")
+    began = time.monotonic()
+    tokenizer = Letter.fit(material, recipe.tokenizer, np.random.default_rng(recipe.training.seed), learning)
+    about = {
+        "collisions": recipe.collisions.policy,
+        "vectors": "co-occurrence",
+        "teacher": "the authors' SASRec vectors",
+    }
+    identifiers = settle(tokenizer, material, recipe.collisions, about)
+    report = describe(tokenizer, identifiers, material, dataset, None)
+    near = measures.neighbours(material.of("collaborative"))
+    report["own_teacher"] = {"shared": measures.shared(identifiers.codes, near), "of": about["teacher"]}
+    record = {
+        "recipe": recipe.to_dict(), "about": about, "seconds": round(time.monotonic() - began, 1), "commit": commit(),
+        "command": " ".join(
+            ["python -m benchmarks.identifiers run letter --dataset", str(dataset.path), *(f"--set {text}" for text in settings)]
+        ),
+        "device": devices.describe(devices.choose("cpu")), "epochs": recipe.training.epochs,
+    }  # fmt: skip
+    keep("letter", dataset, report, record)
+
+
+def co_occurrence(dataset: Dataset, dim: int = 128) -> np.ndarray:
+    """float32 [items, dim]: leading singular vectors of max(0, log of how much oftener two items meet than by chance)."""
+    graph = together(dataset.training, dataset.num_items)
+    degree = np.maximum(np.asarray(graph.sum(1)).ravel(), 1)
+    graph = graph.tocoo()
+    ratio = graph.data * degree.sum() / (degree[graph.row] * degree[graph.col])
+    ppmi = sparse.csr_array((np.maximum(np.log(ratio), 0), (graph.row, graph.col)), shape=graph.shape)
+    left, values, _ = svds(ppmi, k=dim, rng=np.random.default_rng(0))
+    return np.ascontiguousarray(left * np.sqrt(values), np.float32)
+
+
+def keep(variant: str, dataset: Dataset, report: dict[str, Any], record: dict[str, Any]) -> None:
+    result = {
+        "dataset": dataset.info.name,
+        "variant": variant,
+        "fingerprint": dataset.info.fingerprint,
+        **{key: record.get(key) for key in ("recipe", "command", "commit", "device", "seconds", "epochs", "versions")},
+        "about": record.get("about"),
+        "report": report,
+    }
+    path = RESULTS / f"identifiers-{dataset.info.name}-{variant}.json"
+    write_json(path, result)
+    print(path)
+
+
+def table() -> tuple[str, bool]:
+    """The Markdown table of all results, the goals, and whether every goal is met."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(RESULTS.glob("identifiers-*.json")):
+        result = json.loads(path.read_text("utf-8"))
+        found[f"{result['dataset']}-{result['variant']}"] = result
+    lines = [
+        "| catalogue | tokenizer | codes used | perplexity, level 1 | excess (sharing) as fitted | after the policy | lost | "
+        "codes shared with the nearest (dot · cosine) | NDCG@10 by codes | purity, level 1 | tail | seconds |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    order = list(TITLES)
+    for result in sorted(found.values(), key=lambda r: (r["dataset"], order.index(r["variant"]))):
+        report = result["report"]
+        near, ranking = report.get("neighbours"), report.get("ranking")
+        before, after = report["before"], report["after"]
+        cells = [
+            result["dataset"],
+            TITLES[result["variant"]],
+            " ".join(str(level["used"]) for level in report["levels"][:4])
+            + (" …" if len(report["levels"]) > 4 else ""),
+            f"{report['levels'][0]['perplexity']:.1f}",
+            f"{before['excess']:.2%} ({before['sharing']:.2%})",
+            f"{after['excess']:.2%}, largest {after['largest']}",
+            f"{report['reconstruction']:.1%}" if report.get("reconstruction") is not None else "",
+            f"{near['shared']:.3f} · {near['shared_by_cosine']:.3f}" if near else "",
+            f"{ranking['quantised']:.4f} of {ranking['own']:.4f}" if ranking else "",
+            f"{report['purity']['depths'][0]['purity']:.2f}" if "purity" in report else "",
+            f"{report['squeeze']['ratio']:.2f}",
+            f"{result['seconds']:,.0f}" if result.get("seconds") is not None else "",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    goals = _goals(found)
+    lines += ["", *(f"* {text}: {'met' if met else '**missed**'}" for text, met in goals)]
+    return "\n".join(lines), all(met for _, met in goals)
+
+
+def _goals(found: dict[str, dict[str, Any]]) -> list[tuple[str, bool]]:
+    goals = []
+    for name in PUBLISHED:
+        ours, theirs = (found.get(f"{name}-{variant}", {}).get("report") for variant in ("letter", "published"))
+        if ours and theirs:
+            one, other = ours["after"]["excess"], theirs["after"]["excess"]
+            goals.append(
+                (f"{name}: our LETTER collides no more than the published codes, {one:.3%} ≤ {other:.3%}", one <= other)
+            )
+            used, others = ([level["used"] for level in report["levels"]] for report in (ours, theirs))
+            text = f"{name}: our LETTER uses no fewer codes, {used} ≥ {others}"
+            goals.append((text, all(a >= b for a, b in zip(used, others, strict=True))))
+    reports = {variant: found.get(f"beauty-{variant}", {}).get("report") for variant in VARIANTS}
+    for title, without, with_it in (
+        ("", "letter-none", "letter-diversity"),
+        (", beside the collaborative term", "letter-collaborative", "letter"),
+        (", dead codes left dead", "letter-none-kept", "letter-diversity-kept"),
+    ):
+        first, second = reports[without], reports[with_it]
+        if first and second:
+            one, other = first["levels"][0]["perplexity"], second["levels"][0]["perplexity"]
+            goals.append(
+                (f"beauty{title}: diversity raises the perplexity of level 1, {one:.1f} → {other:.1f}", other > one)
+            )
+            one, other = first["before"]["excess"], second["before"]["excess"]
+            goals.append(
+                (f"beauty{title}: diversity lowers collisions as fitted, {one:.2%} → {other:.2%}", other < one)
+            )
+    none = reports["letter-none"]
+    for text, name in (("the collaborative term", "letter-collaborative"), ("LETTER", "letter")):
+        for key, by in (("shared", "dot product"), ("shared_by_cosine", "cosine")):
+            if none and reports[name]:
+                one, other = none["neighbours"][key], reports[name]["neighbours"][key]
+                sentence = f"beauty: {text}: nearest items ({by}) share at least 3 times as many codes, {one:.3f} → {other:.3f}"
+                goals.append((sentence, other >= 3 * one))
+    return goals
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest="action", required=True)
+    run = actions.add_parser("run", help="fit variants and keep their results")
+    run.add_argument("variants", nargs="*", choices=[*VARIANTS, "published", []], default=[])
+    run.add_argument("--dataset", type=Path, default=Path("data/beauty"), metavar="DIR")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="for every variant of this call"
+    )
+    run.add_argument("--restart", action="store_true", help="fit again what runs/ holds")
+    actions.add_parser("table", help="print the table; exit code 1 where a goal is missed")
+    args = parser.parse_args()
+    if args.action == "run":
+        dataset = Dataset(args.dataset)
+        for variant in args.variants or [*VARIANTS, "published"]:
+            if variant == "published":
+                published(dataset)
+            elif variant == "letter" and dataset.info.name == "instruments":
+                without_text(dataset, args.set)
+            else:
+                fit(variant, dataset, args.set, args.restart)
+        return
+    text, met = table()
+    print(text)
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()

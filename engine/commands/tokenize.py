@@ -1,0 +1,75 @@
+"""Give every item of a prepared dataset an identifier, and write a tokenizer's run.
+
+The settings come from a recipe, engine/recipes/<dataset or default>/<recipe>.toml unless --recipe names another, and from
+--set: rqvae, letter, lc-rec-rqvae, residual-kmeans, p5-tid, p5-semid, p5-cid, random. Interrupted at any moment, the same
+command goes on where it stopped.
+
+  seqscope tokenize rqvae --dataset data/beauty
+  seqscope tokenize letter --dataset data/beauty --set tokenizer.teacher=sasrec-ce
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recipe_name", metavar="RECIPE", help="name of a tokenizer's recipe, such as rqvae or letter")
+    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
+    parser.add_argument("--recipe", metavar="R", help="recipe name (beauty/letter) or TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TABLE.KEY=VALUE",
+        help="override one setting, such as tokenizer.levels=4",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/<dataset>/<recipe>)")
+    parser.add_argument(
+        "--vectors",
+        type=Path,
+        metavar="FILE",
+        help="item vectors, .npy float32 [items, d], in place of a text encoder's",
+    )
+    parser.add_argument(
+        "--judge",
+        type=Path,
+        metavar="RUN",
+        help="SASRec run for the report's collaborative figures (default: one beside)",
+    )
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from engine.data.dataset import Dataset
+    from engine.errors import UsageError
+    from engine.identifiers.recipe import load
+    from engine.identifiers.report import table
+    from engine.identifiers.run import tokenize
+
+    dataset = Dataset(args.dataset)
+    recipe = load(args.recipe_name, dataset.info.name, args.recipe, args.set)
+    folder = args.out or Path("runs") / dataset.info.name / recipe.name
+    vectors = None
+    if args.vectors:
+        try:
+            vectors = np.load(args.vectors, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise UsageError(f"--vectors {args.vectors}: {error}") from None
+        if not isinstance(vectors, np.ndarray):
+            raise UsageError(f"--vectors {args.vectors} is no .npy file")
+    report = tokenize(
+        recipe, dataset, folder, device=args.device, vectors=vectors, restart=args.restart, judge=args.judge
+    )
+    if args.json:
+        print(json.dumps(report))
+        return 0
+    print(f"{folder}: {report['items']} items")
+    print(table(report))
+    return 0

@@ -1,0 +1,176 @@
+"""The words of all items as tokens: what models that read text are given, and what their bundles take along.
+
+    words.safetensors     flat arrays, one run of tokens per item
+    tokenizer.json        of the package tokenizers
+
+An item is its attributes one after the other, each the tokens of its key and then of its value (Li et al., Recformer, KDD 2023,
+2.1.1): "title a lipstick color red". An item without any words is one token of padding, so that it has a place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import SeqscopeError
+from engine.files import replacing
+
+TABLE, TOKENIZER = "words.safetensors", "tokenizer.json"
+CLASS, KEY, VALUE = range(3)
+"""What a token is: [CLS], of an attribute's name, of what it says."""
+_SPECIAL = {"pad": ("[PAD]", "<pad>"), "first": ("[CLS]", "<s>"), "mask": ("[MASK]", "<mask>")}
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class ItemWords:
+    """Item i has the tokens offsets[i] … offsets[i + 1] − 1, at least one. All arrays but offsets are [tokens of all items]."""
+
+    tokens: npt.NDArray[np.int32]
+    kinds: npt.NDArray[np.int8]
+    """KEY or VALUE."""
+    attributes: npt.NDArray[np.int8]
+    """Which of `fields`."""
+    words: npt.NDArray[np.int32]
+    """Which word of its item: the pieces of one word have one number."""
+    offsets: npt.NDArray[np.int64]
+    """[items + 1]"""
+    fields: tuple[str, ...]
+    """The keys of the attributes, in the order in which they are read."""
+    limit: int
+    """Tokens kept of one attribute, its key among them."""
+    tokenizer: str
+    """tokenizer.json"""
+    vocabulary: int
+    pad: int
+    first: int
+    """[CLS]"""
+    mask: int
+    """[MASK]"""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each item, int64 [items]."""
+        return np.diff(self.offsets)
+
+    def table(self, values: npt.NDArray[Any], fill: int) -> npt.NDArray[np.int64]:
+        """One of the flat arrays as int64 [items, longest], `fill` on the right."""
+        column = self.offsets[:-1, None] + np.arange(int(self.lengths.max(initial=1)))
+        real = column < self.offsets[1:, None]
+        found = np.full(column.shape, fill, np.int64)
+        found[real] = values[column[real]]
+        return found
+
+    def digest(self) -> str:
+        """sha256 of all that a model sees of it."""
+        found = hashlib.sha256(json.dumps(self._about).encode() + self.tokenizer.encode())
+        for array in self._arrays.values():
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
+
+    def write(self, folder: Path) -> None:
+        from safetensors.numpy import save_file  # here, because the runtime reads words without safetensors
+
+        with replacing(folder / TOKENIZER) as staged:
+            staged.write_text(self.tokenizer, "utf-8")
+        with replacing(folder / TABLE) as staged:
+            save_file(self._arrays, staged, metadata={"about": json.dumps(self._about)})
+
+    @classmethod
+    def read(cls, folder: Path) -> ItemWords:
+        """Raises SeqscopeError where the two files are missing or damaged."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(folder / TABLE, "np") as file:
+                about = json.loads((file.metadata() or {})["about"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            about["fields"] = tuple(about["fields"])
+            return cls(**arrays, **about, tokenizer=(folder / TOKENIZER).read_text("utf-8"))
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise SeqscopeError(f"{folder} holds no words of items that can be read ({reason}). Train again.")
+
+    @property
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        names = ("tokens", "kinds", "attributes", "words", "offsets")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        return {
+            "fields": list(self.fields), "limit": self.limit, "vocabulary": self.vocabulary, "pad": self.pad,
+            "first": self.first, "mask": self.mask,
+        }  # fmt: skip
+
+
+def tokenize(items: Iterable[Pairs], tokenizer: Any, fields: Sequence[str], limit: int) -> ItemWords:
+    """The words of `items`, each a list of (key, value); keys that are no `fields` are left out.
+
+    tokenizer: of the package tokenizers; limit: tokens of one attribute, its key among them.
+    """
+    special = {name: _number(tokenizer, name) for name in _SPECIAL}
+    order = {key: place for place, key in enumerate(fields)}
+    rows = [sorted(((order[k], v) for k, v in pairs if k in order), key=lambda pair: pair[0]) for pairs in items]
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    # each text once, whatever number of items have it
+    texts = list(dict.fromkeys([*fields, *(value for row in rows for _, value in row)]))
+    pieces = dict(zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True))
+    columns: list[list[int]] = [[], [], [], []]
+    offsets = [0]
+    for row in rows:
+        word = 0
+        for place, value in row:
+            left = limit
+            for kind, text in ((KEY, fields[place]), (VALUE, value)):
+                found = pieces[text]
+                ids, numbers = found.ids[:left], [n or 0 for n in found.word_ids[:left]]
+                columns[0] += ids
+                columns[1] += [kind] * len(ids)
+                columns[2] += [place] * len(ids)
+                columns[3] += [word + number for number in numbers]
+                word, left = word + max(numbers, default=-1) + 1, left - len(ids)
+        if len(columns[0]) == offsets[-1]:
+            for column, entry in zip(columns, (special["pad"], VALUE, 0, 0), strict=True):
+                column.append(entry)
+        offsets.append(len(columns[0]))
+    tokens, kinds, attributes, words = columns
+    return ItemWords(
+        np.array(tokens, np.int32), np.array(kinds, np.int8), np.array(attributes, np.int8), np.array(words, np.int32),
+        np.array(offsets, np.int64), tuple(fields), limit, tokenizer.to_str(), tokenizer.get_vocab_size(), **special,
+    )  # fmt: skip
+
+
+def parse(text: str) -> Any:
+    """A tokenizer from its JSON. Raises SeqscopeError where it is none, or where the package is not installed."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise SeqscopeError("the package tokenizers is not installed, so it cannot be read")
+    try:
+        return Tokenizer.from_str(text)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # what Rust panics with is no Exception
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise SeqscopeError(f"not a tokenizer that can be read ({reason})")
+
+
+def _number(tokenizer: Any, name: str) -> int:
+    found = (tokenizer.token_to_id(token) for token in _SPECIAL[name])
+    number = next((number for number in found if number is not None), None)
+    if number is None:
+        raise SeqscopeError(f"this tokenizer has no token {_SPECIAL[name][0]}; choose another text encoder")
+    return int(number)

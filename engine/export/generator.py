@@ -1,0 +1,182 @@
+"""A generator as graphs: one that reads the history, one that writes a token, and what the reading looked at.
+
+The inputs and outputs are those that engine/runtime/decoder.py asks for. The check runs both graphs against PyTorch.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+from torch import Tensor, nn
+
+from engine.data.dataset import Cases
+from engine.data.identifiers import TABLE
+from engine.errors import SeqscopeError
+from engine.export import check, graphs
+from engine.generation import Generator, Memory
+from engine.generation.search import Past
+from engine.runtime.manifest import Generator as Described
+from engine.training.materials import VECTORS
+
+MEMORY = ["memory_keys", "memory_values", "memory_mask"]
+BEAMS = 4
+
+
+class _Read(nn.Module):
+    def __init__(self, model: Generator) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return tuple(self.model.encode(items))  # type: ignore[return-value]
+
+
+class _Write(nn.Module):
+    """One step of `beams` prefixes of one person."""
+
+    def __init__(self, model: Generator) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, tokens: Tensor, step: Tensor, keys: Tensor, values: Tensor, mask: Tensor, past: Tensor, behind: Tensor
+    ) -> tuple[Tensor, ...]:
+        kept: list[Tensor] = []
+        before = Past(past[None], behind[None])
+        logits, now = self.model.decode(tokens[None], Memory(keys, values, mask), before, step, kept)
+        looked = torch.stack(kept, 1)[0].permute(2, 0, 1, 3)  # [beams, layers, heads, memory]
+        return logits[0, :, 0], now.keys[0], now.values[0], looked
+
+
+class _Attention(nn.Module):
+    def __init__(self, model: Generator) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, items: Tensor) -> Tensor:
+        return self.model.attention_between_codes(items)
+
+
+def write(model: Generator, folder: Path) -> None:
+    """encoder.onnx, decoder.onnx and attention.onnx."""
+    graphs.save(_Read(model), {"items": graphs.histories(model)}, MEMORY, folder / "encoder.onnx")
+    graphs.save(_Attention(model), {"items": graphs.histories(model)}, ["attention"], folder / "attention.onnx")
+    shape, steps = (model.layers, model.heads), 2  # of an example: a step that is none of 0 and 1 stays free
+    memory = torch.zeros(1, *shape, 7, model.head_dim)
+    past = torch.zeros(3, *shape, steps, model.head_dim)
+    beams = {0: "beams", 3: "step"}
+    graphs.save(
+        _Write(model),
+        {
+            "tokens": (torch.zeros(3, 1, dtype=torch.int64), {0: "beams"}),
+            "step": (torch.tensor([steps]), {}),
+            "memory_keys": (memory, {3: "memory"}),
+            "memory_values": (memory.clone(), {3: "memory"}),  # one tensor twice would become one input
+            "memory_mask": (torch.zeros(1, 7), {1: "memory"}),
+            "past_keys": (past, beams),
+            "past_values": (past.clone(), beams),
+        },
+        ["logits", "keys", "values", "cross_attention"],
+        folder / "decoder.onnx",
+    )
+
+
+def copy_tables(run: Path, folder: Path) -> np.ndarray | None:
+    """identifiers.parquet, and the vectors behind it where the run has them; returns what was quantised."""
+    for name in (TABLE, *VECTORS):
+        if (run / name).exists():
+            shutil.copyfile(run / name, folder / name)
+    latents = folder / VECTORS[0]
+    return np.load(latents, allow_pickle=False) if latents.exists() else None
+
+
+def describe(model: Generator, folder: Path) -> Described:
+    """The manifest's part about how identifiers are written; `folder` holds the files of the bundle."""
+    table, columns = model.identifiers, {}
+    for name in VECTORS:
+        if (folder / name).exists():
+            columns[name.partition(".")[0]] = int(np.load(folder / name, mmap_mode="r", allow_pickle=False).shape[-1])
+    return Described(
+        kind=model.name,  # type: ignore[arg-type]
+        levels=table.levels,
+        sizes=list(table.sizes),
+        names=list(table.names),
+        shared=table.shared,
+        ends=table.ends,
+        vocabulary=table.vocabulary,
+        layers=model.layers,
+        heads=model.heads,
+        head_dim=model.head_dim,
+        beam=model.beam or 20,
+        cross_attention=True,
+        lead=model.stop,
+        **columns,
+    )
+
+
+@torch.no_grad()
+def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[int, list[int], float]:
+    """Both graphs against PyTorch on real histories, as engine.export.check.compare does for other models.
+
+    The memory is compared as it is. The decoder is run token by token with its growing past along the identifiers of BEAMS items
+    at once, the person's own target first, and its logits are compared with those of one teacher-forced pass in PyTorch.
+    """
+    sessions = {name: _session(folder / f"{name}.onnx") for name in ("encoder", "decoder", "attention")}
+    rng = np.random.default_rng(seed)
+    worst, count, used = 0.0, 0, check.lengths(model.max_length)
+    for length in used:
+        rows = rng.integers(0, len(cases), check.PER_LENGTH)
+        histories = [np.resize(cases.history[row], length)[-model.max_length :] for row in rows]
+        items = np.stack(histories).astype(np.int64)
+        if length > 2:
+            items[0, : length // 2] = model.pad  # a shorter history in the same batch
+        expected = model.encode(torch.from_numpy(items))
+        memory = sessions["encoder"].run(MEMORY, {"items": items})
+        for got, wanted in zip(memory[:2], expected[:2], strict=True):
+            worst = max(worst, check.difference(got, wanted.numpy()))
+        if not np.array_equal(memory[2], expected.mask.numpy()):
+            worst = float("inf")
+        weights = sessions["attention"].run(["attention"], {"items": items})[0]
+        worst = max(worst, check.difference(weights, model.attention_between_codes(torch.from_numpy(items)).numpy()))
+        for row, case in enumerate(rows[:2]):
+            targets = np.append(cases.targets[case], rng.integers(0, model.num_items, BEAMS - 1)).astype(np.int64)
+            got = _written(sessions["decoder"], model, [part[row : row + 1] for part in memory], targets)
+            alone = torch.from_numpy(items[row : row + 1])
+            wanted = model.after(alone, torch.from_numpy(targets)[None])[0]
+            worst = max(worst, check.difference(got, wanted.numpy()))
+        count += len(items)
+    if not worst <= check.TOLERANCE:
+        raise SeqscopeError(
+            f"{model.name}: the exported graphs differ from PyTorch by {worst:.2g} (at most {check.TOLERANCE:g}); not exported"
+        )
+    return count, used, worst
+
+
+def _session(path: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _written(
+    decoder: onnxruntime.InferenceSession, model: Generator, memory: list[np.ndarray], targets: np.ndarray
+) -> np.ndarray:
+    """Logits [targets, levels, vocabulary] of the decoder graph, one token at a time."""
+    tokens = model.inputs(torch.from_numpy(targets)).numpy()
+    past = np.zeros((len(targets), model.layers, model.heads, 0, model.head_dim), np.float32)
+    keys = values = past
+    found = []
+    for step in range(model.levels):
+        given = {
+            "tokens": tokens[:, step : step + 1],
+            "step": np.array([step]),
+            "past_keys": keys,
+            "past_values": values,
+        }
+        logits, keys, values = decoder.run(["logits", "keys", "values"], given | dict(zip(MEMORY, memory, strict=True)))
+        found.append(logits)
+    return np.stack(found, 1)

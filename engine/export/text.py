@@ -1,0 +1,100 @@
+"""What the bundle of a model that reads words has beside the others: a graph that encodes any item, the tokenizer, the words.
+
+item_encoder.onnx   tokens, kinds int64 [batch, length], 0 in `kinds` where a text has ended → rows float32 [batch, dim]
+tokenizer.json      of the package tokenizers
+words.parquet       item, word, attribute, key, tokens: what is read of each item, a row per word
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from tokenizers.decoders import ByteLevel
+from torch import Tensor, nn
+
+from engine.data.words import KEY, TOKENIZER, ItemWords, parse
+from engine.errors import SeqscopeError
+from engine.export import check, graphs
+from engine.models import Recformer
+from engine.runtime.manifest import Text
+
+ITEMS = 64
+
+
+class _Item(nn.Module):
+    def __init__(self, model: Recformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, kinds: Tensor) -> Tensor:
+        real = kinds > 0
+        return self.model.direction(self.model.opened(tokens, kinds, real.long(), real, tokens))
+
+
+class _Attention(nn.Module):
+    def __init__(self, model: Recformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        return self.model.looked_at(items)[1:]
+
+
+def write(model: Recformer, folder: Path, words: ItemWords) -> Text:
+    """The files above and attention.onnx; returns the manifest's part about them. Raises SeqscopeError where they do not answer
+    as PyTorch does."""
+    items = {"items": graphs.histories(model)}
+    graphs.save(_Attention(model), items, ["attention", "words"], folder / "attention.onnx")
+    encoder = model.item_encoder()
+    example, free = torch.ones(2, 7, dtype=torch.int64), {0: "batch", 1: "length"}
+    inputs = {"tokens": (example, free), "kinds": (example.clone(), free)}
+    graphs.save(_Item(encoder), inputs, ["rows"], folder / "item_encoder.onnx")
+    (folder / TOKENIZER).write_text(words.tokenizer, "utf-8")
+    pq.write_table(said(words), folder / "words.parquet", compression="zstd")
+    _compare(encoder, folder, words)
+    return Text(
+        fields=list(words.fields), limit=words.limit, max_tokens=model.max_tokens, longest=model.table.shape[1],
+        vocabulary=words.vocabulary,
+    )  # fmt: skip
+
+
+def said(words: ItemWords) -> pa.Table:
+    """words.parquet, items one after the other. `tokens` says of how many tokens a word is made."""
+    tokenizer = parse(words.tokenizer)
+    if tokenizer.decoder is None:  # of byte pairs, which stand for bytes
+        tokenizer.decoder = ByteLevel()
+    item = np.repeat(np.arange(len(words), dtype=np.int32), words.lengths)
+    new = np.ones(len(item), bool)
+    new[1:] = (item[1:] != item[:-1]) | (words.words[1:] != words.words[:-1])
+    first = np.flatnonzero(new)
+    pieces = np.split(words.tokens, first[1:])
+    texts = tokenizer.decode_batch([piece.tolist() for piece in pieces], skip_special_tokens=True)
+    return pa.table(
+        {
+            "item": item[first],
+            "word": pa.array([text.strip() for text in texts], pa.string()),
+            "attribute": words.attributes[first].astype(np.int32),
+            "key": (words.kinds[first] == KEY).astype(np.int32),
+            "tokens": np.diff(np.append(first, len(item))).astype(np.int32),
+        }
+    )
+
+
+@torch.no_grad()
+def _compare(encoder: Recformer, folder: Path, words: ItemWords) -> None:
+    """The item graph against the rows of the index, on items of all lengths."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    rows = np.argsort(words.lengths, kind="stable")[:: max(1, len(words) // ITEMS)]
+    graph = onnxruntime.InferenceSession(str(folder / "item_encoder.onnx"), options, providers=["CPUExecutionProvider"])
+    tokens, kinds = words.table(words.tokens, words.pad)[rows], words.table(words.kinds, 0)[rows]
+    got = graph.run(["rows"], {"tokens": tokens, "kinds": kinds})[0]
+    wanted = encoder.matrix[torch.from_numpy(rows)].numpy()
+    worst = check.difference(got, wanted)
+    if not worst <= check.TOLERANCE:
+        raise SeqscopeError(f"{encoder.name}: item_encoder.onnx differs from PyTorch by {worst:.2g}; not exported")

@@ -1,0 +1,265 @@
+"""Write a tokenizer's run as exports/<dataset>/identifiers/<name>/, as engine.runtime.tokenizations reads it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine import __version__
+from engine.data.dataset import Dataset
+from engine.data.identifiers import TABLE, Identifiers
+from engine.errors import SeqscopeError, UsageError
+from engine.export.bundle import NAME, TITLE, USERS, file_of, write_dataset_side
+from engine.identifiers import constrained
+from engine.identifiers.base import Tokenizer, Vectors
+from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
+from engine.runtime.bundle import Catalogue
+from engine.runtime.tokenizations import ABOUT, About, Collisions, Figures, Neighbours, Plane, Shape, Tokenization
+from engine.runtime.zoo import IDENTIFIERS
+
+LATENT_BYTES = 2_000_000
+"""What was quantised goes along up to this size."""
+CLUSTERS = 4
+"""Clusters of the codes of a level where the tokenizer itself forms none."""
+
+
+class Card(NamedTuple):
+    order: int
+    summary: str
+    paper: str
+
+
+CARDS = {
+    "rqvae": Card(
+        10,
+        "An autoencoder whose middle is rounded to codes, level after level: the first says what an item is roughly, each "
+        "further one says what the ones before left over. Learned from the items' words alone.",
+        "Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023 (TIGER)",
+    ),
+    "letter": Card(
+        20,
+        "RQ-VAE with two more aims: items that the same people take get like codes, and the vectors of a level's codes are kept "
+        "apart, so that items spread over all of them.",
+        "Wang et al., Learnable Item Tokenization for Generative Recommendation, CIKM 2024 (LETTER)",
+    ),
+    "residual-kmeans": Card(
+        30,
+        "k-means over the items' text vectors, then over what its centres leave over, and so on. Nothing is learned by "
+        "gradient; the plain baseline of RQ-VAE.",
+        "After Rajput et al., NeurIPS 2023, who compare with other ways to make codes",
+    ),
+    "p5-semid": Card(
+        40,
+        "The path of an item's categories in the catalogue, and a number for those of the same path.",
+        "Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
+    ),
+    "p5-cid": Card(
+        50,
+        "Clusters of clusters of items that are taken together in the training histories; words play no part.",
+        "Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
+    ),
+    "p5-tid": Card(
+        60,
+        "The words of an item's title are its codes.",
+        "Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
+    ),
+    "random": Card(
+        90,
+        "Codes drawn at random: what a model can do with codes that say nothing of the item.",
+        "The control of Rajput et al., NeurIPS 2023, section 4.2",
+    ),
+}
+_OTHER = Card(70, "Codes for the items of this catalogue.", "")
+
+
+def is_tokenizer(run: Path) -> bool:
+    """Whether a run folder is one of `seqscope tokenize`."""
+    try:
+        found = json.loads((run / RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False  # the export of a model says what is wrong
+    return isinstance(found, dict) and found.get("kind") == "tokenizer"
+
+
+def export_tokenization(
+    run: Path,
+    out: Path,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    dataset: Path | None = None,
+    users: int = USERS,
+) -> Path:
+    """Write the identifiers of `run` to `out`/identifiers/<name>; returns that folder.
+
+    Raises SeqscopeError where the run is unfinished, where its dataset has changed, or where `out` belongs to other data.
+    """
+    tokenizer, table, recipe, record = open_tokenizer(run)
+    name = name or run.name
+    if not NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    if title and len(title) > TITLE:
+        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+    try:
+        report = json.loads((run / REPORT).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SeqscopeError(
+            f"{run / REPORT} cannot be read ({error}). Run `seqscope tokenize` with --restart."
+        ) from None
+    data = Dataset(dataset or Path(record["dataset_path"]))
+    if data.info.fingerprint != record["fingerprint"] or len(table) != data.num_items:
+        raise SeqscopeError(
+            f"{run} has identifiers of another state of {data.path}. Run `seqscope tokenize` again, with --restart."
+        )
+    try:
+        write_dataset_side(data, out, users)
+        (out / IDENTIFIERS).mkdir(exist_ok=True)
+        staged = Path(tempfile.mkdtemp(dir=out / IDENTIFIERS, prefix=".staging-"))
+        try:
+            folder = staged / name
+            folder.mkdir()
+            wanted = title or recipe.title or name
+            about = _fill(folder, run, wanted[:TITLE], tokenizer, table, record, report, data)
+            (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
+            # the reader has the last word
+            found = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+            found.warm()
+            _ = found.codebooks, found.latents, found.own
+            return _put(folder, out / IDENTIFIERS / name, staged / "old")
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    except OSError as error:
+        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
+
+
+def _put(folder: Path, target: Path, old: Path) -> Path:
+    if target.exists():
+        target.rename(old)
+    try:
+        folder.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    return target
+
+
+def _fill(
+    folder: Path,
+    run: Path,
+    title: str,
+    tokenizer: Tokenizer,
+    table: Identifiers,
+    record: dict[str, Any],
+    report: dict[str, Any],
+    data: Dataset,
+) -> About:
+    """Write every file but about.json, and return what goes into that."""
+    shutil.copyfile(run / TABLE, folder / TABLE)
+    books, columns, plane = tokenizer.codebooks(), None, None
+    if books is not None:
+        np.save(folder / "codebooks.npy", books.astype("<f4"), allow_pickle=False)
+        columns = int(books.shape[2])
+        plane = _write_plane(folder / "codes_map.parquet", tokenizer, books)
+    latents = None
+    if (run / LATENTS).exists() and (run / LATENTS).stat().st_size <= LATENT_BYTES:
+        rows = np.load(run / LATENTS, allow_pickle=False)
+        np.save(folder / LATENTS, rows.astype("<f4"), allow_pickle=False)
+        latents = int(rows.shape[1])
+    card = CARDS.get(folder.name) or CARDS.get(tokenizer.name, _OTHER)
+    return About(
+        name=folder.name,
+        title=title,
+        tokenizer=tokenizer.name,
+        summary=card.summary,
+        paper=card.paper,
+        order=card.order,
+        dataset=data.info.name,
+        fingerprint=data.info.fingerprint,
+        num_items=data.num_items,
+        shape=Shape(
+            levels=table.levels,
+            sizes=list(table.sizes),
+            names=list(table.names),
+            shared=table.shared,
+            ends=table.ends,
+            own=list(tokenizer.sizes),
+        ),
+        policy=str(report.get("policy") or table.about.get("collisions") or "unknown"),
+        codebooks=columns,
+        latents=latents,
+        plane=plane,
+        figures=_figures(report),
+        recipe=record["recipe"],
+        command=record["command"],
+        commit=record["commit"],
+        device=record["device"],
+        seconds=float(record["seconds"]),
+        versions={key: str(value) for key, value in record["versions"].items()},
+        started=record["started"],
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created_by=f"seqscope {__version__}",
+        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
+    )
+
+
+def _figures(report: dict[str, Any]) -> Figures:
+    def collisions(found: dict[str, Any]) -> Collisions:
+        return Collisions(**{key: found[key] for key in Collisions.model_fields})
+
+    near = report.get("neighbours")
+    return Figures(
+        before=collisions(report["before"]),
+        after=collisions(report["after"]),
+        moved=int(report.get("moved", 0)),
+        reconstruction=report.get("reconstruction"),
+        neighbours=None if near is None else Neighbours(**{key: near[key] for key in Neighbours.model_fields}),
+    )
+
+
+def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
+    """The vectors of each level's codes on their two principal axes, and clusters of them in the full space."""
+    asked = getattr(tokenizer.config, "clusters", None)
+    wanted = int(asked or CLUSTERS)
+    shares, columns = [], []
+    for level, size in enumerate(tokenizer.sizes):
+        rows = books[level, :size]
+        places, share = principal(rows)
+        number = min(wanted, len(rows))
+        labels = constrained.cluster(
+            rows, number, *constrained.limits(len(rows), number), np.random.default_rng(level)
+        )[1]
+        shares.append(share)
+        columns.append(
+            {
+                "level": np.full(len(rows), level, np.int32),
+                "code": np.arange(len(rows), dtype=np.int32),
+                "x": places[:, 0],
+                "y": places[:, 1],
+                "cluster": labels.astype(np.int32),
+            }
+        )
+    parts = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
+    pq.write_table(pa.table(parts), path, compression="zstd")
+    source = "constrained k-means, as LETTER's diversity term groups them" if asked else "constrained k-means"
+    return Plane(method="principal component analysis, per level", shares=shares, clusters=wanted, source=source)
+
+
+def principal(rows: Vectors) -> tuple[Vectors, float]:
+    """float32 [rows, 2] on the two axes of most variance, and their share of it. An axis points to where its largest loading is
+    positive, so that the same rows always give the same picture."""
+    centred = rows.astype(np.float64) - rows.mean(0, dtype=np.float64)
+    _, values, axes = np.linalg.svd(centred, full_matrices=False)
+    axes = axes[:2] * np.sign(axes[:2][np.arange(len(axes[:2])), np.abs(axes[:2]).argmax(1)])[:, None]
+    found = np.zeros((len(rows), 2), np.float32)
+    found[:, : len(axes)] = centred @ axes.T
+    total = float(np.square(values).sum())
+    return found, float(min(1.0, np.square(values[:2]).sum() / total)) if total > 0 else 1.0

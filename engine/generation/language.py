@@ -1,0 +1,244 @@
+"""LC-Rec's real path (Zheng et al., ICDE 2024): a pretrained causal language model that learns to read and write codes.
+
+The model comes from Hugging Face by name or from a folder and stays as it is but for LoRA (Hu et al. 2022; the settings are
+those of LETTER-LC-Rec). Codes are new words. Their vectors are a table of our own beside the model's vocabulary, for reading and
+for writing, so a checkpoint holds that table and the adapters and nothing of the base model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.data.identifiers import Identifiers
+from engine.errors import SeqscopeError
+from engine.generation import prompts
+from engine.generation.base import CODES, Generator, Memory, Past
+from engine.models.base import AttentionShape, Card
+
+UNSEEN = "Which of its words a large language model looked at is not exported."
+
+
+@dataclass(frozen=True)
+class LanguageConfig:
+    identifiers: str = "lc-rec-rqvae"
+    """The tokenizer run that made the identifiers: a folder beside this run's, or a path."""
+    base: str = ""
+    """The language model: a name on Hugging Face, or the path of a folder that holds it."""
+    rank: int = 8
+    """Rank r of the adapters."""
+    alpha: int = 32
+    """Adapters weigh alpha / rank."""
+    dropout: float = 0.05
+    """Before the adapters."""
+    adapted: str = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
+    """The layers that get adapters, by their names in the base model."""
+    max_length: int = 20
+    """Latest items read."""
+    beam: int = 20
+    """Identifiers that a beam search keeps."""
+
+
+def open_base(name: str) -> tuple[Any, Any]:
+    """Tokenizer and causal language model. Raises SeqscopeError where a package or the model is missing."""
+    if not name:
+        raise SeqscopeError("say which language model: --set model.base=NAME, or the path of a folder that holds one")
+    try:
+        import peft  # noqa: F401
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise SeqscopeError(
+            f"a language model needs the packages transformers and peft ({error.name} is missing): "
+            "`pip install 'seqscope[llm]'`"
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(name, trust_remote_code=False, use_safetensors=True)
+    except Exception as error:  # what is missing or damaged shows in many ways
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise SeqscopeError(
+            f"the language model {name} cannot be had ({reason}). Give the path of a folder that holds it."
+        )
+    return tokenizer, model
+
+
+class LanguageModel(Generator):
+    name = "language-model"
+    card = Card(
+        title="LC-Rec",
+        summary="A pretrained language model that learned the codes of items as new words, from a mixture of tasks that tie "
+        "codes to sequences and to texts. Asked what comes next, it answers with an identifier.",
+        paper="Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",
+        geometry="none",
+        reasons={"neighbours": CODES, "map": CODES, "attention": UNSEEN},
+    )
+    needs = ("identifiers", "attributes")
+
+    def __init__(
+        self,
+        config: LanguageConfig,
+        num_items: int,
+        num_users: int,
+        generator: torch.Generator,
+        *,
+        identifiers: Identifiers,
+        attributes: Sequence[Sequence[tuple[str, str]]],
+    ) -> None:
+        super().__init__(num_items, config.max_length, config.beam, identifiers)
+        self.config, self.attributes = config, attributes
+        self.tokenizer, base = open_base(config.base)
+        from peft import LoraConfig, get_peft_model
+
+        wanted = [name.strip() for name in config.adapted.split(",")]
+        lora = LoraConfig(r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=wanted)
+        seed = int(torch.randint(2**31, (), generator=generator))
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.language = get_peft_model(base, lora)
+        settings = base.config
+        self.dim, self.layers = settings.hidden_size, settings.num_hidden_layers
+        self.heads = getattr(settings, "num_key_value_heads", None) or settings.num_attention_heads
+        self.head_dim = getattr(settings, "head_dim", None) or self.dim // settings.num_attention_heads
+        known = base.get_input_embeddings().weight
+        self.known = known.shape[0]
+        # new words start about where the others are: as large, around their mean
+        self.words = nn.Embedding(self.vocabulary, self.dim)
+        with torch.no_grad():
+            noise = torch.randn(self.words.weight.shape, generator=generator)
+            self.words.weight.copy_(known.float().mean(0) + known.float().std() * noise)
+
+    # --- words
+
+    def text(self, words: str) -> list[int]:
+        """Text as numbers of the model's own vocabulary."""
+        found: list[int] = self.tokenizer(words, add_special_tokens=False)["input_ids"]
+        return found
+
+    def codes(self, item: int) -> list[int]:
+        """An item's codes as words: numbers after those of the model's own vocabulary."""
+        return (self.known + self.tokens[item][self.written[item]]).tolist()
+
+    def fill(self, prompt: str, slots: Mapping[str, list[int]]) -> list[int]:
+        """A prompt as numbers, slots filled in."""
+        found: list[int] = []
+        for number, part in enumerate(prompt.replace("}", "{").split("{")):
+            found += slots[part] if number % 2 else (self.text(part) if part else [])
+        return found
+
+    def history(self, items: Sequence[int]) -> list[int]:
+        """The codes of several items, commas between them."""
+        comma, found = self.text(", "), self.codes(items[0]) if items else []
+        for item in items[1:]:
+            found = found + comma + self.codes(item)
+        return found
+
+    def start(self) -> list[int]:
+        first = self.tokenizer.bos_token_id
+        return [] if first is None else [first]
+
+    @property
+    def base(self) -> Any:
+        """The causal language model beneath the adapters."""
+        return self.language.get_base_model()
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Numbers of both vocabularies → vectors."""
+        own = self.base.get_input_embeddings()(ids.clamp(max=self.known - 1))
+        new = self.words((ids - self.known).clamp(min=0)).to(own.dtype)
+        return torch.where((ids >= self.known)[..., None], new, own)
+
+    def run(self, ids: Tensor, mask: Tensor, places: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
+        """Last states of `ids` [rows, new], given mask [rows, all] (1 where something stands), and the cache."""
+        found = self.base.model(
+            inputs_embeds=self.embed(ids),
+            attention_mask=mask,
+            position_ids=places,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        return found.last_hidden_state, found.past_key_values
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Over both vocabularies, float32 [..., known + vocabulary]."""
+        own = self.base.lm_head(states)
+        return torch.cat([own.float(), self.coded(states)], -1)
+
+    def coded(self, states: Tensor) -> Tensor:
+        return F.linear(states.float(), self.words.weight.float())
+
+    # --- a generator
+
+    def encode(self, items: Tensor, users: Tensor | None = None) -> Memory:
+        from transformers import DynamicCache
+
+        rows = []
+        for row in items.tolist():
+            history = self.history([item for item in row if item != self.pad])
+            rows.append(self.start() + self.fill(prompts.NEXT[0].question, {"history": history})[:-1])
+        width = max(map(len, rows))
+        ids = torch.tensor([[0] * (width - len(row)) + row for row in rows], device=items.device)
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=items.device)
+        _, cache = self.run(ids, mask, (mask.cumsum(1) - 1).clamp(min=0), DynamicCache())
+        keys = torch.stack([layer.keys for layer in cache.layers], 1)
+        values = torch.stack([layer.values for layer in cache.layers], 1)
+        return Memory(keys, values, torch.zeros(mask.shape, device=items.device).masked_fill(mask == 0, -torch.inf))
+
+    def decode(
+        self,
+        tokens: Tensor,
+        memory: Memory,
+        past: Past | None = None,
+        places: Tensor | None = None,
+        kept: list[Tensor] | None = None,
+    ) -> tuple[Tensor, Past]:
+        from transformers import DynamicCache
+
+        people, beams, new = tokens.shape
+        real = (memory.mask == 0).long()
+        read, written = real.shape[1], 0 if past is None else past.keys.shape[4]
+        cache = DynamicCache()
+        for layer in range(self.layers):
+            pair = []
+            for whole, own in ((memory.keys, past and past.keys), (memory.values, past and past.values)):
+                part = whole[:, None, layer].expand(-1, beams, -1, -1, -1)
+                part = part if own is None else torch.cat([part, own[:, :, layer]], 3)
+                pair.append(part.flatten(0, 1))
+            cache.update(pair[0], pair[1], layer)
+        last = self.fill(prompts.NEXT[0].question, {"history": []})[
+            -1
+        ]  # the end of the question asks for the first code
+        ids = torch.where(tokens == self.bos, last, self.known + tokens).flatten(0, 1)
+        mask = F.pad(real, (0, written + new), value=1).repeat_interleave(beams, 0)
+        place = real.sum(1, keepdim=True).repeat_interleave(beams, 0) + written + torch.arange(new, device=ids.device)
+        states, cache = self.run(ids, mask, place, cache)
+        found = [
+            torch.stack([getattr(layer, name)[:, :, read:].unflatten(0, (people, beams)) for layer in cache.layers], 2)
+            for name in ("keys", "values")
+        ]
+        return self.coded(states).unflatten(0, (people, beams)), Past(*found)
+
+    @property
+    def shares(self) -> bool:
+        return False
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        return None
+
+    # --- storage: the base model is not ours to write
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
+        """What was trained alone."""
+        learned = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+        return {name: value for name, value in super().state_dict(*args, **kwargs).items() if name in learned}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Raises RuntimeError where `state` is not of this model."""
+        if strict and state.keys() != self.state_dict().keys():
+            raise RuntimeError("adapters of another language model")
+        return super().load_state_dict(state, strict=False, assign=assign)

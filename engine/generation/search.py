@@ -1,0 +1,230 @@
+"""From a network that writes codes to items: beam search, the whole trie, or single paths.
+
+Constrained: at every node the softmax runs over the children in the trie, so no probability is spent on identifiers that do not
+exist, and none can be written. Unconstrained: the softmax runs over the vocabulary, and what is written may be nobody's.
+Both score items, not strings: an identifier that several items share gives all of them its score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.generation.trie import TorchTrie
+
+if TYPE_CHECKING:
+    from engine.generation.base import Generator
+
+OUTSIDE = -1e30
+"""Score of an item that a beam did not reach: less than any log-probability, and the same for all of them, which is a tie."""
+LOGITS = 1 << 22
+"""Logits at a time (16 MiB) when many nodes are asked."""
+NODES = 1 << 14
+"""Nodes of all people together whose keys and values are kept while the trie is walked."""
+
+
+class Memory(NamedTuple):
+    """A history, read: keys and values float32 [people, layers, heads, places, head_dim]; mask [people, places] or
+    [people, beams, places], added to logits: 0, or −inf where nothing stands."""
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+
+    def take(self, rows: slice) -> Memory:
+        return Memory(self.keys[rows], self.values[rows], self.mask[rows])
+
+
+class Past(NamedTuple):
+    """What was written so far, as attention needs it: float32 [people, beams, layers, heads, written, head_dim]."""
+
+    keys: Tensor
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class Beams:
+    """What a beam search found, best first.
+
+    tokens: int64 [people, width, levels]; scores: float32 [people, width], log-probabilities, −inf where there are fewer;
+    leaves: int64 [people, width], numbers of the trie's nodes, −1 where nothing has this identifier.
+    """
+
+    tokens: Tensor
+    scores: Tensor
+    leaves: Tensor
+
+    @property
+    def invalid(self) -> Tensor:
+        """How many of each person's identifiers belong to no item, int64 [people]."""
+        return ((self.leaves < 0) & (self.scores > -torch.inf)).sum(1)
+
+
+@torch.no_grad()
+def beam_search(
+    model: Generator, memory: Memory, width: int, *, constrained: bool = True, blocked: Tensor | None = None
+) -> Beams:
+    """The `width` most probable identifiers after each history, as far as a beam of that width sees.
+
+    blocked: bool [people, items], items that are not wanted; a leaf of such items alone is left out at the last step (its
+    probability is not given to others).
+    """
+    trie, people = model.branches, len(memory.mask)
+    device = memory.mask.device
+    nodes = torch.zeros(people, 1, dtype=torch.int64, device=device)
+    scores = torch.zeros(people, 1, device=device)
+    tokens = torch.empty(people, 1, 0, dtype=torch.int64, device=device)
+    last = torch.full((people, 1), model.bos, device=device)
+    past: Past | None = None
+    rows = torch.arange(people, device=device)[:, None]
+    for level in range(model.levels):
+        logits, past = model.decode(last[..., None], memory, past)
+        logits = logits[:, :, 0].float()
+        if constrained:
+            children, real = trie.expand(nodes)
+            written = trie.tokens[children].clamp(min=0)
+            found = logits.gather(2, written).masked_fill(~real, -torch.inf)
+            # a beam that is no beam (there were fewer identifiers) has no children
+            share = found - torch.where(real.any(-1, keepdim=True), found.logsumexp(-1, keepdim=True), 0.0)
+        else:
+            written = torch.arange(model.vocabulary, device=device).expand(people, nodes.shape[1], -1)
+            share = F.log_softmax(logits, -1)
+            if trie.trie.end >= 0 and level:  # nothing follows END but END, which costs nothing
+                ended = (last == trie.trie.end)[..., None]
+                only = torch.where(written == trie.trie.end, 0.0, -torch.inf)
+                share = torch.where(ended, only, share)
+            children = _step(trie, nodes, written)
+        total = scores[..., None] + share
+        if level == model.levels - 1 and blocked is not None:
+            total = total.masked_fill(_blocked(trie, children, blocked), -torch.inf)
+        fan = total.shape[2]
+        scores, best = total.flatten(1).topk(min(width, nodes.shape[1] * fan), dim=1)
+        beam = best // fan
+        nodes, last = children.flatten(1).gather(1, best), written.flatten(1).gather(1, best)
+        nodes = torch.where(scores > -torch.inf, nodes, -1)
+        tokens = torch.cat([tokens[rows, beam], last[..., None]], -1)
+        past = Past(past.keys[rows, beam], past.values[rows, beam])
+    return Beams(tokens, scores, nodes)
+
+
+def _step(trie: TorchTrie, nodes: Tensor, written: Tensor) -> Tensor:
+    """The child of each node that each token leads to, −1 where there is none; [people, beams, vocabulary]."""
+    found = torch.full(written.shape, -1, device=nodes.device)
+    children, real = trie.expand(nodes)
+    found = F.pad(found, (0, 1))  # a place for what is no child
+    places = torch.where(real, trie.tokens[children], written.shape[2])
+    return found.scatter(2, places, torch.where(real, children, -1))[..., :-1]
+
+
+def _blocked(trie: TorchTrie, leaves: Tensor, blocked: Tensor) -> Tensor:
+    """Which leaves, [people, beams, fan], hold no item that is wanted."""
+    per_leaf = torch.zeros(len(blocked), len(trie.sizes), dtype=torch.int64, device=blocked.device)
+    per_leaf.scatter_add_(1, (trie.leaves - trie.bottom).expand(len(blocked), -1), blocked.long())
+    full = F.pad(per_leaf == trie.sizes, (0, 1))  # the last column answers for what is no leaf
+    places = torch.where(leaves >= trie.bottom, leaves - trie.bottom, len(trie.sizes))
+    return full.gather(1, places.flatten(1)).view(leaves.shape)
+
+
+def item_scores(model: Generator, beams: Beams) -> Tensor:
+    """float32 [people, items]: each item's score where its identifier was found, OUTSIDE where it was not."""
+    trie = model.branches
+    table = beams.scores.new_full((len(beams.scores), len(trie.sizes) + 1), OUTSIDE)
+    places = torch.where(beams.leaves >= 0, beams.leaves - trie.bottom, len(trie.sizes))
+    table.scatter_(1, places, beams.scores)
+    return table[:, trie.leaves - trie.bottom]
+
+
+def exact_scores(model: Generator, memory: Memory, *, constrained: bool = True) -> Tensor:
+    """float32 [people, items]: the log-probability of every item's identifier, by walking the whole trie level by level.
+
+    Where a node has a single child there is nothing to decide, so the network is asked only at nodes that branch and on the
+    way to them (everywhere, where unconstrained). People and nodes go through in groups, so that memory stays bounded.
+    """
+    asked = torch.from_numpy(model.trie.asked(constrained)).to(memory.mask.device)
+    size = max(1, NODES // max(1, int(asked.sum())))
+    parts = [
+        _walk(model, memory.take(slice(start, start + size)), asked, constrained)
+        for start in range(0, len(memory.mask), size)
+    ]
+    return torch.cat(parts)
+
+
+def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) -> Tensor:
+    """asked: bool [nodes], where the network is asked."""
+    trie, flat, people = model.branches, model.trie, len(memory.mask)
+    slot = torch.full_like(trie.tokens, -1)  # place of an asked node among those of its level
+    scores = memory.mask.new_zeros(people, 1)  # of the nodes of one level
+    own: list[tuple[Tensor, Tensor]] = []  # per level, the asked nodes' keys and values of their own token
+    for depth in range(model.levels):
+        level, below = flat.level(depth), flat.level(depth + 1)
+        scores = scores[:, trie.parents[below.start : below.stop] - level.start]
+        nodes = level.start + asked[level.start : level.stop].nonzero()[:, 0]
+        slot[nodes] = torch.arange(len(nodes), device=nodes.device)
+        row = slot[trie.parents[below.start : below.stop]]
+        child = (row >= 0).nonzero()[:, 0]  # children of asked nodes, in the order of these
+        row = row[child]
+        kept: list[tuple[Tensor, Tensor]] = []
+        size = max(1, LOGITS // (people * model.vocabulary))
+        for start in range(0, len(nodes), size):
+            part = nodes[start : start + size]
+            logits, past = model.decode(_token(model, part, people), memory, _past(trie, part, slot, own))
+            kept.append((past.keys[:, :, :, :, -1], past.values[:, :, :, :, -1]))
+            first, last = torch.searchsorted(row, torch.tensor([start, start + size], device=row.device)).tolist()
+            mine, place = child[first:last], row[first:last] - start
+            share = _shares(logits[:, :, 0].float(), place, trie.tokens[below.start + mine], constrained)
+            scores = scores.index_add(1, mine, share)
+        if kept:
+            keys, values = zip(*kept, strict=True)
+            own.append((torch.cat(keys, 1), torch.cat(values, 1)))
+    return scores[:, trie.leaves - trie.bottom]
+
+
+def _token(model: Generator, nodes: Tensor, people: int) -> Tensor:
+    """The token that leads to each node, BOS to the root: [people, nodes, 1]."""
+    tokens = model.branches.tokens[nodes]
+    return torch.where(nodes == 0, model.bos, tokens).expand(people, -1)[..., None]
+
+
+def _past(trie: TorchTrie, nodes: Tensor, slot: Tensor, own: list[tuple[Tensor, Tensor]]) -> Past | None:
+    """Keys and values of what was written before each node, collected from its ancestors."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for keys, values in reversed(own):
+        nodes = trie.parents[nodes]
+        found.append((keys[:, slot[nodes]], values[:, slot[nodes]]))
+    if not found:
+        return None
+    above, behind = zip(*reversed(found), strict=True)
+    return Past(torch.stack(above, 4), torch.stack(behind, 4))
+
+
+def _shares(logits: Tensor, row: Tensor, tokens: Tensor, constrained: bool) -> Tensor:
+    """Log-probabilities [people, children] of each child given its parent; row: int64 [children], the parent's in `logits`."""
+    own = logits[:, row, tokens]
+    if not constrained:
+        return own - logits.logsumexp(-1)[:, row]
+    most = logits.new_full(logits.shape[:2], -torch.inf)
+    most = most.scatter_reduce(1, row.expand(len(logits), -1), own.detach(), "amax")
+    sums = torch.zeros_like(most).index_add(1, row, (own - most[:, row]).exp())
+    return own - (most + sums.log())[:, row]
+
+
+def path_scores(model: Generator, memory: Memory, targets: Tensor) -> Tensor:
+    """float32 [people, targets]: as `exact_scores`, for some items: int64 [people, targets]. Each path is computed by itself."""
+    trie, size = model.branches, max(1, LOGITS // (len(targets) * model.levels * model.vocabulary))
+    parts = []
+    for start in range(0, targets.shape[1], size):
+        asked = targets[:, start : start + size]
+        logits = model.decode(model.inputs(asked), memory)[0].float()
+        total = logits.new_zeros(asked.shape)
+        node = trie.leaves[asked]
+        for level in reversed(range(model.levels)):
+            own, node = trie.tokens[node], trie.parents[node]
+            children, real = trie.expand(node)
+            found = logits[:, :, level].gather(2, trie.tokens[children].clamp(min=0)).masked_fill(~real, -torch.inf)
+            total = total + logits[:, :, level].gather(2, own[..., None])[..., 0] - found.logsumexp(-1)
+        parts.append(total)
+    return torch.cat(parts, 1)

@@ -1,0 +1,157 @@
+"""What every item tokenizer is: something fitted to one catalogue that gives any item, also of another catalogue, a few codes.
+
+tokenizer = Rqvae.fit(material, config, generator, learning)
+tokenizer.identify(material)        # int32 [items, levels], before items that collide are told apart
+tokenizer.identify(other_material)  # the same for a catalogue that it never saw
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+
+from engine.data.ragged import Ragged
+from engine.training.recipe import OptimiserConfig
+
+CPU = torch.device("cpu")
+Codes = npt.NDArray[np.int32]
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Material:
+    """A catalogue and what is known of its items, row i being item i."""
+
+    items: pa.Table
+    """item, item_id, title, attributes (items.parquet)."""
+    vectors: Vectors | None = None
+    """[items, d]: what an item's text says."""
+    collaborative: Vectors | None = None
+    """[items, k]: what the log says, learned from training events alone."""
+    training: Ragged | None = None
+    """Item numbers, one row per user, training events alone."""
+
+    def __post_init__(self) -> None:
+        for name in ("vectors", "collaborative"):
+            vectors = getattr(self, name)
+            if vectors is None:
+                continue
+            if vectors.ndim != 2 or len(vectors) != len(self) or vectors.dtype != np.float32:
+                raise ValueError(f"{name} must be float32 [{len(self)}, d], not {vectors.dtype} {vectors.shape}")
+            if not np.isfinite(vectors).all():
+                raise ValueError(f"{name} hold values that are no numbers")
+
+    def __len__(self) -> int:
+        return int(self.items.num_rows)
+
+    def of(self, name: str) -> Any:
+        """`name` of this material, which the tokenizer needs. Raises ValueError where it is not there."""
+        found = getattr(self, name)
+        if found is None:
+            raise ValueError(f"this tokenizer reads {name}, and there are none")
+        return found
+
+    def take(self, rows: npt.NDArray[Any]) -> Material:
+        """The items `rows` alone, without the log."""
+        parts = (None if array is None else array[rows] for array in (self.vectors, self.collaborative))
+        return Material(self.items.take(pa.array(rows)), *parts)
+
+    def digest(self) -> str:
+        """sha256 of all that a tokenizer may read."""
+        found = hashlib.sha256()
+        for name in self.items.column_names:
+            found.update(f"{name}\0{self.items[name].to_pylist()!r}\1".encode())
+        training = () if self.training is None else (self.training.values, self.training.offsets)
+        for array in (self.vectors, self.collaborative, *training):
+            found.update(b"\2" if array is None else np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class LearningConfig:
+    """The table `training` of a tokenizer's recipe."""
+
+    epochs: int = 200
+    """Passes over the catalogue; read by tokenizers that learn by gradient alone."""
+    batch_size: int = 1024
+    """Items per step."""
+    seed: int = 1
+    checkpoint_seconds: float = 30.0
+    """A checkpoint is written at least this often, at the end of an epoch."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How and where a tokenizer that learns by gradient does so."""
+
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    training: LearningConfig = field(default_factory=LearningConfig)
+    device: torch.device = CPU
+    folder: Path | None = None
+    """Where checkpoints go; None writes none."""
+    identity: str = ""
+    """Digest of what determines the result: a checkpoint of another one is refused."""
+    label: str = "tokenizer"
+
+
+class Tokenizer(ABC):
+    """Attributes: name: the family in recipes; needs: what it reads of a Material besides the items; shared: see Identifiers."""
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    shared: ClassVar[bool] = False
+
+    config: Any
+    record: dict[str, Any]
+    """What happened while it was fitted: epochs, curve, …; empty where nothing is learned."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, material: Material, config: Any, generator: np.random.Generator, learning: Learning) -> Self:
+        """A tokenizer for this catalogue. Raises ValueError where the material does not serve, SeqscopeError where learning
+        fails."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """Codes per level."""
+
+    @abstractmethod
+    def identify(self, material: Material) -> Codes:
+        """int32 [items, levels], −1 in trailing places; items that collide are not told apart yet."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"level {level}" for level in range(1, len(self.sizes) + 1))
+
+    def latents(self, material: Material) -> Vectors | None:
+        """float32 [items, d]: what is quantised; None where there are no vectors."""
+        return None
+
+    def quantised(self, codes: Codes) -> Vectors | None:
+        """float32 [items, d]: what the codes stand for, in the space of `latents`."""
+        return None
+
+    def codebooks(self) -> Vectors | None:
+        """float32 [levels, codes, d]: the vector of each code; None where codes have none."""
+        return None
+
+    def lost(self, material: Material, codes: Codes) -> float | None:
+        """Share of the variance of the item vectors that codes do not reproduce: 0 nothing, 1 all."""
+        return None
+
+    @abstractmethod
+    def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and JSON facts from which `restore` makes the same tokenizer."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self: ...

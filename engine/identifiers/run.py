@@ -1,0 +1,177 @@
+"""A tokenizer's run: one recipe on one catalogue, in one folder. From dataset to identifiers and back.
+
+run.json                 kind "tokenizer", resolved recipe, dataset fingerprint, command, device, what happened
+identifiers.parquet      with identifiers.json: engine.data.identifiers
+tokenizer.safetensors    enough to identify any item: engine.identifiers.stored
+latents.npy              float32 [items, d], what was quantised (not where nothing is)
+report.json              engine.identifiers.report
+checkpoint.safetensors   of tokenizers that learn by gradient
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from engine.data.dataset import Dataset
+from engine.data.identifiers import Identifiers
+from engine.errors import SeqscopeError, UsageError
+from engine.files import alone, replacing, write_json
+from engine.identifiers import TOKENIZERS, stored, teacher
+from engine.identifiers.base import Learning, Material, Tokenizer, Vectors
+from engine.identifiers.collisions import settle
+from engine.identifiers.judge import find_judge
+from engine.identifiers.recipe import TokenizerRecipe, from_dict
+from engine.identifiers.report import describe
+from engine.training import device as devices
+from engine.training.loop import seed_of
+from engine.training.run import provenance
+
+LATENTS, REPORT, RECORD = "latents.npy", "report.json", "run.json"
+OWN = {RECORD, REPORT, LATENTS, stored.FILE, "checkpoint.safetensors", "identifiers.json", "identifiers.parquet"}
+
+
+def tokenize(
+    recipe: TokenizerRecipe,
+    dataset: Dataset,
+    folder: Path,
+    *,
+    device: str = "auto",
+    vectors: Vectors | None = None,
+    restart: bool = False,
+    judge: Path | None = None,
+) -> dict[str, Any]:
+    """Fit the tokenizer of `recipe` to the catalogue of `dataset` and write its run into `folder`.
+
+    Goes on where an interrupted run of the same stopped. vectors: float32 [items, d] instead of those of the recipe's text
+    encoder; judge: the SASRec run that figures are taken against (one beside `folder` if not given). Returns what report.json
+    holds. Raises SeqscopeError where the folder holds another run (and `restart` is not given), or where another process writes
+    in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    there = {path.name for path in folder.iterdir()} - {".lock"}
+    if restart and there and (not there & OWN or "best.safetensors" in there):
+        raise SeqscopeError(
+            f"{folder} is not a run of a tokenizer, so --restart does not replace it. Give another --out."
+        )
+    with alone(folder):
+        if restart:
+            for name in OWN:
+                (folder / name).unlink(missing_ok=True)
+        return _tokenize(recipe, dataset, folder, device, vectors, judge)
+
+
+def _tokenize(
+    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None, judge: Path | None
+) -> dict[str, Any]:
+    where = devices.choose(device)
+    material, about = gather(recipe, dataset, folder, device, vectors)
+    key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
+    kept = _kept(folder)
+    if kept and kept.get("identity") != key:
+        raise SeqscopeError(
+            f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
+        )
+    if kept and (folder / REPORT).exists():
+        found: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+        return found
+    began = time.monotonic()
+    learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
+    generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
+    try:
+        tokenizer = TOKENIZERS[recipe.family][1].fit(material, recipe.tokenizer, generator, learning)
+        identifiers = settle(tokenizer, material, recipe.collisions, about)
+    except ValueError as error:
+        raise UsageError(f"{recipe.name}: {error}") from None
+    latents = tokenizer.latents(material)
+    if latents is not None:
+        with replacing(folder / LATENTS) as staged, staged.open("wb") as file:
+            np.save(file, latents, allow_pickle=False)
+    stored.save(tokenizer, folder / stored.FILE)
+    identifiers.write(folder)
+    record = {
+        "kind": "tokenizer",
+        "identity": key,
+        **provenance(recipe.to_dict(), dataset, where),
+        "seconds": tokenizer.record.get("seconds", round(time.monotonic() - began, 1)),
+        **{name: value for name, value in tokenizer.record.items() if name != "seconds"},
+        "about": about,
+    }
+    report = describe(tokenizer, identifiers, material, dataset, find_judge(judge, recipe, dataset, folder.parent))
+    write_json(folder / REPORT, report)
+    write_json(folder / RECORD, record)
+    return report
+
+
+def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecipe, dict[str, Any]]:
+    """The tokenizer of a finished run, the identifiers it gave, its recipe and its record."""
+    record = _kept(folder)
+    if not record:
+        raise SeqscopeError(f"{folder} is no finished run of a tokenizer. Run `seqscope tokenize` first.")
+    try:
+        recipe = from_dict(dict(record["recipe"]), str(folder / RECORD))
+    except (KeyError, TypeError, ValueError, UsageError) as error:
+        raise SeqscopeError(f"{folder / RECORD} cannot be used ({error}). Run `seqscope tokenize` with --restart.")
+    return stored.load(folder / stored.FILE), Identifiers.read(folder), recipe, record
+
+
+def gather(
+    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None = None
+) -> tuple[Material, dict[str, Any]]:
+    """What the recipe's tokenizer reads of a dataset, and where it comes from."""
+    needs = TOKENIZERS[recipe.family][1].needs
+    about: dict[str, Any] = {
+        "tokenizer": recipe.name,
+        "family": recipe.family,
+        "dataset": dataset.info.name,
+        "fingerprint": dataset.info.fingerprint,
+        "collisions": recipe.collisions.policy,
+    }
+    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    material = Material(items, training=dataset.training)
+    if "vectors" in needs or vectors is not None:
+        source = "a file" if vectors is not None else recipe.words.encoder
+        if vectors is None:
+            from engine.words import vectors as encode
+
+            vectors = encode(
+                dataset, recipe.words.encoder, recipe.words.fields or None, device=devices.choose(device).type
+            )
+        try:
+            material = replace(material, vectors=vectors)
+        except ValueError as error:
+            raise UsageError(f"item vectors: {error}") from None
+        about["vectors"] = {"source": source, "dim": vectors.shape[1], "digest": _digest(vectors)}
+    if "collaborative" in needs:
+        run = teacher.find(recipe.tokenizer.teacher, folder.parent)
+        rows, _, origin = teacher.table(run, dataset)
+        try:
+            rows, _, kept = teacher.fitted(rows, recipe.tokenizer.dim, recipe.tokenizer.scale, recipe.tokenizer.unit)
+        except ValueError as error:
+            raise UsageError(f"{recipe.name}: {error}") from None
+        material = replace(material, collaborative=rows)
+        about["teacher"] = {**origin, "kept": round(kept, 4)}
+    return material, about
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _kept(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / RECORD).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise SeqscopeError(f"{folder / RECORD} cannot be read ({error}). Run `seqscope tokenize` with --restart.")
+    if not isinstance(found, dict) or found.get("kind") != "tokenizer":
+        raise SeqscopeError(f"{folder} holds a run of a model, not of a tokenizer. Give another --out.")
+    return found

@@ -1,0 +1,310 @@
+"""Models that write the identifier of the next item: decoder, prefix tree, and what can be asked of the two."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.data.identifiers import NONE, Identifiers
+from engine.runtime.answerer import Events, padded
+from engine.runtime.decoder import Decoder, Memory
+from engine.runtime.faults import CapabilityError, QuestionError
+from engine.runtime.files import EAGER_BYTES, Folder
+from engine.runtime.generate import Beam, Record, path_scores, search, walk
+from engine.runtime.identified import FILE, read_identifiers
+from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_matrix
+from engine.runtime.indexed import nearness
+from engine.runtime.lazily import Lazily
+from engine.runtime.manifest import Manifest
+from engine.runtime.tables import TABLE_BYTES
+from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.trie import Int64, Trie
+
+WALK = 4_096
+"""Trees of at most that many nodes are walked whole for every answer: a beam would hardly be faster."""
+WIDEST = 1_024
+"""Of a beam; who asks for more items than that gets exact scores."""
+_ASKED = 64  # items whose own paths are written first in order to know how far down the tree must be walked
+_SLACK = 1e-3  # of a log-probability that two batches of different size compute
+
+
+class Generated:
+    """encoder.onnx, decoder.onnx and identifiers.parquet; see `Answerer`."""
+
+    def __init__(self, folder: Folder, manifest: Manifest) -> None:
+        assert manifest.generator is not None
+        self.folder, self.manifest, self.shape = folder, manifest, manifest.generator
+        files = manifest.files
+        self.decoder = Decoder(folder, manifest)
+        self._identifiers = Lazily(self._read_identifiers)
+        self._trie = Lazily(lambda: Trie.build(self.identifiers))
+        expected = files["identifiers.parquet"]
+        if folder.size("identifiers.parquet", limit=TABLE_BYTES, expected=expected) <= EAGER_BYTES:
+            self._identifiers.value()
+        self._latents = Lazily(self._read_latents)
+        self._lengths = Lazily(lambda: self._latents.value().lengths())
+        self._codebooks = Lazily(self._read_codebooks)
+        for name, wanted, value in (
+            ("latents.npy", self.shape.latents, self._latents),
+            ("codebooks.npy", self.shape.codebooks, self._codebooks),
+        ):
+            if wanted is not None and folder.size(name, limit=INDEX_BYTES, expected=files[name]) <= EAGER_BYTES:
+                value.value()
+
+    @property
+    def identifiers(self) -> Identifiers:
+        return self._identifiers.value()
+
+    @property
+    def trie(self) -> Trie:
+        return self._trie.value()
+
+    @property
+    def provider(self) -> str:
+        return self.decoder.provider
+
+    @property
+    def codebooks(self) -> Float32 | None:
+        """float32 [levels, codes, dim], zero beyond the codes of a level; None where the bundle does not carry them."""
+        return None if self.shape.codebooks is None else self._codebooks.value()
+
+    @property
+    def latents(self) -> Float32 | None:
+        """float32 [items, dim]: what was quantised; None where the bundle does not carry it."""
+        return None if self.shape.latents is None else self._latents.value().rows
+
+    def warm(self) -> None:
+        search(self.decoder, self.trie, self._memory(np.zeros(1, np.int64)), self.shape.beam)
+
+    # --- what every model answers
+
+    def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
+        """By beam search, wider where more items are asked for; exact where the tree is small or the beam would be too wide."""
+        width = max(self.shape.beam, k)
+        if len(self.trie) <= WALK or width > WIDEST:
+            scores = self.scores(events)
+            scores[left_out] = -np.inf
+            found = best(scores, k)
+            return found, scores[found]
+        allowed = self._allowed(left_out)
+        return self._ranked(search(self.decoder, self.trie, self._memory(events), width, allowed=allowed), allowed, k)
+
+    def scores(self, events: Events, *, constrained: bool = True) -> Float32:
+        return walk(self.decoder, self.trie, self._memory(events), constrained=constrained)
+
+    def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
+        """Each history alone. The tree is walked no further down than the lowest of `items`."""
+        for events in histories:
+            memory, floor = self._memory(events), -np.inf
+            if 0 < len(items) <= _ASKED:
+                floor = float(path_scores(self.decoder, self.trie, memory, items).min()) - _SLACK
+            yield walk(self.decoder, self.trie, memory, floor=floor)
+
+    def near(self, item: int) -> Float32:
+        if self.shape.latents is None:
+            raise CapabilityError("This model has no item vectors to compare.")
+        found = nearness(self._latents.value(), self._lengths, item, self.manifest.index.geometry)
+        if not np.isfinite(found).all():
+            raise self.folder.fault("latents.npy", "its numbers are so large that distances exceed a float32")
+        return found
+
+    # --- what only generators answer
+
+    def generate(self, events: Events, width: int, left_out: npt.NDArray[np.int64], constrained: bool) -> Generation:
+        allowed = self._allowed(left_out)
+        beam = search(
+            self.decoder, self.trie, self._memory(events), _width(width), allowed=allowed, constrained=constrained
+        )
+        levels, codes = self._spell(beam.tokens)
+        return Generation(beam.tokens, levels, codes, beam.scores.astype(np.float32), self._items(beam.nodes))
+
+    def trace(
+        self, events: Events, width: int, left_out: npt.NDArray[np.int64], constrained: bool, dropped: int
+    ) -> Trace:
+        record = Record(max(0, operator.index(dropped)))
+        memory, allowed = self._memory(events), self._allowed(left_out)
+        beam = search(
+            self.decoder,
+            self.trie,
+            memory,
+            _width(width),
+            allowed=allowed,
+            constrained=constrained,
+            record=record,
+        )
+        nodes, tokens = np.concatenate(record.nodes), np.concatenate(record.tokens)
+        depths = np.concatenate(record.depths)
+        levels, codes = self._spell(tokens[:, None], depths - 1)
+        places = np.full(len(nodes), -1, np.int32)
+        places[beam.rows] = np.arange(len(beam.rows))
+        known = np.maximum(nodes, 0)
+        leaf = (nodes >= 0) & (self.trie.counts[known] == 0)
+        return Trace(
+            parents=np.concatenate(record.parents).astype(np.int32),
+            depths=depths.astype(np.int32),
+            tokens=tokens,
+            levels=levels[:, 0],
+            codes=codes[:, 0],
+            probabilities=np.exp(np.concatenate(record.steps)).astype(np.float32),
+            scores=np.concatenate(record.totals).astype(np.float32),
+            kept=np.concatenate(record.kept),
+            below=np.where(nodes >= 0, self.trie.highs[known] - self.trie.lows[known], 0).astype(np.int32),
+            places=places,
+            items=self._items(np.where(leaf, nodes, -1)),
+            considered=tuple(record.considered),
+            mass=tuple(record.mass),
+        )
+
+    def agreement(
+        self, histories: Sequence[Events], widths: Sequence[int], k: int, exclude_history: bool
+    ) -> list[Agreement]:
+        found = np.zeros((len(widths), len(histories), 3))
+        for place, events in enumerate(histories):
+            memory = self._memory(events)
+            left_out = events if exclude_history else events[:0]
+            allowed = self._allowed(left_out)
+            scores = walk(self.decoder, self.trie, memory)
+            scores[left_out] = -np.inf
+            exact = best(scores, min(k, len(scores)))
+            for row, width in enumerate(widths):
+                beam = search(self.decoder, self.trie, memory, _width(width), allowed=allowed)
+                items, _ = self._ranked(beam, allowed, k)
+                shared = len(np.intersect1d(items, exact)) / max(1, len(exact))
+                found[row, place] = shared, np.array_equal(items, exact), np.array_equal(items[:1], exact[:1])
+        means = found.mean(axis=1) if len(histories) else np.full((len(widths), 3), np.nan)
+        return [
+            Agreement(int(width), float(mean[0]), float(mean[1]), float(mean[2]), len(histories))
+            for width, mean in zip(widths, means, strict=True)
+        ]
+
+    def cross_attention(self, events: Events, item: int) -> CrossAttention:
+        read = np.arange(max(0, len(events) - self.manifest.encoder.max_length), len(events))
+        memory, past = self._memory(events), self.decoder.start()
+        span = self.shape.lead + self.shape.levels
+        if memory.size != max(1, len(read)) * span:
+            raise self.folder.fault(
+                "encoder.onnx", f"a memory of {memory.size} places, not {span} for each of {len(read)} items"
+            )
+        tokens = self.trie.tokens[self.trie.path(int(self.trie.leaves[item]))]
+        weights = []
+        for step in range(len(tokens)):
+            looked, past = self.decoder.look(memory, tokens[step - 1 : step] if step else tokens[:1], step, past)
+            weights.append(looked)
+        shares = np.stack(weights)[..., : len(read) * span]
+        if (shares < 0).any() or (shares.sum(-1) > 1.001).any():
+            raise self.folder.fault("decoder.onnx", "cross_attention must be shares that sum to at most 1")
+        real = np.ones((len(read), span), bool)
+        real[:, self.shape.lead :] = self.filled(events[read])
+        seen = real.ravel()
+        levels = np.tile(np.arange(span) - self.shape.lead, len(read)).clip(min=-1)
+        where = np.repeat(read, span)[seen]
+        codes = self.identifiers.codes[item][: len(tokens)]
+        return CrossAttention(
+            item=item,
+            weights=shares[..., seen],
+            codes=codes,
+            positions=tuple(where.tolist()),
+            items=tuple(events[where].tolist()),
+            levels=tuple(levels[seen].tolist()),
+        )
+
+    # --- identifiers
+
+    def items_with(self, prefix: Sequence[int]) -> Int32:
+        """The items whose identifiers begin with these codes, by number; all items for no codes."""
+        codes = [operator.index(code) for code in prefix]
+        if len(codes) > self.shape.levels:
+            return np.empty(0, np.int32)
+        tokens = []
+        for level, code in enumerate(codes):
+            if code == NONE and self.shape.ends:
+                tokens.append(self.shape.vocabulary - 1)
+                break
+            if not 0 <= code < self.shape.sizes[level]:
+                raise QuestionError(f"Level {level + 1} has codes 0 to {self.shape.sizes[level] - 1}, not {code}.")
+            tokens.append(code + self.identifiers.offsets[level])
+        node = self.trie.find(tokens)
+        return self.trie.items(node).astype(np.int32) if node >= 0 else np.empty(0, np.int32)
+
+    def siblings(self, item: int) -> tuple[Int32, ...]:
+        """For each code of the item's identifier: the other items that share it and all codes before it."""
+        found = []
+        for node in self.trie.path(int(self.trie.leaves[item])):
+            items = self.trie.items(node).astype(np.int32)
+            found.append(items[items != item])
+        return tuple(found)
+
+    def filled(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool [items, levels]: where a code stands, or the token that ends; nothing stands after that."""
+        found = np.ones((len(items), self.shape.levels), bool)
+        found[:, 1:] = self.identifiers.codes[items][:, :-1] != NONE
+        return found
+
+    def tied(self) -> int:
+        """How many items share their identifier with another."""
+        return int((np.bincount(self.trie.leaves)[self.trie.leaves] > 1).sum())
+
+    # --- inside
+
+    def _memory(self, events: Events) -> Memory:
+        return self.decoder.read(padded([events], self.manifest.encoder.max_length, self.manifest.num_items))
+
+    def _allowed(self, left_out: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        allowed = np.ones(self.manifest.num_items, bool)
+        allowed[left_out] = False
+        return allowed
+
+    def _ranked(self, beam: Beam, allowed: npt.NDArray[np.bool_], k: int) -> tuple[Int32, Float32]:
+        groups = [self.trie.items(int(leaf)) for leaf in beam.nodes]
+        items = np.concatenate([np.empty(0, np.int64), *groups])
+        scores = np.repeat(beam.scores.astype(np.float32), [len(group) for group in groups])
+        items, scores = items[allowed[items]], scores[allowed[items]]
+        order = np.lexsort((items, -scores))[:k]
+        return items[order].astype(np.int32), scores[order]
+
+    def _items(self, nodes: Int64) -> tuple[Int32, ...]:
+        nothing = np.empty(0, np.int32)
+        return tuple(self.trie.items(int(node)).astype(np.int32) if node >= 0 else nothing for node in nodes)
+
+    def _spell(self, tokens: Int64, depths: Int64 | None = None) -> tuple[Int32, Int32]:
+        """Tokens [rows, steps] → the level that each belongs to, and the code within it. depths: the step of each row's tokens,
+        from 0, where a row has one."""
+        steps = np.arange(tokens.shape[1])[None, :] if depths is None else depths[:, None]
+        own = np.broadcast_to(steps, tokens.shape)
+        offsets = np.array(self.identifiers.offsets)
+        ends = (tokens == self.shape.vocabulary - 1) if self.shape.ends else np.zeros(tokens.shape, bool)
+        levels = own if self.shape.shared else np.searchsorted(offsets, tokens, side="right") - 1
+        levels = np.where(ends, own, levels)
+        codes = np.where(ends, NONE, tokens - offsets[np.maximum(levels, 0)])
+        return (
+            np.where(tokens < 0, -1, levels).astype(np.int32),
+            np.where(tokens < 0, NONE, codes).astype(np.int32),
+        )
+
+    def _read_identifiers(self) -> Identifiers:
+        return read_identifiers(self.folder, self.manifest.files[FILE], self.manifest.num_items, self.shape)
+
+    def _read_latents(self) -> ItemIndex:
+        rows = read_matrix(
+            self.folder,
+            "latents.npy",
+            self.manifest.files["latents.npy"],
+            (self.manifest.num_items, self.shape.latents or 1),
+        )
+        table = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
+        table.flags.writeable = False
+        return ItemIndex(table, identity=False)
+
+    def _read_codebooks(self) -> Float32:
+        shape = (self.shape.levels, max(self.shape.sizes), self.shape.codebooks or 1)
+        return read_matrix(self.folder, "codebooks.npy", self.manifest.files["codebooks.npy"], shape)
+
+
+def _width(width: int) -> int:
+    width = operator.index(width)
+    if not 1 <= width <= WIDEST:
+        raise QuestionError(f"A beam keeps 1 to {WIDEST:,} prefixes, not {width}.")
+    return width

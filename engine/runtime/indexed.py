@@ -1,0 +1,91 @@
+"""Models that turn a history into a query and match it with an index of item vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.runtime.answerer import Events, padded
+from engine.runtime.files import EAGER_BYTES, Folder
+from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_index
+from engine.runtime.lazily import Lazily
+from engine.runtime.manifest import Manifest
+from engine.runtime.sessions import Graph
+
+_TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
+_NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
+
+
+class Indexed:
+    """encoder.onnx and index.npy; see `Answerer`."""
+
+    def __init__(self, folder: Folder, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
+        files, items, dim = manifest.files, manifest.num_items, manifest.encoder.dim
+        identity = manifest.index.kind == "identity"
+        longest = manifest.encoder.max_length
+        self._encoder = Graph(folder, "encoder.onnx", files["encoder.onnx"], longest, "query", (None, dim))
+        self._index = Lazily(lambda: read_index(folder, files["index.npy"], items, dim, identity))
+        if folder.size("index.npy", limit=INDEX_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
+            self._index.value()
+        self._lengths = Lazily(self._measure)
+
+    @property
+    def index(self) -> ItemIndex:
+        return self._index.value()
+
+    @property
+    def provider(self) -> str:
+        return self._encoder.provider
+
+    def warm(self) -> None:
+        self.scores(np.zeros(1, np.int64))
+
+    def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
+        scores = self.scores(events)
+        scores[left_out] = -np.inf
+        found = best(scores, k)
+        return found, scores[found]
+
+    def scores(self, events: Events) -> Float32:
+        return self._match(self.query(events))
+
+    def query(self, events: Events) -> Float32:
+        """float32 [dim]"""
+        found: Float32 = self._encoder.run(self._input([events]))[0]
+        return found
+
+    def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
+        """In padded batches of bounded size; every item's score is exact."""
+        longest = max((len(history) for history in histories), default=1)
+        longest = max(1, min(longest, self.manifest.encoder.max_length))
+        rows = max(1, min(_TOKENS // longest, _NUMBERS // self.manifest.encoder.dim))
+        for start in range(0, len(histories), rows):
+            for query in self._encoder.run(self._input(histories[start : start + rows])):
+                yield self._match(query)
+
+    def near(self, item: int) -> Float32:
+        return self._finite(nearness(self.index, self._lengths, item, self.manifest.index.geometry))
+
+    def _measure(self) -> Float32:
+        return self.index.lengths()
+
+    def _match(self, query: Float32) -> Float32:
+        return self._finite(self.index.scores(query))
+
+    def _finite(self, scores: Float32) -> Float32:
+        if not np.isfinite(scores).all():
+            raise self.folder.fault("index.npy", "its numbers are so large that scores exceed a float32")
+        return scores
+
+    def _input(self, histories: Sequence[Events]) -> Events:
+        return padded(histories, self.manifest.encoder.max_length, self.manifest.num_items)
+
+
+def nearness(index: ItemIndex, lengths: Lazily[Float32], item: int, geometry: str) -> Float32:
+    """Cosine or minus Euclidean distance of the item's row to every row, float32 [items]."""
+    if geometry == "euclidean":
+        return 0 - index.distances(item)  # not −0, which a page would print
+    return index.cosines(item, lengths.value())

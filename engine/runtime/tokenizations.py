@@ -1,0 +1,288 @@
+"""A tokenizer's identifiers of one catalogue: exports/<dataset>/identifiers/<name>/, beside the models' bundles.
+
+    about.json           `About`: what the folder says of itself
+    identifiers.parquet  item, codes
+    codebooks.npy        float32 [own levels, codes, dim], where codes have vectors
+    latents.npy          float32 [items, dim], what was quantised, where that is small
+    codes_map.parquet    level, code, x, y, cluster: the vectors of the codes on a plane, one per level
+
+What a page needs beyond that follows from the codes. Nothing is believed until it is checked.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from engine.data.identifiers import NONE, Identifiers
+from engine.runtime.bundle import Catalogue
+from engine.runtime.faults import complaints
+from engine.runtime.files import Folder
+from engine.runtime.identified import read_identifiers
+from engine.runtime.index import Float32, read_matrix
+from engine.runtime.lazily import Lazily
+from engine.runtime.manifest import File, Strict
+from engine.runtime.tables import Column, read_table
+
+ABOUT = "about.json"
+SCHEMA_VERSION = 1
+_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+_FILES = ("identifiers.parquet", "codebooks.npy", "latents.npy", "codes_map.parquet")
+
+
+class Shape(Strict):
+    """How the identifiers are built."""
+
+    levels: int = Field(ge=1, le=64)
+    sizes: list[int] = Field(min_length=1, max_length=64)
+    """Codes of each level, used or not."""
+    names: list[str] = Field(default=[], max_length=64)
+    """What each level is called; empty where there is nothing better than its number."""
+    shared: bool
+    """True: a code means the same at every level."""
+    ends: bool
+    """True: some identifiers are shorter than others."""
+    own: list[int] = Field(min_length=1, max_length=64)
+    """Codes of each level that the tokenizer itself gives. Levels after these, and codes from these numbers on, only count the
+    items that would share an identifier otherwise: they say nothing of the item."""
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Shape:
+        if len(self.sizes) != self.levels or len(self.names) not in (0, self.levels) or len(self.own) > self.levels:
+            raise ValueError(f"{len(self.sizes)} sizes and {len(self.names)} names for {self.levels} levels")
+        if min(self.sizes) < 1 or max(self.sizes) > 1 << 24 or min(self.own) < 1:
+            raise ValueError("every level has at least one code")
+        if any(own > size for own, size in zip(self.own, self.sizes, strict=False)):
+            raise ValueError("a level has more codes of its own than codes")
+        return self
+
+
+class Collisions(Strict):
+    """How many items cannot be told apart."""
+
+    different: int = Field(ge=1)
+    """Identifiers that differ."""
+    excess: float = Field(ge=0, le=1)
+    """(items − different) / items."""
+    sharing: float = Field(ge=0, le=1)
+    """Share of items whose identifier is another item's as well."""
+    groups: int = Field(ge=0)
+    largest: int = Field(ge=1)
+
+
+class Neighbours(Strict):
+    """Whether items that people take together have like codes."""
+
+    of: str
+    """The model whose vectors say who is whose neighbour."""
+    shared: float = Field(ge=0)
+    """Mean number of levels at which an item and the item of the largest dot product have the same code (LETTER, section
+    4.3.2, as its published codes and vectors give the paper's figure)."""
+    shared_by_cosine: float = Field(ge=0)
+    """The same with the item of the largest cosine, which is seldom one of the few longest vectors."""
+    chance: float = Field(ge=0)
+    """The same for items paired at random."""
+
+
+class Figures(Strict):
+    """What was measured when the identifiers were made, and needs more than the codes."""
+
+    before: Collisions
+    """As the tokenizer gave them."""
+    after: Collisions
+    """Once items that collided were told apart, as far as the policy goes."""
+    moved: int = Field(ge=0)
+    """Items that were given other codes for that."""
+    reconstruction: float | None = None
+    """Share of the variance of the item vectors that codes do not reproduce; None where no vectors are quantised."""
+    neighbours: Neighbours | None = None
+
+
+class Plane(Strict):
+    """How codes_map.parquet was made."""
+
+    method: str = Field(max_length=200)
+    shares: list[float] = Field(max_length=64)
+    """Of each level: the share of the variance of its codes' vectors that the plane shows."""
+    clusters: int = Field(ge=1, le=1_000)
+    source: str = Field(max_length=200)
+    """Where the clusters are from."""
+
+
+class About(Strict):
+    schema_version: Literal[1] = 1
+    name: str = Field(pattern=_NAME)
+    """The name of its folder; the word in addresses."""
+    title: str = Field(min_length=1, max_length=60)
+    tokenizer: str = Field(max_length=64)
+    """The engine's name of its kind: rqvae, letter, …"""
+    summary: str = Field(max_length=2_000)
+    paper: str = Field(max_length=2_000)
+    order: int = Field(default=100, ge=0, le=10_000)
+    """Where pages list it: smaller numbers first, equal ones by name."""
+    dataset: str
+    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    num_items: int = Field(ge=1)
+    shape: Shape
+    policy: str = Field(max_length=64)
+    """What was done about items with the same codes: append, needed, sinkhorn or keep."""
+    codebooks: int | None = Field(default=None, ge=1, le=2_000_000)
+    """Columns of codebooks.npy."""
+    latents: int | None = Field(default=None, ge=1, le=2_000_000)
+    """Columns of latents.npy."""
+    plane: Plane | None = None
+    figures: Figures
+    recipe: dict[str, Any]
+    command: str
+    commit: str | None
+    device: str
+    seconds: float = Field(ge=0)
+    versions: dict[str, str]
+    started: str
+    created: str
+    created_by: str
+    files: dict[str, File]
+
+    @field_validator("files")
+    @classmethod
+    def _known(cls, files: dict[str, File]) -> dict[str, File]:
+        unknown = sorted(set(files) - set(_FILES))
+        if unknown:
+            raise ValueError(f"file name {unknown[0]!r} is not one of identifiers")
+        return files
+
+    @model_validator(mode="after")
+    def _complete(self) -> About:
+        needed = {"identifiers.parquet"}
+        needed |= {"codebooks.npy"} if self.codebooks is not None else set()
+        needed |= {"latents.npy"} if self.latents is not None else set()
+        needed |= {"codes_map.parquet"} if self.plane is not None else set()
+        if needed != set(self.files):
+            raise ValueError(f"the files should be {', '.join(sorted(needed))}, not {', '.join(sorted(self.files))}")
+        if self.plane is not None and len(self.plane.shares) != len(self.shape.own):
+            raise ValueError("plane.shares has another number of levels")
+        return self
+
+
+class Tokenization:
+    """One tokenizer's identifiers. All methods may be called from many threads at once.
+
+    Attributes: name, the folder's name; about (`About`); digest, hex, changes with any content (for cache keys). What is read on
+    first use raises BundleError where its file is damaged.
+    """
+
+    def __init__(self, folder: Folder, about: About, digest: str) -> None:
+        self.folder, self.about, self.digest = folder, about, digest
+        self.name = about.name
+        files = about.files
+        self._identifiers = Lazily(
+            lambda: read_identifiers(folder, files["identifiers.parquet"], about.num_items, about.shape)
+        )
+        self._codebooks = Lazily(lambda: self._read("codebooks.npy", self._shape(about.codebooks)))
+        self._latents = Lazily(lambda: self._read("latents.npy", (about.num_items, about.latents or 1)))
+        self._plane = Lazily(self._read_plane)
+
+    @classmethod
+    def open(cls, path: Path, catalogue: Catalogue) -> Tokenization:
+        """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
+        folder = Folder(path, f"identifiers/{path.name}")
+        raw = folder.json(ABOUT)
+        version = raw.get("schema_version", SCHEMA_VERSION)
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise folder.fault(
+                ABOUT,
+                f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope",
+            )
+        try:
+            about = About.model_validate(raw)
+        except ValidationError as error:
+            raise folder.fault(ABOUT, complaints(error)) from None
+        if about.name != path.name:
+            raise folder.fault(ABOUT, f"it names the tokenizer {about.name}, its folder {path.name}")
+        if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
+            raise folder.fault(
+                ABOUT,
+                f"made for another dataset or another state of it ({about.num_items:,} items, fingerprint "
+                f"{about.fingerprint[:8]}…; {catalogue.name} has {catalogue.items:,}, {catalogue.fingerprint[:8]}…); "
+                "make the identifiers again and export them",
+            )
+        for file, expected in about.files.items():
+            folder.size(file, limit=expected.bytes, expected=expected)
+        return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
+
+    def __repr__(self) -> str:
+        return f"Tokenization({self.name!r}, {self.about.title!r})"
+
+    def warm(self) -> None:
+        """Reads the identifiers and the plane now."""
+        _ = self.identifiers, self.plane
+
+    @property
+    def identifiers(self) -> Identifiers:
+        """The identifiers as generators write them."""
+        return self._identifiers.value()
+
+    @functools.cached_property
+    def own(self) -> npt.NDArray[np.int32]:
+        """int32 [items, own levels]: the codes that the tokenizer itself gave, without numbers that only count; −1 in trailing
+        places. Items with the same row collide."""
+        sizes = np.array(self.about.shape.own, np.int64)
+        codes = self.identifiers.codes[:, : len(sizes)]
+        found = np.where(codes >= sizes, NONE, codes).astype(np.int32)
+        found.flags.writeable = False
+        return found
+
+    @property
+    def codebooks(self) -> Float32 | None:
+        """float32 [own levels, codes, dim]; None where codes have no vectors."""
+        return None if self.about.codebooks is None else self._codebooks.value()
+
+    @property
+    def latents(self) -> Float32 | None:
+        """float32 [items, dim]: what was quantised; None where nothing was, or where it is too large to come along."""
+        return None if self.about.latents is None else self._latents.value()
+
+    @property
+    def plane(self) -> pa.Table | None:
+        """level int32 (from 0), code int32, x float32, y float32, cluster int32 (from 0); None where codes have no vectors."""
+        return self._plane.value()
+
+    def _shape(self, columns: int | None) -> tuple[int, ...]:
+        own = self.about.shape.own
+        return len(own), max(own), columns or 1
+
+    def _read(self, file: str, shape: tuple[int, ...]) -> Float32:
+        return read_matrix(self.folder, file, self.about.files[file], shape)
+
+    def _read_plane(self) -> pa.Table | None:
+        shape, plane = self.about.shape, self.about.plane
+        if plane is None:
+            return None
+        wanted = {
+            "level": Column(pa.int32(), 0, len(shape.own) - 1),
+            "code": Column(pa.int32(), 0, max(shape.own) - 1),
+            "x": Column(pa.float32()),
+            "y": Column(pa.float32()),
+            "cluster": Column(pa.int32(), 0, plane.clusters - 1),
+        }
+        file = "codes_map.parquet"
+        table = read_table(self.folder, file, wanted, expected=self.about.files[file])
+        levels, codes = table["level"].to_numpy(), table["code"].to_numpy()
+        if (codes >= np.array(shape.own)[levels]).any() or len(np.unique(np.stack([levels, codes]), axis=1).T) != len(
+            codes
+        ):
+            raise self.folder.fault(file, "a code stands on its plane twice, or its level does not have it")
+        return table
+
+
+def admissible(name: str) -> bool:
+    """Whether a folder of identifiers may be called so."""
+    return re.fullmatch(_NAME, name) is not None

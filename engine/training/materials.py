@@ -1,0 +1,183 @@
+"""What a model is built from beside its configuration: read once, kept in the run folder, part of the run's identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow.parquet as pq
+
+from engine.data import identifiers
+from engine.data.dataset import Dataset
+from engine.data.identifiers import Identifiers
+from engine.data.words import ItemWords, parse
+from engine.errors import SeqscopeError
+from engine.files import replacing
+from engine.registry import MODELS
+from engine.training import texts
+from engine.training.recipe import Recipe
+from engine.words import attributes
+
+VECTORS = ("latents.npy", "codebooks.npy")
+"""What a tokenizer run may hold beside its identifiers, and an export takes along."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """One of them: what the model is given, its digest, and the folder that it was read from."""
+
+    value: Any
+    digest: str
+    source: Path
+
+
+class Materials(dict[str, Material]):
+    """By the names in `Recommender.needs`."""
+
+    @property
+    def values_by_name(self) -> dict[str, Any]:
+        """What the model is given, as keyword arguments."""
+        return {name: material.value for name, material in self.items()}
+
+    @property
+    def digest(self) -> str:
+        """Of everything that may change what is trained; empty where the model needs nothing."""
+        return "".join(f"{name}={self[name].digest}" for name in sorted(self))
+
+    def keep(self, folder: Path) -> None:
+        """Copies into the run folder, so that a run needs nothing outside it."""
+        for name, material in self.items():
+            if material.source != folder:
+                KINDS[name].keep(material, folder)
+
+
+class Kind(Protocol):
+    """How one of them is found, kept and found again. A module or a class of functions."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        """To train in `folder`; SeqscopeError where it is missing."""
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        """From a run folder that has its copy."""
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        """The copy."""
+
+
+def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
+    """All that the recipe's model needs, to train in `folder`. Raises SeqscopeError where something is missing."""
+    return Materials({n: KINDS[n].gather(recipe, dataset, folder) for n in MODELS[recipe.family][1].needs})
+
+
+def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
+    """The same from a run folder that has its copies."""
+    return Materials({n: KINDS[n].kept(recipe, dataset, folder) for n in MODELS[recipe.family][1].needs})
+
+
+class _Identifiers:
+    """What a generator writes: those of a tokenizer run."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        """From the run that the recipe names, or from the run's own copy where that is gone."""
+        name = recipe.model.identifiers
+        for place in (folder.parent / name, Path(name), folder):
+            if (place / identifiers.ABOUT).is_file():
+                return _Identifiers.kept(recipe, dataset, place)
+        raise SeqscopeError(
+            f"{recipe.name} writes the identifiers of {name!r}, but {folder.parent / name} holds none. "
+            f"Run `seqscope tokenize {name} --dataset {dataset.path}` first, or set model.identifiers."
+        )
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        found = Identifiers.read(folder)
+        made_for = found.about.get("fingerprint", dataset.info.fingerprint)
+        if len(found) != dataset.num_items or made_for != dataset.info.fingerprint:
+            raise SeqscopeError(
+                f"{folder} holds identifiers of other items than {dataset.path} has now. Run `seqscope tokenize` again."
+            )
+        return Material(found, found.digest(), folder)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        material.value.write(folder)
+        for name in VECTORS:
+            if (material.source / name).is_file():
+                with replacing(folder / name) as staged:
+                    shutil.copyfile(material.source / name, staged)
+
+
+class _Words:
+    """What a model that reads text is given: the words of every item, in the tokens of what training starts from."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        tokenizer = texts.tokenizer(recipe.model, dataset, folder)
+        found = texts.read(recipe.model, dataset, tokenizer)
+        return Material(found, found.digest(), dataset.path)
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        found = ItemWords.read(folder)
+        return Material(found, found.digest(), folder)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        material.value.write(folder)
+
+
+class _Start:
+    """The weights that training starts from. A run that has begun holds its own, so nothing is kept but where they were from."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        weights, digest = texts.start(recipe.model, folder)
+        return Material(weights, digest, folder)
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        return Material(None, "", folder)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        pass
+
+
+class _Attributes:
+    """What a language model is told of items: of each, its attributes as key and value. Read from the dataset whenever needed."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        found = attributes(pq.read_table(dataset.path / "items.parquet").sort_by("item"))
+        return Material(found, hashlib.sha256(json.dumps(found).encode()).hexdigest(), dataset.path)
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        return _Attributes.gather(recipe, dataset, folder)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        pass
+
+
+def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
+    """As `kept`, for a catalogue that the run never saw: its words, in the tokens of the run."""
+    found = ItemWords.read(folder)
+    words = texts.read(recipe.model, dataset, parse(found.tokenizer), elsewhere=True)
+    return Materials(words=Material(words, words.digest(), dataset.path), start=_Start.kept(recipe, dataset, folder))
+
+
+KINDS: dict[str, type[Kind]] = {
+    "identifiers": _Identifiers,
+    "words": _Words,
+    "start": _Start,
+    "attributes": _Attributes,
+}

@@ -1,0 +1,147 @@
+"""Tasks in words for a language model that learns codes (LC-Rec, 3.3): sequences, items in words and back, searches, tastes.
+
+Every target of every user is asked for once per epoch and task, every item is described once in each direction, every user's
+taste is named once. Which prompt of a task is used is drawn anew each time. The loss is on answers alone.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.errors import UsageError
+from engine.generation.language import LanguageModel
+from engine.generation.prompts import TASKS
+from engine.training.batches import shuffled
+from engine.training.recipe import InstructionConfig
+
+Batch = tuple[Tensor, ...]
+PADDING, QUESTION, ANSWER = 0, 1, 2
+MEASURED = 64
+"""Examples that are written out once in order to know how long answers are."""
+
+
+class Instructions:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+
+    A batch is (ids, parts), both int64 [examples, places], padded on the right: numbers of both vocabularies, and whether they
+    are padding, question or answer.
+    """
+
+    def __init__(
+        self,
+        config: InstructionConfig,
+        model: LanguageModel,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+        dtype: torch.dtype,
+    ) -> None:
+        self.config, self.model, self.batch_size, self.device = config, model, batch_size, items.device
+        chosen = [task.strip() for task in config.tasks.split(",")]
+        unknown = [task for task in chosen if task not in TASKS]
+        if unknown:
+            raise UsageError(f"objective.tasks: there is no task {unknown[0]!r}; there are {', '.join(TASKS)}")
+        log, ends = items.tolist(), offsets.tolist()
+        self.sequences = [log[start:end] for start, end in itertools.pairwise(ends)]
+        described = [item for item in range(model.num_items) if model.attributes[item]]
+        self.examples: list[tuple[str, int, int]] = []  # task, user or item, place of the target
+        for task in chosen:
+            if task in ("item2index", "index2item"):
+                self.examples += [(task, item, 0) for item in described]
+            elif task == "preferenceobtain":
+                self.examples += [(task, user, len(taken)) for user, taken in enumerate(self.sequences) if taken]
+            else:
+                self.examples += [(task, u, p) for u, taken in enumerate(self.sequences) for p in range(1, len(taken))]
+        generator = torch.Generator().manual_seed(0)
+        some = torch.randperm(len(self.examples), generator=generator)[:MEASURED].tolist()
+        lengths = [len(self._written(self.examples[number], 0.5, 0.5)[1]) for number in some]
+        self.mean_answer = sum(lengths) / max(len(lengths), 1)
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.examples) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return self.mean_answer * len(self.examples) / max(self.steps, 1)
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from shuffled(len(self.examples), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        chance = torch.rand(len(examples), 2, generator=generator, device=self.device).tolist()
+        rows = [
+            self._written(self.examples[number], *pair) for number, pair in zip(examples.tolist(), chance, strict=True)
+        ]
+        width = max(len(question) + len(answer) for question, answer in rows)
+        ids = torch.zeros(len(rows), width, dtype=torch.int64)
+        parts = torch.full_like(ids, PADDING)
+        for row, (question, answer) in enumerate(rows):
+            whole = len(question) + len(answer)
+            ids[row, :whole] = torch.tensor(question + answer)
+            parts[row, :whole] = QUESTION
+            parts[row, len(question) : whole] = ANSWER
+        return ids.to(self.device), parts.to(self.device)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return (batch[1] == ANSWER).sum(1)
+
+    def loss(self, model: LanguageModel, batch: Batch) -> Tensor:
+        ids, parts = batch
+        mask = (parts != PADDING).long()
+        states, _ = model.run(ids, mask, (mask.cumsum(1) - 1).clamp(min=0))
+        asked = parts[:, 1:] == ANSWER
+        return F.cross_entropy(model.logits(states[:, :-1][asked]) / self.config.temperature, ids[:, 1:][asked])
+
+    def after_step(self, model: LanguageModel) -> None:
+        pass
+
+    # --- an example in words
+
+    def _written(self, example: tuple[str, int, int], which: float, other: float) -> tuple[list[int], list[int]]:
+        """Question and answer as numbers; `which` and `other`, 0 to 1, decide the prompt and the words of a search."""
+        name, owner, place = example
+        model, prompts = self.model, TASKS[name]
+        prompt = prompts[min(int(which * len(prompts)), len(prompts) - 1)]
+        taken = self.sequences[owner] if name not in ("item2index", "index2item") else []
+        before = taken[max(0, place - model.max_length) : place]
+        item = taken[place] if taken and place < len(taken) else owner
+        slots: dict[str, list[int]] = {}
+        for slot in ("codes", "text", "history", "texts", "query", "likes"):
+            if f"{{{slot}}}" in prompt.question + prompt.answer:
+                slots[slot] = {
+                    "codes": lambda: model.codes(item),
+                    "text": lambda: self._cut(self._title(item)),
+                    "history": lambda: model.history(before),
+                    "texts": lambda: self._cut(", ".join(map(self._title, before))),
+                    "query": lambda: self._cut(self._query(item, other)),
+                    "likes": lambda: self._cut(self._likes(before)),
+                }[slot]()
+        answer = model.fill(prompt.answer, slots)
+        end = model.tokenizer.eos_token_id
+        if prompt.answer != "{codes}" and end is not None:  # an identifier is as long as it is
+            answer = [*answer, end]
+        return model.start() + model.fill(prompt.question, slots), answer
+
+    def _cut(self, words: str) -> list[int]:
+        return self.model.text(words)[-self.config.words :]
+
+    def _title(self, item: int) -> str:
+        found = self.model.attributes[item]
+        return found[0][1] if found else "?"
+
+    def _query(self, item: int, chance: float) -> str:
+        found = self.model.attributes[item]
+        rest = found[1:] or found
+        return rest[min(int(chance * len(rest)), len(rest) - 1)][1] if rest else "?"
+
+    def _likes(self, items: list[int]) -> str:
+        """The values that several items of a history share most."""
+        counts = collections.Counter(value for item in items for _, value in self.model.attributes[item][1:])
+        return ", ".join(value for value, _ in counts.most_common(3)) or self._title(items[-1])

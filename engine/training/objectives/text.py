@@ -1,0 +1,189 @@
+"""Text meets text: what a history says and what the item after it says become alike (Recformer, 2.2 and 2.3).
+
+Every target is an example of its own, with the history before it. `Pretraining` has other targets of the batch as wrong answers
+and hides words besides; `FineTuning` has the whole catalogue, encoded before the epoch, so that a step costs no item a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.errors import UsageError
+from engine.models.recformer import CLASS, Recformer, Sequences
+from engine.training import losses
+from engine.training.batches import by_length
+from engine.training.distributed import everywhere
+from engine.training.objectives import gather_last
+from engine.training.recipe import TextConfig
+
+Batch = tuple[Tensor, ...]
+IGNORED = -100
+
+
+def text(
+    config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int, dtype: torch.dtype
+) -> FineTuning | Pretraining:
+    if config.stage == "pre-train" and config.masked_weight and model.head is None:
+        raise UsageError(
+            "hidden words are filled in by a head: set model.masked_words=true, or objective.masked_weight=0"
+        )
+    kind = Pretraining if config.stage == "pre-train" else FineTuning
+    return kind(config, model, items, offsets, batch_size, dtype)
+
+
+class _Examples:
+    """Which targets an epoch has. items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+
+    A batch begins with histories, int64 [examples, length], and targets, int64 [examples].
+    """
+
+    begins_with_validation = False
+    later_half = False
+    """Targets of the second half of each history alone."""
+
+    def __init__(
+        self, config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int, dtype: torch.dtype
+    ) -> None:
+        self.config, self.batch_size, self.dtype, self.items = config, batch_size, dtype, items
+        self.pad = model.pad
+        starts = offsets.cpu()
+        lengths = starts.diff()
+        user = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        place = torch.arange(len(user)) - starts[user]
+        first = (lengths[user] // 2).clamp(min=1) if self.later_half else 1
+        self.targets_at = (place >= first).nonzero()[:, 0]
+        self.users = user[self.targets_at]
+        self.lengths = place[self.targets_at].clamp(max=model.max_length)
+        # what is read of a history, in tokens: batches of like length cost least
+        spent = torch.cat([torch.zeros(1, dtype=torch.int64), model.lengths[items].cpu().cumsum(0)])
+        self.tokens = (spent[self.targets_at] - spent[self.targets_at - self.lengths]).clamp(max=model.max_tokens - 1)
+        limit = config.per_user or len(user)
+        self.examples = int(torch.bincount(self.users, minlength=1).clamp(max=limit).sum())
+
+    @property
+    def steps(self) -> int:
+        return -(-self.examples // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return self.examples / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        chosen = torch.arange(len(self.targets_at))
+        if self.config.per_user:
+            shuffled = torch.randperm(len(chosen), generator=generator)
+            chosen = shuffled[torch.argsort(self.users[shuffled], stable=True)]
+            users = self.users[chosen]
+            nth = torch.arange(len(users)) - torch.searchsorted(users, users)  # users are sorted: their first place
+            chosen = chosen[nth < self.config.per_user]
+        for batch in by_length(self.tokens[chosen], self.batch_size, generator):
+            yield chosen[batch]
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        device = self.items.device
+        ends, lengths = self.targets_at[examples].to(device), self.lengths[examples].to(device)
+        history = gather_last(self.items, ends, lengths, int(lengths.max()), self.pad)
+        return history, self.items[ends]
+
+    def targets(self, batch: Batch) -> Tensor:
+        return torch.ones(len(batch[0]), dtype=torch.int64, device=batch[0].device)
+
+    def after_step(self, model: Recformer) -> None:
+        pass
+
+
+class FineTuning(_Examples):
+    """Cross-entropy over the catalogue. The item matrix is the model's buffer, so that it is in every checkpoint."""
+
+    @property
+    def frozen(self) -> bool:
+        return self.config.stage == "frozen"
+
+    @property
+    def begins_with_validation(self) -> bool:  # type: ignore[override]
+        """Stage 2 starts from the best of stage 1, and takes its place only with something better (Algorithm 1)."""
+        return self.frozen
+
+    def begin_epoch(self, model: Recformer) -> None:
+        if not self.frozen:
+            model.refresh()
+
+    def end_epoch(self, model: Recformer) -> None:
+        pass  # validated with the matrix of the epoch, as in Algorithm 1
+
+    def loss(self, model: Recformer, batch: Batch) -> Tensor:
+        history, targets = batch
+        return losses.cross_entropy(model.query(history), model.matrix, None, targets, dtype=self.dtype)
+
+
+class Pretraining(_Examples):
+    """L = L_IIC + λ · L_MLM (2.2, equations 8 to 10)."""
+
+    later_half = True
+
+    def begin_epoch(self, model: Recformer) -> None:
+        pass
+
+    def end_epoch(self, model: Recformer) -> None:
+        model.refresh()
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        """With a seed per example: what is hidden of a share of the batch follows from that of its first."""
+        seeds = torch.randint(1 << 62, (len(examples),), generator=generator, device=generator.device)
+        return *super().draw(examples, generator), seeds.to(self.items.device)
+
+    def loss(self, model: Recformer, batch: Batch) -> Tensor:
+        history, targets, seeds = batch
+        texts = model.sequences(history), model.sequences(targets[:, None])
+        said, wanted = (model.direction(text) for text in texts)
+        loss = contrast(said, wanted, targets, model.config.temperature)
+        if self.config.masked_weight:
+            generator = torch.Generator(history.device).manual_seed(int(seeds[0]))
+            hidden = [self.filled_in(model, text, generator) for text in texts]
+            words = sum(count for _, count in hidden)
+            loss = loss + self.config.masked_weight * sum(total for total, _ in hidden) / max(words, 1)
+        return loss
+
+    def filled_in(self, model: Recformer, text: Sequences, generator: torch.Generator) -> tuple[Tensor, int]:
+        """Summed cross-entropy of the hidden tokens, and how many they are."""
+        shown, wanted = hide(text, model.mask, model.vocabulary, self.config.mask_share, generator)
+        covered = Sequences(shown, text.kinds, text.places, text.real, text.words)
+        asked = wanted != IGNORED
+        states = model.hidden(covered, first_only=False)[asked]
+        logits = model.fill_in(states)
+        return F.cross_entropy(logits.float(), wanted[asked], reduction="sum"), len(states)
+
+
+def hide(
+    text: Sequences, mask: int, vocabulary: int, share: float, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Whole words hidden: each with probability `share`, all its pieces together; of the pieces, 80 % become [MASK], 10 % any
+    token, 10 % stay as they are (Devlin et al. 2019, 3.1). Returns what is read and what is wanted there, IGNORED elsewhere."""
+    tokens, device = text.tokens, text.tokens.device
+    # one draw per word: pieces of a word stand together and carry its number
+    new = torch.ones_like(tokens, dtype=torch.bool)
+    new[:, 1:] = text.words[:, 1:] != text.words[:, :-1]
+    word = new.cumsum(1) - 1
+    draws = torch.rand(tokens.shape, generator=generator, device=device)
+    chosen = (draws.gather(1, word) < share) & text.real & (text.kinds != CLASS)
+    how = torch.rand(tokens.shape, generator=generator, device=device)
+    any_token = torch.randint(vocabulary, tokens.shape, generator=generator, device=device)
+    shown = torch.where(chosen & (how < 0.8), mask, torch.where(chosen & (how >= 0.9), any_token, tokens))
+    return shown, tokens.masked_fill(~chosen, IGNORED)
+
+
+def contrast(histories: Tensor, items: Tensor, targets: Tensor, temperature: float) -> Tensor:
+    """Mean of −log softmax(cos / τ) of each history's own item among those of all processes (equation 8).
+
+    histories, items: unit vectors [examples, dim]; targets: int64 [examples], which item each is. Another example with the same
+    item is no wrong answer.
+    """
+    own, others, number = everywhere(items, targets)
+    logits = histories @ others.T / temperature
+    mine = own + torch.arange(len(histories), device=histories.device)
+    same = (number[None, :] == targets[:, None]).scatter(1, mine[:, None], False)
+    return F.cross_entropy(logits.masked_fill(same, -torch.inf).float(), mine)

@@ -1,0 +1,90 @@
+"""Where the words of a model that reads text come from, and the weights that it starts with.
+
+[model] start names another run of the same model, "minilm" (the pretrained text encoder), or nothing: then a tokenizer is learnt
+from the catalogue and the weights are drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.data.dataset import Dataset
+from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
+from engine.errors import SeqscopeError
+from engine.models import RecformerConfig
+from engine.words import attributes, find
+from engine.words.bert import Sentence
+from engine.words.text import Field, choose_fields
+from engine.words.tokenizer import learn
+
+PRETRAINED = "minilm"
+BEST = "best.safetensors"
+
+
+def tokenizer(config: RecformerConfig, dataset: Dataset, folder: Path) -> Any:
+    """That of the run or text encoder that training starts from, or one learnt from the catalogue."""
+    if not config.start:
+        found = _attributes(config, dataset)
+        return learn((value for pairs in found for pair in pairs for value in pair), config.vocabulary)
+    if config.start == PRETRAINED:
+        return find(PRETRAINED).tokenizer
+    return parse((_run(config.start, folder, TOKENIZER) / TOKENIZER).read_text("utf-8"))
+
+
+def read(config: RecformerConfig, dataset: Dataset, tokenizer: Any, *, elsewhere: bool = False) -> ItemWords:
+    """The words of every item of the catalogue. elsewhere: it is not the one that the model is for, and has its own fields where
+    those that are named are not there."""
+    found = _attributes(config, dataset, elsewhere)
+    fields = [field.key for field in _fields(config, dataset, elsewhere)]
+    words = tokenize(found, tokenizer, fields, config.attribute_tokens)
+    if not any(found):
+        raise SeqscopeError(f"{dataset.path}: no item has any words, so there is nothing to read")
+    return words
+
+
+def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | None, str]:
+    """The weights by name (None: they are drawn), and a digest of them."""
+    if not config.start:
+        return None, ""
+    if config.start == PRETRAINED:
+        encoder = find(PRETRAINED)
+        assert isinstance(encoder.module, Sentence)
+        return dict(encoder.module.bert.state_dict()), encoder.digest
+    path = _run(config.start, folder, BEST) / BEST
+    try:
+        with safe_open(path, "pt") as file:
+            names = [name for name in file.keys() if name.startswith("model.")]  # noqa: SIM118 (not a dict)
+            weights = {name.removeprefix("model."): file.get_tensor(name) for name in names}
+    except (OSError, SafetensorError) as error:
+        raise SeqscopeError(f"{path} cannot be read ({error}). Train it again.")
+    with path.open("rb") as file:
+        return weights, hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _run(name: str, folder: Path, file: str) -> Path:
+    for place in (folder.parent / name, Path(name)):
+        if (place / file).is_file() and (place / "run.json").is_file():
+            return place
+    raise SeqscopeError(
+        f"training starts from {name!r}, but {folder.parent / name} is no finished run. "
+        f"Run `seqscope train {Path(name).name}` on the same dataset first, or set model.start."
+    )
+
+
+def _fields(config: RecformerConfig, dataset: Dataset, elsewhere: bool) -> tuple[Field, ...]:
+    schema = pq.read_schema(dataset.path / "items.parquet")
+    there = {field.partition(":")[0].strip() for field in config.fields} <= set(schema.names)
+    if config.fields and (there or not elsewhere):
+        return choose_fields(schema, config.fields)
+    return choose_fields(schema)[: config.attributes]
+
+
+def _attributes(config: RecformerConfig, dataset: Dataset, elsewhere: bool = False) -> list[list[tuple[str, str]]]:
+    table = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    return attributes(table, _fields(config, dataset, elsewhere))

@@ -1,0 +1,198 @@
+"""Vectors of a catalogue's texts, computed once: kept by content, so that they are never of other texts or another encoder.
+
+    <dataset>/words/minilm-0123456789abcdef.npy     float32 [items, dim]
+    <dataset>/words/minilm-0123456789abcdef.json    what they are, and the sha256 of the file beside it
+    <dataset>/words/minilm-0123456789abcdef.part/   finished chunks of work under way
+
+The digits are a digest of encoder and texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.console import Progress
+from engine.errors import SeqscopeError
+from engine.files import replacing, write_json
+from engine.words.encoder import Encoder, Float32
+from engine.words.text import Fields, choose_fields, texts
+
+CHUNK = 1024
+"""Texts whose vectors are lost at most when the work is interrupted."""
+
+
+class Catalogue(Protocol):
+    """What is asked of a dataset: the folder with its items.parquet."""
+
+    @property
+    def path(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Vectors of a catalogue and where they are kept."""
+
+    vectors: Float32
+    encoder: Encoder
+    fields: tuple[str, ...]
+    texts: list[str]
+    path: Path
+    cached: bool
+    """True: they were there already."""
+    seconds: float
+
+
+def vectors(
+    dataset: Catalogue | Path | str,
+    encoder: str | Encoder = "minilm",
+    fields: Fields = None,
+    cache: Path | None = None,
+    device: str = "cpu",
+) -> Float32:
+    """float32 [items, dim]: row i is the vector of item i's text; unit length for every encoder of this project.
+
+    encoder: see `engine.words.find`; fields: see `engine.words.text`; cache: a folder, `<dataset>/words` if not given.
+    """
+    return embed(dataset, encoder, fields, cache, device).vectors
+
+
+def embed(
+    dataset: Catalogue | Path | str,
+    encoder: str | Encoder = "minilm",
+    fields: Fields = None,
+    cache: Path | None = None,
+    device: str = "cpu",
+) -> Stored:
+    """As `vectors`, with all that is known about them."""
+    from engine.words.origins import find
+
+    path = Path(dataset) if isinstance(dataset, str | Path) else dataset.path
+    items = read_items(path)
+    chosen = choose_fields(items.schema, fields)
+    words = texts(items, chosen)
+    if not any(words):
+        where = f"in {', '.join(field.column for field in chosen)}" if chosen else "in any column"
+        raise SeqscopeError(f"{path}: the catalogue has no words {where}, so there is nothing to embed")
+    folder = cache_folder(path, cache)
+    if isinstance(encoder, str):
+        encoder = find(encoder, items=items, fields=chosen, cache=folder, device=device)
+    start = time.monotonic()
+    digest = _digest(words)
+    key = hashlib.sha256(f"1 {encoder.digest} {digest}".encode()).hexdigest()[:16]
+    target = folder / f"{encoder.name}-{key}.npy"
+    about = {"encoder": encoder.name, "encoder_digest": encoder.digest, "texts_digest": digest}
+    found = _read(target, about, (len(words), encoder.dim))
+    cached = found is not None
+    if found is None:
+        found = _compute(words, encoder, target.with_suffix(".part"), device)
+        seconds = round(time.monotonic() - start, 2)
+        _write(target, found, about | {"fields": list(map(str, chosen)), "seconds": seconds})
+        shutil.rmtree(target.with_suffix(".part"), ignore_errors=True)
+    return Stored(found, encoder, tuple(map(str, chosen)), words, target, cached, time.monotonic() - start)
+
+
+def read_items(path: Path) -> pa.Table:
+    """items.parquet of a dataset, row i being item i."""
+    try:
+        items = pq.read_table(path / "items.parquet")
+        if "item" in items.schema.names:
+            items = items.sort_by("item")
+    except FileNotFoundError:
+        raise SeqscopeError(f"{path} is not a prepared dataset: items.parquet is missing")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise SeqscopeError(f"{path / 'items.parquet'} cannot be read ({error}). Import the dataset again.")
+    return items
+
+
+def cache_folder(path: Path, cache: Path | None) -> Path:
+    """`cache`, or <dataset>/words, or where that cannot be written the user's own cache."""
+    if cache is not None:
+        return cache
+    folder = path / "words"
+    if os.access(folder if folder.is_dir() else path, os.W_OK):
+        return folder
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "seqscope" / "words"
+
+
+def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -> Float32:
+    """Each different text once, in chunks of like length; finished chunks are kept until all are."""
+    places: dict[str, int] = {}
+    rows_of = np.array([places.setdefault(text, len(places)) for text in words], np.int64)
+    different = list(places)
+    order = np.argsort(np.array([len(text) for text in different], np.int64), kind="stable")
+    found = np.empty((len(different), encoder.dim), np.float32)
+    progress = Progress(len(different), f"Embedding with {encoder.title}")
+    for number, start in enumerate(range(0, len(order), CHUNK)):
+        rows = order[start : start + CHUNK]
+        part = parts / f"{number:05}.npy"
+        chunk = _array(part, (len(rows), encoder.dim))
+        if chunk is None:
+
+            def report(done: int, before: int = start) -> None:
+                progress.update(before + done)
+
+            chunk = encoder.embed([different[row] for row in rows], device, report)
+            with replacing(part) as staged, staged.open("wb") as file:
+                np.save(file, chunk, allow_pickle=False)
+        else:
+            progress.update(start + len(rows))
+        found[rows] = chunk
+    return np.ascontiguousarray(found[rows_of])
+
+
+def _write(target: Path, found: Float32, about: dict[str, Any]) -> None:
+    with replacing(target) as staged:
+        with staged.open("wb") as file:
+            np.save(file, found, allow_pickle=False)
+        with staged.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    write_json(target.with_suffix(".json"), about | {"sha256": sha256, "shape": list(found.shape)})
+
+
+def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float32 | None:
+    """The vectors kept at `target`, or None where there are none, or where they are damaged or of something else."""
+    try:
+        described = json.loads(target.with_suffix(".json").read_text("utf-8"))
+        with target.open("rb") as file:
+            sound = hashlib.file_digest(file, "sha256").hexdigest() == described["sha256"]
+        if sound and all(described[key] == value for key, value in about.items()):
+            found = _array(target, shape)
+            if found is not None:
+                return found
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    print(f"{target} is damaged; it is made anew", file=sys.stderr)
+    return None
+
+
+def _array(path: Path, shape: tuple[int, int]) -> Float32 | None:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    sound = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.shape == shape
+    return found if sound and np.isfinite(found).all() else None
+
+
+def _digest(words: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for text in words:
+        encoded = text.encode("utf-8", "replace")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    return digest.hexdigest()

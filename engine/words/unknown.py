@@ -1,0 +1,77 @@
+"""How much of a catalogue's text an encoder can read at all.
+
+A tokenizer answers to a word it does not know with [UNK], or it spells the word letter by letter; letters of a script that the
+network hardly met say little more than [UNK] does. Both are counted, per word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SAMPLE = 20_000
+"""Texts looked at, evenly spread, where there are more."""
+TOLERABLE = 0.2
+"""From this share of words on, "auto" leaves an encoder for one trained on the catalogue."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Words of a catalogue, by what a tokenizer makes of them."""
+
+    words: int
+    missing: int
+    """No token at all: [UNK], or one in the word."""
+    spelt: int
+    """Two pieces or more, none of them longer than a character."""
+
+    @property
+    def share(self) -> float:
+        """0..1: words that the encoder cannot know."""
+        return (self.missing + self.spelt) / max(self.words, 1)
+
+    @property
+    def tolerable(self) -> bool:
+        return self.share < TOLERABLE
+
+    def sentence(self, encoder: str) -> str:
+        found = (
+            f"{self.share:.0%} of the words of this catalogue are unknown to {encoder} "
+            f"({self.missing / max(self.words, 1):.0%} have no token, {self.spelt / max(self.words, 1):.0%} are spelt "
+            "letter by letter)"
+        )
+        return found if self.tolerable else f"{found}; use --encoder scratch"
+
+
+def known(tokenizer: Tokenizer, texts: Sequence[str]) -> Known:
+    """Counts words (letters and digits; punctuation is left out) of at most `SAMPLE` texts."""
+    step = -(-len(texts) // SAMPLE) or 1
+    sample = list(texts[::step])
+    words = missing = spelt = 0
+    unknown = unknown_token(tokenizer)
+    for text, encoding in zip(sample, tokenizer.encode_batch(sample, add_special_tokens=False), strict=True):
+        pieces: dict[int, list[tuple[int, int, int]]] = {}
+        for word, token, (start, end) in zip(encoding.word_ids, encoding.ids, encoding.offsets, strict=True):
+            if word is not None:
+                pieces.setdefault(word, []).append((token, start, end))
+        for found in pieces.values():
+            if not any(c.isalnum() for _, start, end in found for c in text[start:end]):
+                continue
+            words += 1
+            if any(token == unknown for token, _, _ in found):
+                missing += 1
+            elif len(found) > 1 and all(len(text[start:end].strip()) <= 1 for _, start, end in found):
+                spelt += 1
+    return Known(words, missing, spelt)
+
+
+def unknown_token(tokenizer: Tokenizer) -> int | None:
+    """The number of the token for what has none; None where every text can be written."""
+    name = getattr(tokenizer.model, "unk_token", None)
+    if name is None:  # Unigram keeps a number that its class does not show
+        name = next((token for token in ("<unk>", "[UNK]") if tokenizer.token_to_id(token) is not None), None)
+    return None if name is None else tokenizer.token_to_id(name)

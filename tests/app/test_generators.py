@@ -1,0 +1,381 @@
+"""Models that write codes, on the pages that there were before them: what is asked of them, what is said of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import state, zoo
+from app.views import about, beam, beam_answers, beam_figures, compare, cross, metrics
+from app.views import attention as views
+from app.views import attention_answers as seen
+from app.views import compare_answers as answers
+from engine.runtime import AttentionMap, Bundle, Zoo
+from tests.app.conftest import HOSTILE, ODD_IDS, rename
+from tests.app.writers import RAGGED, WRITER, make_writers
+from tests.runtime.bundles import seal
+
+Open = Callable[..., AppTest]
+HISTORY = (1, 2, 5)
+ADDRESS = "toy-1~toy-2~toy-5"
+
+
+@pytest.fixture(scope="module")
+def writers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_writers(tmp_path_factory.mktemp("exports")).parent
+
+
+@pytest.fixture
+def models(writers: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(writers))
+    found = zoo.open_zoo("writers")
+    assert not found.refused
+    return found
+
+
+@pytest.fixture
+def attention(root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
+    return _page(root, writers, monkeypatch, "attention")
+
+
+def _page(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Open:
+    def start(**address: str) -> AppTest:
+        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+        page = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
+        page.run()
+        page.switch_page(f"screens/{name}.py")
+        page.query_params.clear()
+        for key, value in {"ds": "writers", "h": ADDRESS, **address}.items():
+            page.query_params[key] = value
+        page.run()
+        assert not page.exception and not page.error, [error.value for error in page.error]
+        return page
+
+    return start
+
+
+def grown(models: Zoo, name: str, width: int = 5, constrained: bool = True, dropped: int = 3) -> beam.Tree:
+    trace = models.bundles[name].trace(HISTORY, width, constrained=constrained, dropped=10)
+    return beam.tree(models, trace, models.bundles[name].items_with, dropped)
+
+
+# --- lists
+
+
+def test_a_list_comes_with_probabilities_and_without_scores_of_all_items(
+    models: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = np.exp(WRITER.scores(list(HISTORY)))
+    monkeypatch.setattr(Bundle, "scores", lambda *_: pytest.fail("all items were scored"))
+    top = zoo.top(models, "writer", HISTORY, 7)
+    assert top.share == pytest.approx(exact[top.items], rel=1e-4)
+    assert top.strength == pytest.approx(top.share / top.share[0])
+    assert len(zoo.top(models, "writer", tuple(range(40)), 7).share) == 0
+
+
+def test_items_that_share_their_codes_say_so(models: Zoo) -> None:
+    found = answers.ask(models, ["alpha", "writer"], HISTORY, 40)
+    assert not found[0].ties and 7 in found[1].ties[3]
+    rows = {row["id"]: row for row in compare.cards(models, found, HISTORY)[1]["rows"]}
+    assert rows["toy-3"]["tie"] == f"tied with {len(found[1].ties[3])}"
+    assert models.titles[7] in rows["toy-3"]["tie_help"] and "cannot tell them apart" in rows["toy-3"]["tie_help"]
+    alone = next(item for item in found[1].items if item not in found[1].ties)
+    assert "tie" not in rows[models.item_ids[alone]]
+    assert answers.tie_words(models, [1, 2, 3, 4, 5]).count("2 more") == 1
+
+
+def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
+    models: Zoo, open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beam_answers, "CELLS", 1)
+    target = int(zoo.top(models, "writer", HISTORY, 5).items[2])
+    (found,) = answers.ask(models, ["writer"], HISTORY, 5, target=target)
+    assert found.target_rank == zoo.ranks(models, "writer", HISTORY, (target,))[0]
+    (found,) = answers.ask(models, ["writer"], HISTORY, 1, target=target)
+    assert found.target_rank is None
+    app = open_app(writers, ds="writers", h=ADDRESS)
+    assert app.button(key="compare_slow").label.startswith("Ask ")
+    assert not any("Writer" in caption.value and "ranks now" in caption.value for caption in app.caption)
+    app.button(key="compare_slow").click().run()
+    assert app.query_params["slow"] == "asked"
+    assert any("Writer" in caption.value and "ranks now" in caption.value for caption in app.caption)
+
+
+def test_models_of_one_title_are_told_apart(tmp_path: Path) -> None:
+    path = make_writers(tmp_path)
+    seal(path / "ragged", title="Writer")
+    models = Zoo.open(path)
+    found = answers.ask(models, list(models.bundles), HISTORY, 5)
+    assert [answer.title for answer in found] == ["Alpha", "Writer (ragged)", "Writer (writer)"]
+    frame = answers.agreement(found, 5)
+    assert compare.agreement(frame, "shared", 5).data[0].z.shape == (2, 2)
+
+
+# --- the beam
+
+
+@pytest.mark.parametrize("name", ["writer", "ragged"])
+def test_the_tree_is_the_search(models: Zoo, name: str) -> None:
+    found, toy = grown(models, name), WRITER if name == "writer" else RAGGED
+    searched = toy.beam_search(list(HISTORY), 40)
+    reached = {way: np.exp(score) for way, score in searched}
+    frame = beam.table(found)
+    written = frame[frame["fate"] == "written"].sort_values("place")
+    assert written["place"].tolist() == list(range(1, len(written) + 1))
+    assert written["probability of all codes"].is_monotonic_decreasing
+    for row in written.index:
+        items = found.trace.items[row]
+        assert written["items"][row] == len(items)
+        assert written["probability of all codes"][row] == pytest.approx(reached[toy.ways[items[0]]], rel=1e-4)
+        path = [part for part in found.paths[row] if part != "end"]
+        codes = toy.identifiers.codes[items[0]]
+        assert path == [str(code) for code in codes[codes >= 0].tolist()]
+    assert found.ends == written.index.tolist()
+    for row, parent in enumerate(found.trace.parents.tolist()):
+        if parent >= 0:
+            assert found.paths[row][:-1] == found.paths[parent] and found.trace.kept[parent]
+
+
+def test_the_drawing_has_a_line_for_each_end_and_parents_among_their_children(models: Zoo) -> None:
+    found = grown(models, "writer", dropped=2)
+    trace, at = found.trace, found.heights
+    assert np.isfinite(at).tolist() == found.drawn.tolist()
+    for depth in np.unique(trace.depths):
+        own = np.sort(at[found.drawn & (trace.depths == depth)])
+        assert (np.diff(own) >= 0.39).all()  # nothing lies on anything else
+        assert np.count_nonzero(found.drawn & ~trace.kept & (trace.depths == depth)) <= 2
+    for row in np.flatnonzero(found.alive):
+        own = [child for child in np.flatnonzero(trace.parents == row) if trace.kept[child]]
+        if own:
+            assert at[own].min() - 1e-9 <= at[row] <= at[own].max() + 1e-9
+    assert found.alive.sum() >= len(found.ends) and not found.alive[~trace.kept].any()
+
+
+def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
+    found = grown(models, "writer", 20, constrained=False)
+    said = models.bundles["writer"].generate(HISTORY, 20, constrained=False, exclude_history=False)
+    assert found.invalid == said.invalid > 0
+    words = beam.words(found, "Writer", 20, False)
+    assert f"**{said.invalid} of its 20 identifiers**" in words
+    drawn = beam_figures.beam(found, "#0072b2", []).to_json()
+    assert "no item" in drawn and drawn.count('"symbol":"x"') == 1
+
+
+def test_what_was_given_up_and_what_is_best_are_told(models: Zoo) -> None:
+    found = grown(models, "writer", 1)
+    words = beam.words(found, "Writer", 1, True)
+    assert f"{1 - found.trace.mass[-1]:.0%} of the probability" in words
+    assert models.titles[int(found.trace.items[found.ends[0]][0])].split(" ")[0] in words
+    told = beam.agreement_words(models.bundles["writer"].agreement([HISTORY], (1, 40), 10), 40, 10)
+    assert "finds 10 of the first 10" in told and "1 → " in told and "40 → 10 of 10" in told
+
+
+def test_hostile_titles_are_text_in_the_tree(tmp_path: Path) -> None:
+    path = make_writers(tmp_path)
+    rename(path, HOSTILE * 5, ODD_IDS)
+    models = Zoo.open(path)
+    found = grown(models, "writer", 20)
+    drawn = beam_figures.beam(found, "#0072b2", ["<b>x</b>"]).to_json()
+    assert "<script" not in drawn and "<b>x" not in drawn and "$\\\\frac" not in drawn
+
+
+def test_the_beam_is_asked_for_by_a_click_and_stands_in_the_address(
+    open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    trace = Bundle.trace
+    monkeypatch.setattr(Bundle, "trace", lambda self, *a, **b: asked.append(b) or trace(self, *a, **b))
+    app = open_app(writers, ds="writers", h=ADDRESS)
+    assert not asked
+    app.get_by_key("compare_beam").set_value("writer").run()
+    assert len(asked) == 1 and app.query_params["beam"] == "writer"
+    app.get_by_key("compare_width_writer").set_value("10").run()
+    app.get_by_key("compare_write").set_value("anything").run()
+    assert (app.query_params["width"], app.query_params["write"]) == ("10", "anything")
+    assert any("belong to no item" in text.value or "belongs to no item" in text.value for text in app.markdown)
+    app.get_by_key("compare_beam").set_value(None).run()
+    assert not {"beam", "width", "write"} & set(app.query_params)
+    assert not app.exception and not app.error
+
+
+def test_a_link_opens_the_beam_it_names(open_app: Open, writers: Path) -> None:
+    app = open_app(writers, ds="writers", h=ADDRESS, beam="ragged", width="7")
+    assert app.get_by_key("compare_width_ragged").value == "7"
+    assert any("ragged" in text.value.lower() and "weighed" in text.value for text in app.markdown)
+    assert any("exact scores" in text.value for text in app.markdown)
+    assert not app.error
+
+
+def test_the_beam_stays_while_items_are_added(models: Zoo, open_app: Open, writers: Path) -> None:
+    from app import acts
+
+    app = open_app(writers, ds="writers", h=ADDRESS, beam="writer", item="toy-9")
+    own = app.session_state[state._KEY].own
+    assert own == {"beam": "writer", "item": "toy-9"}
+    kept = {}
+    before = (acts.state.get, acts.state.update)
+    try:
+        acts.state.get = lambda: app.session_state[state._KEY]
+        acts.state.update = kept.update
+        acts.act({"do": "add", "id": "toy-8"})
+    finally:
+        acts.state.get, acts.state.update = before
+    assert kept["own"] == {"beam": "writer"}
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "text", "said"),
+    [
+        ("", "beam", "alpha", "writes no codes"),
+        ("", "beam", "<b>", "writes no codes"),
+        ("", "width", "0", "beam width “0”; possible is 1 to 100"),
+        ("", "width", "101", "beam width"),
+        ("", "write", "x", "possible is items or anything"),
+        ("", "slow", "1", "possible is asked"),
+        ("attention", "unit", "x", "possible is items or codes"),
+        ("attention", "decoder", "3", "possible is mean, 1 or 2"),
+    ],
+)
+def test_bad_choices_get_one_message(models: Zoo, page: str, name: str, text: str, said: str) -> None:
+    address = {"ds": "writers", "h": "toy-1", "model": "writer", name: text}
+    now = state.parse(address, ["writers"], zoo.open_zoo, page)
+    assert len(now.problems) == 1 and said in now.problems[0] and name not in now.own
+
+
+# --- attention
+
+
+def codes(weights: np.ndarray, positions: list[int], levels: list[int], causal: bool = False) -> AttentionMap:
+    items = tuple(positions)
+    return AttentionMap(
+        weights.astype(np.float32), items, items, causal, False, False, False, tuple(levels)
+    )  # fmt: skip
+
+
+def test_codes_are_grouped_by_item() -> None:
+    weights = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]])[None, None]
+    found = views.by_item(codes(weights, [4, 4, 5], [0, 1, 0]))
+    assert found.weights[0, 0] == pytest.approx(np.array([[0.45, 0.55], [0.75, 0.25]]), abs=1e-6)
+    assert found.positions == (4, 5) and not found.levels
+    same = codes(weights, [4, 5, 6], [])
+    assert views.by_item(same) is same
+
+
+def test_an_item_that_stands_twice_is_two_events() -> None:
+    weights = np.full((1, 1, 4, 4), 0.25)
+    both = AttentionMap(
+        weights.astype(np.float32), (0, 0, 1, 1), (7, 7, 7, 7), False, False, False, False, (0, 1, 0, 1)
+    )
+    assert views.by_item(both).positions == (0, 1)
+
+
+def test_grouped_cells_are_blank_only_where_all_are() -> None:
+    nan = np.nan
+    weights = np.array([[1.0, nan, nan], [0.5, 0.5, nan], [0.2, 0.3, 0.5]])[None, None]
+    found = views.by_item(codes(weights, [0, 0, 1], [0, 1, 0], causal=True)).weights[0, 0]
+    assert np.isnan(found[0, 1]) and np.isfinite(found[[0, 1, 1], [0, 0, 1]]).all()
+    assert np.nansum(found, axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("view", ["mean", "head", "rollout"])
+def test_grouped_rows_sum_to_one(models: Zoo, view: Any) -> None:
+    raw = models.bundles["writer"].attention([1, 2, 5, 1])
+    found = views.by_item_of(raw, views.matrix(raw, view, 0, 0))
+    assert found.shape == (4, 4) and np.nansum(found, axis=1) == pytest.approx(1, abs=1e-5)
+    assert np.isnan(found[np.triu_indices(4, 1)]).all()
+
+
+def test_positions_of_codes_are_told_apart() -> None:
+    named = views.names([0, 0, 1, None], [0, 0, 1, None], ["a", "b"], [0, 1, -1, None])
+    assert named.numbers == ("1a", "1b", "2", "next")
+    assert len(set(named.ticks())) == 4
+
+
+def test_what_a_written_code_looked_at_is_the_sum_over_the_codes_of_an_item(models: Zoo) -> None:
+    found = models.bundles["writer"].cross_attention([1, 2, 1], 9)
+    whole, called, places = cross.weights(found, models.titles, None, False)
+    parts, names, _ = cross.weights(found, models.titles, 1, True)
+    assert places == [0, 1, 2] and len(called) == 3
+    assert parts.shape == (3, 12) and len(set(names.numbers)) == 12  # one place before the three codes of each item
+    assert whole == pytest.approx(np.full((3, 3), 1 / 3), abs=1e-5)  # the toy looks at all alike
+    rows = cross.steps(found, [])
+    assert rows[0].startswith("code 1: ")
+    assert "almost evenly" in cross.sentence("Writer", "Nine", whole, called)
+    assert "40% of its attention went to the codes" in cross.sentence("Writer", "Nine", 0.6 * whole, called)
+    assert cross.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_the_mean_over_people_is_of_items(models: Zoo) -> None:
+    profile = seen.measure(models, models.bundles["writer"])
+    assert profile is not None
+    assert profile.last.sum(-1).max() <= 1 + 1e-5 and profile.rows.shape[-1] == len(profile.back)
+
+
+def test_the_page_attention_by_item_and_by_code(attention: Open) -> None:
+    page = attention(model="writer")
+    headings = [heading.value for heading in page.subheader]
+    assert "What the written codes looked at" in headings and "What the prediction looked at" not in headings
+    assert any("grouped" in caption.value for caption in page.caption)
+    page.get_by_key("attention_unit").set_value("codes").run()
+    assert page.query_params["unit"] == "codes"
+    page.get_by_key("attention_decoder_writer").set_value("2").run()
+    assert page.query_params["decoder"] == "2"
+    page.get_by_key("attention_view").set_value("rollout").run()
+    assert not page.exception and not page.error
+    page.get_by_key("attention_model_writers").set_value("alpha").run()
+    assert not {"unit", "decoder"} & set(page.query_params)
+    assert not page.exception and not page.error
+
+
+def test_a_writer_that_shows_no_attention_says_why(attention: Open) -> None:
+    page = attention(model="ragged")
+    told = " ".join(info.value for info in page.info)
+    assert "no attention between what it writes and the history" in told and "has no attention to show" in told
+    assert "Is that why?" in [heading.value for heading in page.subheader]
+
+
+# --- map, metrics, about
+
+
+def test_the_map_is_of_what_the_codes_were_made_from(
+    root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = _page(root, writers, monkeypatch, "map")(item="toy-3")
+    assert not any("that the codes were made from" in caption.value for caption in page.caption)
+    assert any("Writer: by the vectors that its codes were made from" in caption.value for caption in page.caption)
+    page.get_by_key("map_model").set_value("writer").run()
+    assert any("that the codes were made from" in caption.value for caption in page.caption)
+    assert not page.exception and not page.error
+
+
+def test_where_a_writers_ranks_come_from(models: Zoo) -> None:
+    said = models.bundles["writer"].manifest.metrics
+    words = metrics.beam_words("Writer", "full", said, 40)
+    assert "beam that keeps 5 beginnings" in words and "25% of the held-out items" in words
+    assert "exact ranks" in metrics.beam_words("Writer", "full", {"full": {"NDCG@10": 0.5}}, 40)
+    assert "these few" in metrics.beam_words("Writer", "u100", said, 40)
+
+
+def test_the_page_metrics_says_so(root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = _page(root, writers, monkeypatch, "metrics")()
+    told = [caption.value for caption in page.caption]
+    assert any("Writer: ranks from a beam" in text for text in told)
+    assert any("Ragged: exact ranks" in text for text in told)
+
+
+def test_the_card_says_what_a_writer_writes(models: Zoo) -> None:
+    card = about.model_card(models.bundles["writer"])
+    assert card["Writes"] == "3 codes per item (4 × 5 × 6), with a beam of 5"
+    assert "share an identifier" in card["Ties"] and "none" in card["Invalid codes"]
+    assert about.model_card(models.bundles["ragged"])["Writes"].startswith("up to 4 codes")
+    assert "Writes" not in about.model_card(models.bundles["alpha"])
+    missing = " ".join(about.cannot(models.bundles["ragged"]))
+    assert "Attention from the codes it writes" in missing
+    assert "codes" not in " ".join(about.cannot(models.bundles["alpha"])).lower()
+    assert json.dumps(card)

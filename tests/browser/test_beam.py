@@ -1,0 +1,77 @@
+"""The beam on Compare, and what written codes looked at, in a real browser: clicks, the address, narrow and dark screens."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.conftest import HOSTILE, ODD_IDS, rename
+from tests.app.writers import make_writers
+from tests.browser.conftest import until
+from tests.browser.test_pages import told
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+TREE = ".st-key-compare_beam_tree"
+
+
+@pytest.fixture(scope="module")
+def url(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = make_writers(tmp_path_factory.mktemp("exports"))
+    rename(path, HOSTILE * 5, ODD_IDS)
+    found: str = serve(path.parent).url
+    return found
+
+
+def test_the_beam_is_drawn_when_it_is_asked_for(
+    url: str, page: Page, settle: Callable[..., None], console_errors: list[str], foreign_requests: list[str]
+) -> None:
+    page.goto(f"{url}/?ds=writers&h=toy-11~toy-12")
+    page.get_by_role("heading", name="How were the codes written?").wait_for()
+    settle(page)
+    expect(page.locator(TREE)).to_have_count(0)
+    page.locator(".st-key-compare_beam").get_by_text("Writer").click()
+    page.wait_for_url("**beam=writer**")
+    page.locator(f"{TREE} .js-plotly-plot").wait_for()
+    until(page, lambda: page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count(), 5)
+    page.locator(".st-key-compare_width_writer").get_by_text("10", exact=True).click()
+    page.wait_for_url("**width=10**")
+    until(page, lambda: page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count(), 10)
+    settle(page)
+    page.locator(".st-key-compare_beam_tree_twin summary").click()
+    with page.expect_download() as waiting:
+        page.locator(".st-key-compare_beam_tree_csv button").click()
+    rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text("utf-8-sig"))))
+    assert sum(row["fate"] == "written" for row in rows) == 10
+    page.go_back()
+    until(page, lambda: page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count(), 5)
+    page.go_back()
+    expect(page.locator(TREE)).to_have_count(0)
+    assert page.evaluate("window.hit") is None
+    assert not console_errors and not foreign_requests
+
+
+@pytest.mark.parametrize(
+    "path", ["/?ds=writers&h=toy-11~toy-12&beam=writer", "/attention?ds=writers&h=toy-11&model=writer"]
+)
+def test_narrow_dark_and_accessible(
+    url: str, new_page: Callable[..., Page], settle: Callable[..., None], path: str, console_errors: list[str]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = new_page(color_scheme="dark", viewport={"width": 390, "height": 844})
+    page.goto(url + path)
+    page.locator(".js-plotly-plot").first.wait_for()
+    settle(page)
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    found = axe.Axe().run(page, context={"exclude": [["[data-testid=stSidebarNav]"]]})
+    serious = [told(one) for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert not serious, "\n".join(serious)
+    assert not console_errors

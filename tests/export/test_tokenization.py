@@ -1,0 +1,115 @@
+"""A tokenizer's run as a folder that the app reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.cli import main
+from engine.data.dataset import Dataset
+from engine.data.identifiers import Identifiers
+from engine.export.tokenization import principal
+from engine.runtime import Zoo
+
+SETTINGS = {
+    "rqvae": [
+        "tokenizer.codes=8",
+        "tokenizer.levels=2",
+        "tokenizer.dim=4",
+        "tokenizer.hidden=[8]",
+        "training.epochs=2",
+    ],
+    "random": ["tokenizer.codes=8", "tokenizer.levels=2"],
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> Path:
+    """rqvae and random: runs of tokenizers."""
+    root = tmp_path_factory.mktemp("tokenizers")
+    vectors = root / "vectors.npy"
+    np.save(vectors, np.random.default_rng(0).normal(size=(dataset.num_items, 6)).astype(np.float32))
+    for name, settings in SETTINGS.items():
+        words = ["tokenize", name, "--dataset", str(dataset.path), "--out", str(root / name), "--device", "cpu"]
+        words += ["--vectors", str(vectors), *(word for text in settings for word in ("--set", text))]
+        assert main(words) == 0
+    return root
+
+
+def test_it_is_read_as_it_was_made(
+    runs: Path, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "exports"
+    assert main(["export", str(runs / "rqvae"), str(runs / "random"), "--to", str(out)]) == 0
+    assert "read back" in capsys.readouterr().out
+    zoo = Zoo.open(out, warm=True)
+    assert list(zoo.tokenizations) == ["rqvae", "random"] and zoo.refused == [] and zoo.bundles == {}
+    one, made = zoo.tokenizations["rqvae"], Identifiers.read(runs / "rqvae")
+    assert np.array_equal(one.identifiers.codes, made.codes)
+    assert np.array_equal(one.own, made.codes[:, :2]) and one.about.shape.own == [8, 8]
+    report = json.loads((runs / "rqvae" / "report.json").read_text())
+    assert one.about.figures.before.sharing == report["before"]["sharing"]
+    assert one.about.figures.reconstruction == report["reconstruction"]
+    assert one.about.title == "RQ-VAE" and one.about.tokenizer == "rqvae" and one.about.policy == "append"
+    assert one.codebooks is not None and one.codebooks.shape == (2, 8, 4)
+    assert one.latents is not None and np.array_equal(one.latents, np.load(runs / "rqvae" / "latents.npy"))
+    assert one.plane is not None and one.about.plane is not None
+    for level in range(2):
+        rows = one.plane.filter(one.plane["level"].to_numpy() == level)
+        assert rows["code"].to_pylist() == list(range(8))
+        assert np.allclose(rows["x"].to_numpy(), principal(one.codebooks[level])[0][:, 0], atol=1e-5)
+    # codes without vectors have no plane
+    assert zoo.tokenizations["random"].plane is None and zoo.tokenizations["random"].codebooks is None
+
+
+def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "exports"
+    for title in ("One", "Two"):
+        assert main(["export", str(runs / "rqvae"), "--to", str(out), "--title", title, "--name", "mine"]) == 0
+    assert [path.name for path in (out / "identifiers").iterdir()] == ["mine"]
+    assert Zoo.open(out).tokenizations["mine"].about.title == "Two"
+
+
+def test_beside_bundles(runs: Path, run_of: Callable[[str], Path], no_umap: None, tmp_path: Path) -> None:
+    out = tmp_path / "exports"
+    assert main(["export", str(run_of("popularity")), str(runs / "random"), "--to", str(out)]) == 0
+    zoo = Zoo.open(out)
+    assert list(zoo.bundles) == ["popularity"] and list(zoo.tokenizations) == ["random"]
+
+
+def test_no_model_may_take_the_folders_name(
+    run_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(run_of("popularity")), "--to", str(tmp_path / "x"), "--name", "identifiers"]) == 2
+    assert "for tokenizers" in capsys.readouterr().err
+
+
+def test_what_cannot_be_exported(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(shutil.copytree(runs / "random", tmp_path / "random"))
+    to = ["--to", str(tmp_path / "exports")]
+    assert main(["export", str(run), *to, "--name", "A B"]) == 2
+    (run / "report.json").write_text("{")
+    assert main(["export", str(run), *to]) == 1
+    assert "report.json" in capsys.readouterr().err
+    shutil.copyfile(runs / "random" / "report.json", run / "report.json")
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, "fingerprint": "cd" * 32}))
+    assert main(["export", str(run), *to]) == 1
+    assert "another state" in capsys.readouterr().err
+    assert not (tmp_path / "exports").exists()
+
+
+def test_principal_axes() -> None:
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) + 3).astype(np.float32)
+    places, share = principal(rows)
+    assert share == pytest.approx(1) and places.shape == (30, 2)
+    apart = np.linalg.norm(rows[:, None] - rows[None], axis=-1)
+    assert np.allclose(np.linalg.norm(places[:, None] - places[None], axis=-1), apart, atol=1e-4)
+    assert principal(np.ones((3, 4), np.float32))[1] == 1.0
+    assert principal(np.ones((1, 4), np.float32))[0].tolist() == [[0, 0]]

@@ -1,0 +1,113 @@
+"""A generator's bundle: graphs that answer as PyTorch does, tables, and a manifest that the runtime reads."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine.errors import SeqscopeError
+from engine.evaluation.evaluate import evaluate
+from engine.export import generator, projection
+from engine.export.bundle import export_run
+from engine.generation import Generator
+from engine.runtime import Zoo
+from engine.training.run import open_run, train
+from tests.generation.learn import ITEMS, circle, recipe
+from tests.training.tiny import cycles, write_log
+
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "both-ways": ("encoder-decoder", {"layers": 2}),
+    "left-to-right": ("encoder-decoder", {"causal": True, "user_tokens": 5, "tied": False}),
+    "alone": ("decoder-only", {"layers": 2}),
+}
+
+
+def quick_umap(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:
+    return np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32), {"metric": metric}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folder of the runs and that of their bundles. No test may change them."""
+    base = tmp_path_factory.mktemp("generators")
+    dataset = write_log(base / "data" / "tiny", cycles(60, ITEMS), ITEMS)
+    runs = base / "runs"
+    circle().write(runs / "codes")
+    np.save(runs / "codes" / "latents.npy", np.random.default_rng(0).normal(size=(ITEMS, 4)).astype(np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projection, "umap", quick_umap)
+        for name, (family, model) in FAMILIES.items():
+            training = {"epochs": 2, "validate_every": 2}
+            train(recipe(family, model=model, training=training), dataset, runs / name, device="cpu")
+            evaluate(open_run(runs / name)[0], dataset, runs / name)
+            export_run(runs / name, base / "exports" / "tiny")
+    return runs, base / "exports" / "tiny"
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_the_runtime_answers_as_the_model(made: tuple[Path, Path], name: str) -> None:
+    runs, exports = made
+    model, *_ = open_run(runs / name)
+    bundle = Zoo.open(exports).bundles[name]
+    for history in ([3], [5, 6, 7], list(range(20, 33))):
+        with torch.no_grad():
+            wanted = model.query(torch.tensor([history[-model.max_length :]]))[0].numpy()
+        np.testing.assert_allclose(bundle.scores(history), wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_the_manifest_says_what_the_graphs_are(made: tuple[Path, Path], name: str) -> None:
+    manifest = Zoo.open(made[1]).bundles[name].manifest
+    described, family = manifest.generator, FAMILIES[name][0]
+    assert manifest.schema_version == 2
+    assert manifest.family == family
+    assert described is not None
+    assert (described.kind, described.levels, described.sizes) == (family, 3, [6, 5, 2])
+    assert (described.vocabulary, described.ends, described.lead) == (13, False, int(family == "decoder-only"))
+    assert described.latents == 4
+    assert manifest.capabilities.neighbours
+    assert manifest.capabilities.map
+    assert manifest.check.max_abs_difference <= 1e-4
+    assert {"encoder.onnx", "decoder.onnx", "attention.onnx", "identifiers.parquet"} <= manifest.files.keys()
+    assert "index.npy" not in manifest.files
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_attention_has_a_place_per_code(made: tuple[Path, Path], name: str) -> None:
+    bundle = Zoo.open(made[1]).bundles[name]
+    seen = bundle.attention([5, 6, 7])
+    assert seen.weights.shape[-2:] == (9, 9)
+    crossed = bundle.cross_attention([5, 6, 7], 8)
+    assert crossed.weights.shape[0] == 3
+
+
+@pytest.mark.parametrize("part", ["encoder.0.attention.query", "decoder.1.own.key", "decoder.0.cross.value", "table"])
+def test_a_graph_that_differs_is_refused(made: tuple[Path, Path], part: str) -> None:
+    """The graphs of one model and, in PyTorch, another that differs in one matrix."""
+    model, recipe, _, data = open_run(made[0] / "both-ways")
+    cases = data.cases("test")
+    generator.compare(made[1] / "both-ways", model, cases, recipe.training.seed)  # type: ignore[arg-type]
+    with torch.no_grad():
+        model.get_submodule(part).weight += 0.3  # type: ignore[operator]
+    with pytest.raises(SeqscopeError, match="differ from PyTorch"):
+        generator.compare(made[1] / "both-ways", model, cases, recipe.training.seed)  # type: ignore[arg-type]
+
+
+def test_nothing_half_done_is_seen(made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs of another model, which the export finds out."""
+    other = made[1] / "left-to-right"
+
+    def write(model: Generator, folder: Path) -> None:
+        for graph in ("encoder.onnx", "decoder.onnx", "attention.onnx"):
+            shutil.copyfile(other / graph, folder / graph)
+
+    monkeypatch.setattr(generator, "write", write)
+    with pytest.raises(SeqscopeError):
+        export_run(made[0] / "alone", tmp_path)
+    assert not (tmp_path / "alone").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"dataset.json", "items.parquet", "users.parquet"}

@@ -1,0 +1,149 @@
+"""The path of a pretrained language model, with a tiny one that is made here and knows nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.evaluate import evaluate
+from engine.generation import beam_search, exact_scores
+from engine.generation.language import LanguageModel, open_base
+from engine.generation.prompts import TASKS
+from engine.generation.search import item_scores, path_scores
+from engine.training.materials import gather
+from engine.training.objectives.instructions import ANSWER, Instructions
+from engine.training.recipe import Recipe, from_dict
+from engine.training.run import build_model, open_run, train
+from tests.generation.learn import ITEMS, circle
+from tests.training.tiny import cycles, write_log
+
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("peft")
+tokenizers = pytest.importorskip("tokenizers")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a LLaMA of two small layers and a tokenizer of bytes."""
+    folder = tmp_path_factory.mktemp("llama")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=300, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=1024, bos_token_id=256, eos_token_id=257,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    words = {letter: number for number, letter in enumerate(alphabet)} | {"<s>": 256, "</s>": 257}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=words, merges=[]))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
+    fast.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Path]:
+    folder = tmp_path_factory.mktemp("language")
+    dataset = write_log(folder / "data", cycles(24, ITEMS), ITEMS)
+    circle().write(folder / "runs" / "codes")
+    return dataset, folder / "runs"
+
+
+def recipe(base: str, **tables: dict[str, Any]) -> Recipe:
+    raw: dict[str, Any] = {
+        "model": {"identifiers": "codes", "base": base, "max_length": 5, "beam": 8},
+        "objective": {"tasks": "seqrec,item2index", "words": 12},
+        "optimiser": {"name": "adamw", "lr": 0.01},
+        "training": {"epochs": 1, "batch_size": 32, "validate_every": 1, "precision": "float32", "valid_users": 5},
+    }
+    for table, entries in tables.items():
+        raw[table] |= entries
+    return from_dict({"family": "language-model", "name": "lc-rec-lora", **raw}, "lc-rec-lora")
+
+
+def build(base: str, place: tuple[Dataset, Path]) -> LanguageModel:
+    dataset, runs = place
+    chosen = recipe(base)
+    found = build_model(chosen, ITEMS, 24, gather(chosen, dataset, runs / "run"))
+    assert isinstance(found, LanguageModel)
+    with torch.no_grad():  # adapters start as nothing
+        for name, parameter in found.named_parameters():
+            if "lora_B" in name:
+                parameter += 0.05 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(len(name)))
+    return found.eval()
+
+
+def test_caches_change_nothing(base: str, place: tuple[Dataset, Path]) -> None:
+    model = build(base, place)
+    items = torch.tensor([[ITEMS, ITEMS, 3], [5, 6, 7]])
+    with torch.no_grad():
+        memory = model.encode(items)
+        exact = exact_scores(model, memory)
+        everything = torch.arange(ITEMS).expand(2, -1)
+        torch.testing.assert_close(exact, path_scores(model, memory, everything), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(item_scores(model, beam_search(model, memory, 99)), exact, atol=1e-4, rtol=1e-4)
+        alone = model.query(torch.tensor([[3]]))
+        torch.testing.assert_close(exact[:1], alone, atol=1e-4, rtol=1e-4)  # padding is nothing
+
+
+def test_it_answers_as_the_whole_sequence_does(base: str, place: tuple[Dataset, Path]) -> None:
+    """Question and codes in one pass, without caches and padding."""
+    model = build(base, place)
+    question = model.start() + model.fill(TASKS["seqrec"][0].question, {"history": model.history([5, 6])})
+    codes = model.codes(9)
+    ids = torch.tensor([question + codes])
+    with torch.no_grad():
+        states, _ = model.run(ids, torch.ones_like(ids), torch.arange(ids.shape[1])[None])
+        wanted = model.coded(states[0, len(question) - 1 : -1])
+        found = model.after(torch.tensor([[5, 6]]), torch.tensor([[9]]))[0, 0]
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_answers_are_what_is_asked_for(base: str, place: tuple[Dataset, Path], task: str) -> None:
+    model, dataset = build(base, place), place[0]
+    items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
+    found = Instructions(recipe(base, objective={"tasks": task}).objective, model, items, offsets, 16, torch.float32)
+    generator = torch.Generator().manual_seed(0)
+    batch = found.draw(next(iter(found.batches(generator))), generator)
+    ids, parts = batch
+    assert (found.targets(batch) > 0).all()
+    assert torch.isfinite(found.loss(model, batch))
+    coded = {tuple(model.codes(item)) for item in range(ITEMS)}
+    for row in range(len(ids)):
+        answer = ids[row][parts[row] == ANSWER].tolist()
+        assert tuple(answer) in coded or answer[-1] == model.tokenizer.eos_token_id
+    if task == "seqrec":
+        assert len(found.examples) == sum(max(0, len(s) - 1) for s in found.sequences)
+
+
+def test_a_training_writes_adapters_alone(base: str, place: tuple[Dataset, Path]) -> None:
+    dataset, runs = place
+    folder = runs / "lc-rec-lora"
+    train(recipe(base), dataset, folder, device="cpu")
+    model, *_ = open_run(folder)
+    assert (folder / "best.safetensors").stat().st_size < 200_000
+    learned = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert learned == set(model.state_dict())
+    assert all("lora" in name or name == "words.weight" for name in learned)
+    found = evaluate(model, dataset, folder)
+    assert 0 <= found["full"]["NDCG@10"] <= 1
+
+
+def test_what_is_missing_is_said(base: str, tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match=r"model\.base"):
+        open_base("")
+    with pytest.raises(SeqscopeError, match="cannot be had"):
+        open_base(str(tmp_path))
+
+
+def test_unknown_tasks_are_refused(base: str, place: tuple[Dataset, Path]) -> None:
+    model, dataset = build(base, place), place[0]
+    items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
+    with pytest.raises(UsageError, match="poetry"):
+        Instructions(recipe(base, objective={"tasks": "poetry"}).objective, model, items, offsets, 16, torch.float32)

@@ -1,0 +1,76 @@
+"""A run takes its identifiers along, and is another run with others."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.data.identifiers import Identifiers
+from engine.errors import SeqscopeError
+from engine.training.run import open_run, train
+from tests.generation.learn import ITEMS, circle, recipe
+from tests.training.tiny import cycles, write_log
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> tuple[Dataset, Path]:
+    """A dataset, and the folder of runs beside the tokenizer's."""
+    dataset = write_log(tmp_path / "data", cycles(40, ITEMS), ITEMS)
+    circle().write(tmp_path / "runs" / "codes")
+    return dataset, tmp_path / "runs"
+
+
+def trained(place: tuple[Dataset, Path], name: str = "tiger", **model: Any) -> Path:
+    train(recipe("encoder-decoder", model=model, training={"epochs": 1}), place[0], place[1] / name, device="cpu")
+    return place[1] / name
+
+
+def test_a_run_needs_its_tokenizer_no_longer(place: tuple[Dataset, Path]) -> None:
+    folder = trained(place)
+    shutil.rmtree(place[1] / "codes")
+    model, *_ = open_run(folder)
+    assert model.identifiers.digest() == circle().digest()  # type: ignore[attr-defined]
+    trained(place)  # finished, and found so
+
+
+def test_the_vectors_behind_the_codes_come_along(place: tuple[Dataset, Path]) -> None:
+    np.save(place[1] / "codes" / "latents.npy", np.zeros((ITEMS, 3), np.float32))
+    assert np.load(trained(place) / "latents.npy").shape == (ITEMS, 3)
+
+
+def test_a_tokenizer_may_lie_elsewhere(place: tuple[Dataset, Path], tmp_path: Path) -> None:
+    (place[1] / "codes").rename(tmp_path / "elsewhere")
+    trained(place, identifiers=str(tmp_path / "elsewhere"))
+
+
+def test_other_identifiers_are_another_training(place: tuple[Dataset, Path]) -> None:
+    folder = trained(place)
+    table = circle()
+    dataclasses.replace(table, codes=table.codes[::-1].copy()).write(place[1] / "codes")
+    with pytest.raises(SeqscopeError, match="other settings or other data"):
+        trained(place)
+    assert Identifiers.read(folder).digest() == table.digest()
+
+
+def test_without_identifiers_it_says_how_to_get_some(place: tuple[Dataset, Path]) -> None:
+    shutil.rmtree(place[1] / "codes")
+    with pytest.raises(SeqscopeError, match="seqscope tokenize codes"):
+        trained(place)
+
+
+@pytest.mark.parametrize("wrong", ["fewer", "other data"])
+def test_identifiers_of_other_items_are_refused(place: tuple[Dataset, Path], wrong: str) -> None:
+    table = circle()
+    if wrong == "fewer":
+        table = dataclasses.replace(table, codes=table.codes[:-1])
+    else:
+        table = dataclasses.replace(table, about={"fingerprint": "0" * 64})
+    table.write(place[1] / "codes")
+    with pytest.raises(SeqscopeError, match="identifiers of other items"):
+        trained(place)

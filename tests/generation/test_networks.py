@@ -1,0 +1,175 @@
+"""What the two networks compute: T5's arithmetic, the same with and without caches, and nothing of the future."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engine.generation import Generator
+from engine.generation.layers import bucket
+from engine.generation.search import Past
+from tests.generation import numpy_t5
+from tests.generation.small import FAMILIES, ITEMS, build, histories
+
+KINDS = ["full", "ragged"]
+SHARED = [name for name in FAMILIES if name != "both ways"]
+
+
+@pytest.mark.parametrize("kind", ["full", "words"])
+def test_the_encoder_decoder_is_t5(kind: str) -> None:
+    model = build("both ways", kind, max_length=9)
+    weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
+    rng = np.random.default_rng(0)
+    for length in (1, 4, 9):
+        items, target = rng.integers(0, ITEMS, length), int(rng.integers(ITEMS))
+        tokens, real = model.flat(torch.from_numpy(items)[None])
+        history = tokens[real].numpy()
+        if kind == "words" and not bool(real.all()):
+            continue  # gaps count as distance: see the next test
+        written = model.tokens[target].numpy()
+        wanted = numpy_t5.logits(weights, history, written, model.bos, model.layers, model.heads)
+        found = model.after(torch.from_numpy(items)[None], torch.tensor([[target]]))[0, 0]
+        torch.testing.assert_close(found, torch.from_numpy(wanted).float(), atol=1e-4, rtol=1e-4)
+
+
+def test_distances_fall_into_the_buckets_of_t5() -> None:
+    distance = torch.arange(-200, 201)
+    for both in (True, False):
+        wanted = [numpy_t5.bucket(int(d), both) for d in distance]
+        assert bucket(distance, both).tolist() == wanted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_token_by_token_is_as_all_at_once(family: str, kind: str) -> None:
+    model = build(family, kind)
+    memory = model.encode(histories(model))
+    targets = torch.randint(ITEMS, (5, 3), generator=torch.Generator().manual_seed(1))
+    inputs = model.inputs(targets)
+    at_once, whole = model.decode(inputs, memory)
+    past: Past | None = None
+    for step in range(model.levels):
+        logits, past = model.decode(inputs[..., step : step + 1], memory, past)
+        torch.testing.assert_close(logits[:, :, 0], at_once[:, :, step], atol=1e-5, rtol=1e-5)
+    assert past is not None
+    torch.testing.assert_close(past.keys, whole.keys, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(past.values, whole.values, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", SHARED)
+def test_one_pass_for_all_targets_is_as_one_pass_each(family: str, kind: str) -> None:
+    model = build(family, kind)
+    window = torch.cat([histories(model), torch.randint(ITEMS, (5, 1), generator=torch.Generator().manual_seed(1))], 1)
+    together = model.teach(window)
+    for place in range(1, window.shape[1]):
+        some = window[:, place - 1] != model.pad
+        alone = model.after(window[some, :place], window[some, place : place + 1])[:, 0]
+        torch.testing.assert_close(together[some, place - 1], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_an_encoder_that_looks_both_ways_has_no_common_pass() -> None:
+    model = build("both ways")
+    assert not model.shares
+    with pytest.raises(TypeError):
+        model.teach(histories(model))
+
+
+def test_logits_of_a_code_do_not_know_it() -> None:
+    """Nor those after it: the decoder reads what is before."""
+    for family in FAMILIES:
+        model = build(family)
+        items = histories(model)
+        targets = torch.arange(5)[:, None]
+        before = model.decode(model.inputs(targets), model.encode(items))[0]
+        for level in range(1, model.levels):
+            inputs = model.inputs(targets)
+            inputs[..., level:] = (inputs[..., level:] + 1) % model.vocabulary
+            after = model.decode(inputs, model.encode(items))[0]
+            torch.testing.assert_close(after[:, :, :level], before[:, :, :level], atol=1e-6, rtol=1e-6)
+            assert not torch.allclose(after[:, :, level], before[:, :, level])
+
+
+def test_what_stands_after_the_end_of_an_identifier_is_not_read() -> None:
+    model = build("both ways", "ragged")
+    short = int((~model.written[:ITEMS]).sum(1).argmax())
+    items = torch.tensor([[3, short, 5]])
+    with torch.no_grad():
+        before = model.query(items)
+        model.tokens[short, ~model.written[short]] = 0
+        torch.testing.assert_close(model.query(items), before)
+
+
+# --- people
+
+
+def people(causal: bool) -> Generator:
+    return build("both ways", user_tokens=5, causal=causal)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_user_is_one_more_token(causal: bool) -> None:
+    model = people(causal)
+    assert model.trained_users
+    items = torch.tensor([[1, 2, 3]] * 7)
+    with torch.no_grad():
+        known, unknown = model.query(items, torch.arange(7)), model.query(items)
+    assert not torch.allclose(known[0], unknown[0])
+    assert len({tuple(row) for row in known.tolist()}) > 1
+    padded = torch.nn.functional.pad(items, (3, 0), value=model.pad)
+    with torch.no_grad():
+        torch.testing.assert_close(model.query(padded, torch.arange(7)), known, atol=1e-5, rtol=1e-5)
+
+
+def test_the_user_tells_nobody_the_future() -> None:
+    model = people(causal=True)
+    window = torch.randint(ITEMS, (4, 6), generator=torch.Generator().manual_seed(1))
+    users = torch.arange(4)
+    together = model.teach(window, users)
+    for place in range(1, 6):
+        alone = model.after(window[:, :place], window[:, place : place + 1], users)[:, 0]
+        torch.testing.assert_close(together[:, place - 1], alone, atol=1e-5, rtol=1e-5)
+
+
+# --- looking
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_attention_between_codes_is_that_between_items_in_detail(family: str, kind: str) -> None:
+    model = build(family, kind)
+    items = histories(model)
+    with torch.no_grad():
+        weights = model.attention_between_codes(items)
+        _, pooled = model.query_with_attention(items)
+    size = model.max_length * model.levels
+    assert weights.shape == (5, model.layers, model.heads, size, size)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
+    assert pooled.shape == (5, model.layers, model.heads, model.max_length, model.max_length)
+    if not model.stop and kind == "full":  # no BOS to leave out
+        by_item = weights.unflatten(-1, (-1, model.levels)).sum(-1).unflatten(-2, (-1, model.levels)).mean(-2)
+        real = (items != model.pad)[:, None, None, :, None]
+        torch.testing.assert_close(by_item * real, pooled * real, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_what_writing_looks_at(family: str) -> None:
+    model = build(family, "ragged")
+    items = histories(model)
+    memory = model.encode(items)
+    kept: list[torch.Tensor] = []
+    model.decode(model.inputs(torch.arange(5)[:, None]), memory, kept=kept)
+    assert len(kept) == model.layers
+    for weights in kept:
+        assert weights.shape == (5, model.heads, model.levels, memory.mask.shape[1])
+        assert not weights[(memory.mask == -torch.inf)[:, None, None].expand_as(weights)].any()
+        assert (weights.sum(-1) <= 1 + 1e-5).all()
+        if not model.stop:
+            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
+
+
+def test_identifiers_must_fit_the_catalogue() -> None:
+    config, network, _ = FAMILIES["both ways"]
+    with pytest.raises(ValueError, match="29 items"):
+        network(config(), ITEMS + 1, 3, torch.Generator(), identifiers=build("both ways").identifiers)  # type: ignore[call-arg]

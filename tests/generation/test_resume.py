@@ -1,0 +1,51 @@
+"""Interrupted within an epoch and taken up again, a training ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.training.objectives.identifier import Identifier
+from engine.training.run import train
+from tests.generation.learn import ITEMS, circle, recipe
+from tests.training.tiny import cycles, write_log
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "objective"),
+    [
+        ("encoder-decoder", {"dropout": 0.1, "user_tokens": 4}, {"per_user": 2}),
+        ("decoder-only", {"dropout": 0.1, "attention_dropout": 0.1}, {}),
+    ],
+)
+def test_an_interruption_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, model: dict[str, Any], objective: dict[str, Any]
+) -> None:
+    dataset = write_log(tmp_path / "data", cycles(40, ITEMS), ITEMS)
+    circle().write(tmp_path / "runs" / "codes")
+    training = {"epochs": 3, "batch_size": 16, "validate_every": 1, "checkpoint_seconds": 0.0}
+    chosen = recipe(family, model=model, objective=objective, training=training)
+    whole, cut = tmp_path / "runs" / "whole", tmp_path / "runs" / "cut"
+    train(chosen, dataset, whole, device="cpu")
+    for steps in (2, 4):
+        left = steps
+
+        def stop(self: Identifier, model: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Identifier, "after_step", stop)
+            with pytest.raises(KeyboardInterrupt):
+                train(chosen, dataset, cut, device="cpu")
+    train(chosen, dataset, cut, device="cpu")
+    for file in ("best.safetensors", "checkpoint.safetensors"):
+        one, other = load_file(whole / file), load_file(cut / file)
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[key], other[key]) for key in one)

@@ -1,0 +1,158 @@
+"""From codes to items: what a search finds is what the network says, whichever way it is asked."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from engine.generation import beam_search, exact_scores, search
+from engine.generation.search import OUTSIDE, item_scores, path_scores
+from tests.generation.small import FAMILIES, ITEMS, build, histories, table
+
+KINDS = ["full", "ties", "ragged", "words"]
+
+
+def everything() -> torch.Tensor:
+    return torch.arange(ITEMS).expand(5, -1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_cached_walk_says_what_whole_paths_say(family: str, kind: str) -> None:
+    model = build(family, kind)
+    with torch.no_grad():
+        memory = model.encode(histories(model))
+        torch.testing.assert_close(
+            exact_scores(model, memory), path_scores(model, memory, everything()), atol=1e-5, rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_probabilities_of_all_identifiers_sum_to_one(family: str, kind: str) -> None:
+    model = build(family, kind)
+    with torch.no_grad():
+        scores = model.query(histories(model))
+    groups = torch.from_numpy(table(kind).groups())
+    per_group = torch.stack([scores[:, groups == group][:, 0] for group in groups.unique()], 1)
+    torch.testing.assert_close(per_group.exp().sum(1), torch.ones(5), atol=1e-5, rtol=0)
+    for group in groups.unique():  # a tie is a tie to the last bit
+        assert (scores[:, groups == group] == scores[:, groups == group][:, :1]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_beam_as_wide_as_the_catalogue_finds_all(family: str, kind: str) -> None:
+    model = build(family, kind)
+    with torch.no_grad():
+        memory = model.encode(histories(model))
+        found = beam_search(model, memory, 500)
+        torch.testing.assert_close(item_scores(model, found), exact_scores(model, memory), atol=1e-5, rtol=1e-5)
+    real = found.scores > -torch.inf
+    assert (found.scores.diff()[real[:, 1:]] <= 0).all()
+    assert real.sum(1).tolist() == [int(table(kind).groups().max()) + 1] * 5
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_narrow_beam_keeps_the_best_prefixes(family: str, width: int) -> None:
+    """Against a search that lists prefixes one by one and asks the network about each anew."""
+    model = build(family, "ragged").requires_grad_(False)
+    rows = {tuple(row) for row in model.identifiers.tokens().tolist()}
+    items = histories(model)
+    found = beam_search(model, model.encode(items), width)
+    for person in range(len(items)):
+        memory = model.encode(items[person : person + 1])
+        beams: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+        for level in range(model.levels):
+            grown = []
+            for score, prefix in beams:
+                tokens = torch.tensor([[[model.bos, *prefix]]])
+                logits = model.decode(tokens, memory)[0][0, 0, -1]
+                options = sorted({row[level] for row in rows if row[:level] == prefix})
+                shares = logits[options].log_softmax(0)
+                grown += [(score + float(s), (*prefix, o)) for s, o in zip(shares, options, strict=True)]
+            beams = sorted(grown, reverse=True)[:width]
+        assert [tuple(row) for row in found.tokens[person].tolist()] == [tokens for _, tokens in beams]
+        wanted = torch.tensor([score for score, _ in beams])
+        torch.testing.assert_close(found.scores[person], wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_what_is_constrained_is_always_somebodys(family: str, kind: str) -> None:
+    model = build(family, kind)
+    found = beam_search(model, model.encode(histories(model)), 7)
+    there = {tuple(row) for row in model.identifiers.tokens().tolist()}
+    assert not found.invalid.any()
+    for tokens, score in zip(found.tokens.flatten(0, 1).tolist(), found.scores.flatten().tolist(), strict=True):
+        assert score == float("-inf") or tuple(tokens) in there
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_unconstrained_is_counted(kind: str) -> None:
+    model = build("both ways", kind)
+    found = beam_search(model, model.encode(histories(model)), 40, constrained=False)
+    rows = {tuple(row): item for item, row in enumerate(model.identifiers.tokens().tolist())}
+    assert found.invalid.any()
+    for person in range(5):
+        invalid = 0
+        for tokens, leaf in zip(found.tokens[person].tolist(), found.leaves[person].tolist(), strict=True):
+            item = rows.get(tuple(tokens))
+            invalid += item is None
+            assert leaf == (-1 if item is None else model.trie.leaves[item])
+        assert invalid == found.invalid[person]
+
+
+@pytest.mark.parametrize("kind", ["full", "ragged"])
+def test_unconstrained_scores_are_those_of_the_whole_vocabulary(kind: str) -> None:
+    model = build("both ways", kind)
+    items = histories(model)
+    with torch.no_grad():
+        memory = model.encode(items)
+        walked = exact_scores(model, memory, constrained=False)
+        logits = model.after(items, everything()).log_softmax(-1)
+        own = logits.gather(-1, model.tokens[everything()][..., None])[..., 0]
+        torch.testing.assert_close(walked, (own * model.written[everything()]).sum(-1), atol=1e-5, rtol=1e-5)
+        found = beam_search(model, memory, 70_000, constrained=False)
+    torch.testing.assert_close(item_scores(model, found), walked, atol=1e-5, rtol=1e-5)
+
+
+def test_items_that_a_beam_does_not_reach_are_alike() -> None:
+    model = build("decoder alone")
+    scores = item_scores(model, beam_search(model, model.encode(histories(model)), 3))
+    assert ((scores > OUTSIDE).sum(1) == 3).all()
+    assert ((scores == OUTSIDE).sum(1) == ITEMS - 3).all()
+
+
+def test_unwanted_items_make_room_for_others() -> None:
+    model = build("both ways", "ties")
+    memory = model.encode(histories(model))
+    exact = exact_scores(model, memory)
+    blocked = torch.zeros(5, ITEMS, dtype=torch.bool)
+    for person in range(5):
+        best = exact[person].argsort(descending=True, stable=True)[:6]
+        blocked[person, best] = True
+    blocked[:, 4:7] = torch.tensor([True, True, False])  # one of three that share an identifier is wanted
+    found = item_scores(model, beam_search(model, memory, 500, blocked=blocked))
+    groups = torch.from_numpy(table("ties").groups())
+    for person, item in itertools.product(range(5), range(ITEMS)):
+        gone = bool(blocked[person][groups == groups[item]].all())
+        assert (found[person, item] == OUTSIDE) == gone
+    reached = found > OUTSIDE
+    torch.testing.assert_close(found[reached], exact[reached], atol=1e-5, rtol=1e-5)
+
+
+def test_a_walk_in_small_parts_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build("both ways", "ragged")
+    memory = model.encode(histories(model))
+    with torch.no_grad():
+        whole = exact_scores(model, memory), exact_scores(model, memory, constrained=False)
+        paths = path_scores(model, memory, everything())
+        monkeypatch.setattr(search, "NODES", 1)
+        monkeypatch.setattr(search, "LOGITS", 1)
+        parts = exact_scores(model, memory), exact_scores(model, memory, constrained=False)
+        torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(path_scores(model, memory, everything()), paths, atol=1e-5, rtol=1e-5)

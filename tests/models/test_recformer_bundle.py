@@ -1,0 +1,152 @@
+"""Recformer behind the door: ONNX Runtime answers as PyTorch at every length, new items are read, words are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from engine.data.dataset import Dataset
+from engine.evaluation.evaluate import evaluate
+from engine.export import projection
+from engine.export.bundle import export_run
+from engine.models import Recformer
+from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
+from engine.runtime.manifest import Manifest
+from engine.training.run import open_run, train
+from tests.training.tiny import mixed, recipe, write_log
+
+ITEMS = 150
+MODEL = {"attention": "window", "window": 6, "max_tokens": 20, "max_length": 6}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset, a run of a windowed model that reads 20 tokens, and its bundle."""
+    base = tmp_path_factory.mktemp("bundle")
+    titles = [f"Item {n} of {'gold' if n % 3 else '은'}" for n in range(ITEMS)]
+    data = write_log(base / "data", mixed(items=ITEMS), ITEMS, titles=titles)
+    train(recipe("recformer", model=MODEL, training={"epochs": 1}), data, base / "recformer", device="cpu")
+    model, *_ = open_run(base / "recformer")
+    evaluate(model, data, base / "recformer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projection, "umap", lambda rows, metric, seed: (np.random.rand(len(rows), 2).astype("f4"), {}))
+        export_run(base / "recformer", base / "exports")
+    return base
+
+
+@pytest.fixture(scope="module")
+def bundle(place: Path) -> Bundle:
+    zoo = Zoo.open(place / "exports")
+    assert not zoo.refused
+    return zoo.bundles["recformer"]
+
+
+@pytest.fixture(scope="module")
+def model(place: Path) -> Recformer:
+    found, *_ = open_run(place / "recformer")
+    assert isinstance(found, Recformer)
+    return found
+
+
+def test_scores_at_every_length(bundle: Bundle, model: Recformer) -> None:
+    rng = np.random.default_rng(0)
+    read = []
+    for length in range(1, model.max_length + 3):
+        history = rng.integers(0, ITEMS, length)
+        items = torch.from_numpy(history[-model.max_length :])[None]
+        read.append(model.sequences(items).tokens.shape[1])
+        expected = model.scores(items)[0].detach().numpy()
+        np.testing.assert_allclose(bundle.scores(history), expected, atol=1e-4 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            bundle.attention(history).weights, model.query_with_attention(items)[1][0].detach().numpy(), atol=1e-4
+        )
+    assert max(read) == model.max_tokens  # some were longer than that
+
+
+def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, place: Path) -> None:
+    titles = pq.read_table(place / "data" / "items.parquet").sort_by("item")["title"].to_pylist()
+    assert bundle.cannot("unseen_items") is None
+    rows = bundle.encode([{"title": title} for title in titles])
+    expected = np.load(bundle.folder.path / "index.npy")[:, :-1]
+    np.testing.assert_allclose(rows, expected, atol=1e-4)
+    history = [3, 1, 4]
+    asked = [{"title": titles[7]}, {}]
+    scores = bundle.score_new(history, asked)
+    assert scores[0] == pytest.approx(bundle.scores(history)[7], abs=1e-3)
+    assert np.isfinite(scores).all()
+    assert bundle.encode([]).shape == (0, 16)
+    with pytest.raises(QuestionError, match="does not read 'colour'; it reads title"):
+        bundle.encode([{"colour": "red"}])
+    with pytest.raises(QuestionError, match="texts by attribute"):
+        bundle.encode([{"title": 3}])  # type: ignore[dict-item]
+
+
+def test_which_words_were_looked_at(bundle: Bundle) -> None:
+    assert bundle.cannot("words") is None
+    history = [9, 10]
+    found = bundle.word_attention(history)
+    said = [word.word for word in found.words if word.item == 9]
+    assert "".join(said) == "titleitem9of은"
+    assert next(word.key for word in found.words if word.item == 9)
+    assert {word.position for word in found.words} == {0, 1}
+    # over the words of an item it is what the map says of the item
+    map_ = bundle.attention(history).weights[:, :, -1]
+    for place in (0, 1):
+        own = [number for number, word in enumerate(found.words) if word.position == place]
+        np.testing.assert_allclose(found.weights[:, :, own].sum(-1), map_[:, :, place], atol=1e-5)
+    assert sum(found.by_attribute().values()) == pytest.approx(found.weights[-1].mean(0).sum(), rel=1e-5)
+    long = bundle.word_attention(np.arange(20))
+    assert min(word.position for word in long.words) == 14
+
+
+def test_what_the_manifest_says(bundle: Bundle) -> None:
+    raw = json.loads((bundle.folder.path / "manifest.json").read_text("utf-8"))
+    assert raw["schema_version"] == 2
+    assert raw["text"]["fields"] == ["title"]
+    assert raw["capabilities"]["unseen_items"]
+    for change in ({"schema_version": 1}, {"text": None}, {"index": {"kind": "identity", "geometry": "cosine"}}):
+        with pytest.raises(ValueError, match=r"schema_version|a text|identity"):
+            Manifest.model_validate(raw | change)
+    for name in ("item_encoder.onnx", "tokenizer.json", "words.parquet"):
+        with pytest.raises(ValueError, match=re.escape(name)):
+            Manifest.model_validate(raw | {"files": {k: v for k, v in raw["files"].items() if k != name}})
+
+
+def test_damaged_files_are_named(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "exports", tmp_path / "exports")
+    file = tmp_path / "exports" / "recformer" / "tokenizer.json"
+    file.write_bytes(file.read_bytes()[:-1] + b" ")
+    bundle = Zoo.open(tmp_path / "exports").bundles["recformer"]
+    with pytest.raises(BundleError, match=r"tokenizer\.json"):
+        bundle.encode([{"title": "gold"}])
+
+
+def test_another_catalogue(place: Path, tmp_path: Path) -> None:
+    other = write_log(tmp_path / "other", mixed(items=40, people=30), 40, "other")
+    model, _, _, data = open_run(place / "recformer", other.path, elsewhere=True)
+    assert isinstance(model, Recformer)
+    assert model.num_items == 40
+    assert np.isfinite(model.scores(torch.tensor([[1, 2]])).detach().numpy()).all()
+    assert Dataset(data.path).info.name == "other"
+    with pytest.raises(Exception, match="other data"):
+        open_run(place / "recformer", other.path)
+
+
+def test_models_of_numbers_say_that_they_cannot(exported_sasrec: Bundle) -> None:
+    assert exported_sasrec.cannot("words") is not None
+    with pytest.raises(CapabilityError, match=r"\.$"):
+        exported_sasrec.encode([{"title": "x"}])
+
+
+@pytest.fixture(scope="module")
+def exported_sasrec(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    from tests.runtime.bundles import make_zoo
+
+    return Zoo.open(make_zoo(tmp_path_factory.mktemp("toys"))).bundles["alpha"]

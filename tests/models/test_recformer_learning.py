@@ -1,0 +1,85 @@
+"""What Recformer learns: items of one family share a word, and an item that nobody has taken yet is found by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.evaluation import metrics
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.ranks import full_ranks
+from engine.training.run import open_run, train
+from tests.training.tiny import recipe, write_log
+
+FAMILIES, SIZE = 20, 6
+ITEMS = FAMILIES * SIZE
+SETTINGS = {
+    "objective": {"stage": "pre-train", "per_user": 0, "masked_weight": 0.0},
+    "training": {"epochs": 6, "validate_every": 6},
+}
+
+
+def titles(rng: np.random.Generator) -> list[str]:
+    """A word of the family and one of the item's own."""
+    letters = np.array(list("abdegiklmnoprstuvz"))
+    words = ["".join(rng.choice(letters, 6)) for _ in range(FAMILIES + ITEMS)]
+    return [f"{words[item // SIZE]} {words[FAMILIES + item]}" for item in range(ITEMS)]
+
+
+def families(folder: Path, name: str, *, mixed: bool = False) -> Dataset:
+    """Everybody takes items of one family; its last item is nobody's but as the last of all. mixed: titles are of other items."""
+    rng = np.random.default_rng(0)
+    said = titles(rng)
+    if mixed:
+        said = [said[item] for item in np.random.default_rng(1).permutation(ITEMS)]
+    sequences = []
+    for family in rng.integers(0, FAMILIES, 300):
+        own = rng.permutation(SIZE - 1)
+        last = SIZE - 1 if rng.random() < 0.5 else own[-1]
+        sequences.append((family * SIZE + np.append(own[:-1], last)).tolist())
+    return write_log(folder / name, sequences, ITEMS, name, said)
+
+
+def parts(name: str, dataset: Dataset, folder: Path) -> tuple[float, float]:
+    """NDCG@10 on items that were in training, and on those that were not."""
+    settings = SETTINGS if name == "recformer" else {"training": {"epochs": 12, "validate_every": 6}}
+    train(recipe(name, **settings), dataset, folder, device="cpu")
+    model, *_ = open_run(folder)
+    found = evaluate(model, dataset, folder)
+    return found["full, warm"]["NDCG@10"], found["full, cold"]["NDCG@10"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("families")
+
+
+def test_new_items_are_found_by_their_words(place: Path) -> None:
+    data = families(place, "families")
+    warm, cold = parts("recformer", data, place / "recformer")
+    assert warm > 0.4
+    assert cold > 0.4
+    warm, cold = parts("sasrec", data, place / "sasrec")
+    assert warm > 0.4  # the log can be learnt without words
+    assert cold < 0.1
+
+
+def test_words_of_other_items_lead_astray(place: Path) -> None:
+    assert parts("recformer", families(place, "mixed", mixed=True), place / "recformer-mixed")[1] < 0.1
+
+
+def test_a_catalogue_it_never_saw(place: Path) -> None:
+    """The same families, told by people who take other items of them: nothing is trained anew."""
+    if not (place / "recformer" / "run.json").exists():
+        parts("recformer", families(place, "families"), place / "recformer")
+    rng = np.random.default_rng(0)
+    said = titles(rng)
+    order = np.random.default_rng(2).permutation(ITEMS)
+    number = np.argsort(order)  # old → new
+    sequences = [number[f * SIZE + rng.permutation(SIZE)[:4]].tolist() for f in rng.integers(0, FAMILIES, 100)]
+    other = write_log(place / "other", sequences, ITEMS, "other", [said[old] for old in order])
+    model, *_ = open_run(place / "recformer", other.path, elsewhere=True)
+    assert metrics.ndcg(full_ranks(model, other.cases("test")).ranks, 10).mean() > 0.4

@@ -1,0 +1,433 @@
+"""Writing identifiers: exact scores, beams, ties and traces against the same network in numpy, one token at a time."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.data.identifiers import NONE
+from engine.runtime import Bundle, CapabilityError, QuestionError, Zoo, generate, generated
+from tests.runtime.bundles import Toy, write_bundle
+from tests.runtime.generators import ITEMS, ToyGenerator, full_length, ragged, with_attention, with_vectors, write_zoo
+
+TOYS = (
+    ToyGenerator("full"),
+    ToyGenerator("shared", ragged(1), seed=3, cross=True),
+    ToyGenerator("ragged", ragged(2, shared=False), seed=6),
+    ToyGenerator("deep", full_length(5, sizes=(2, 2, 2, 2, 3)), seed=9, sharpness=0.3),
+)
+HISTORIES = ([4], [1, 2, 3], [5, 5, 9], list(range(20)))
+toys = pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
+histories = pytest.mark.parametrize("history", HISTORIES, ids=len)
+
+
+@pytest.fixture(scope="module")
+def writers(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
+    path = write_zoo(tmp_path_factory.mktemp("exports"), *TOYS)
+    write_bundle(path, Toy("alpha"))
+    zoo = Zoo.open(path, warm=True)
+    assert zoo.refused == []
+    return zoo
+
+
+@pytest.fixture
+def beams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toys' trees are so small that answers would be exact."""
+    monkeypatch.setattr(generated, "WALK", 0)
+
+
+# --- exact scores
+
+
+@toys
+@histories
+def test_scores_are_log_probabilities_of_identifiers(writers: Zoo, toy: ToyGenerator, history: list[int]) -> None:
+    bundle = writers.bundles[toy.name]
+    scores = bundle.scores(history)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, toy.scores(history), atol=1e-5)
+    _, first = np.unique(toy.identifiers.groups(), return_index=True)
+    assert np.exp(scores[first].astype(np.float64)).sum() == pytest.approx(1, abs=1e-5)
+    np.testing.assert_allclose(bundle.unconstrained_scores(history), toy.scores(history, False), atol=1e-5)
+
+
+@toys
+def test_batches_of_the_walk_change_nothing(writers: Zoo, toy: ToyGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = writers.bundles[toy.name]
+    whole = bundle.scores([1, 2, 3]), bundle.unconstrained_scores([1, 2, 3])
+    for size in (1, 2, 5):
+        monkeypatch.setattr("engine.runtime.decoder._PREFIXES", size)
+        np.testing.assert_allclose(bundle.scores([1, 2, 3]), whole[0], atol=1e-5)
+        np.testing.assert_allclose(bundle.unconstrained_scores([1, 2, 3]), whole[1], atol=1e-5)
+
+
+def test_what_is_certain_is_not_asked(writers: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = writers.bundles["full"]
+    trie = generated.Trie.build(bundle.identifiers)
+    asked = []
+    real = generate.Decoder.write
+
+    def count(self: object, memory: object, tokens: np.ndarray, *rest: object) -> object:
+        asked.append(len(tokens))
+        return real(self, memory, tokens, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(generate.Decoder, "write", count)
+    bundle.scores([1, 2])
+    assert sum(asked) == trie.open.sum() < (trie.counts > 0).sum()
+
+
+# --- ties
+
+
+@toys
+def test_items_that_share_an_identifier_tie(writers: Zoo, toy: ToyGenerator) -> None:
+    bundle = writers.bundles[toy.name]
+    groups = toy.identifiers.groups()
+    scores = bundle.scores([0, 1])
+    for group in range(groups.max() + 1):
+        assert len(np.unique(scores[groups == group])) == 1
+    assert groups[3] == groups[7]
+    ranks = bundle.ranks([0, 1], [3, 7])
+    assert ranks[0] == ranks[1]
+    ties = int((np.bincount(groups)[groups] > 1).sum())
+    assert bundle.cannot("distinct_items") == (
+        f"{ties} of its 40 items share an identifier with another; they score alike."
+    )
+    order = bundle.recommend_one([0, 1], ITEMS).items.tolist()
+    for group in range(groups.max() + 1):
+        places = [order.index(item) for item in np.flatnonzero(groups == group) if item > 1]
+        assert places == list(range(min(places), min(places) + len(places))) if places else True
+
+
+@toys
+@histories
+def test_ranks_take_the_mean_of_ties(writers: Zoo, toy: ToyGenerator, history: list[int]) -> None:
+    bundle = writers.bundles[toy.name]
+    groups = toy.identifiers.groups()
+    scores = toy.scores(history)
+    for item in (0, 3, 7, 19, 39):
+        others = np.array([i for i in range(ITEMS) if i not in history and i != item])
+        level = groups[others] == groups[item]
+        above = (scores[others] > scores[item]) & ~level
+        expected = 1 + above.sum() + level.sum() / 2
+        assert bundle.ranks(history, [item]).tolist() == [expected]
+    alone = [bundle.ranks(history, [item])[0] for item in range(ITEMS)]
+    assert bundle.ranks(history, range(ITEMS)).tolist() == alone
+    assert bundle.ranks(history, []).shape == (0,)
+
+
+# --- beams
+
+
+@toys
+@histories
+@pytest.mark.parametrize("width", [1, 3, 7, 100])
+@pytest.mark.parametrize("constrained", [True, False], ids=["constrained", "free"])
+def test_a_beam_is_the_beam(writers: Zoo, toy: ToyGenerator, history: list[int], width: int, constrained: bool) -> None:
+    found = writers.bundles[toy.name].generate(history, width, constrained=constrained, exclude_history=False)
+    expected = toy.beam_search(history, width, constrained)
+    assert [tuple(row[row >= 0].tolist()) for row in found.tokens] == [way for way, _ in expected]
+    np.testing.assert_allclose(found.scores, [score for _, score in expected], atol=1e-5)
+    everything = toy.ways
+    owners = [[item for item in range(ITEMS) if everything[item] == way] for way, _ in expected]
+    assert [items.tolist() for items in found.items] == owners
+    assert found.invalid == sum(not items for items in owners)
+    if constrained:
+        assert found.invalid == 0
+        assert len(found) == min(width, len(set(everything)))
+
+
+def test_a_free_network_writes_identifiers_that_nobody_has(writers: Zoo) -> None:
+    found = writers.bundles["full"].generate([1, 2], 20, constrained=False)
+    assert 0 < found.invalid <= 20
+    strange = [row for row, items in enumerate(found.items) if not len(items)]
+    sizes = np.array(TOYS[0].identifiers.sizes)
+    assert ((found.codes[strange] >= 0) & (found.codes[strange] < sizes[found.levels[strange]])).all()
+
+
+@toys
+@histories
+def test_a_wide_beam_finds_what_is_exact(beams: None, writers: Zoo, toy: ToyGenerator, history: list[int]) -> None:
+    bundle = writers.bundles[toy.name]
+    scores = bundle.scores(history)
+    found = bundle.recommend_one(history, 100)
+    rest = [i for i in np.lexsort((np.arange(ITEMS), -scores)) if i not in history]
+    assert found.items.tolist() == rest
+    np.testing.assert_allclose(found.scores, scores[rest], atol=1e-5)
+
+
+@toys
+@histories
+def test_a_narrow_beam_answers_with_as_many_as_asked_for(
+    beams: None, writers: Zoo, toy: ToyGenerator, history: list[int]
+) -> None:
+    bundle = writers.bundles[toy.name]
+    for k in (1, 4, 12):
+        found = bundle.recommend_one(history, k)
+        assert len(found.items) == k and not set(found.items.tolist()) & set(history)
+        assert (np.diff(found.scores) <= 0).all()
+        np.testing.assert_allclose(found.scores, bundle.scores(history)[found.items], atol=1e-5)
+    most = [int(item) for item in bundle.recommend_one(history, 3).items]
+    without = bundle.recommend_one(history, 5, exclude=most[:2])
+    assert most[2] == without.items[0] and not set(most[:2]) & set(without.items.tolist())
+
+
+@toys
+@pytest.mark.parametrize("walk", [0, 4_096], ids=["beam", "exact"])
+def test_a_batch_answers_as_each_history_alone_to_the_last_bit(
+    writers: Zoo, toy: ToyGenerator, walk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generated, "WALK", walk)
+    bundle = writers.bundles[toy.name]
+    together = bundle.recommend(HISTORIES, 6)
+    for row, history in enumerate(HISTORIES):
+        alone = bundle.recommend([history], 6)
+        np.testing.assert_array_equal(together.items[row], alone.items[0])
+        np.testing.assert_array_equal(together.scores[row], alone.scores[0])
+        assert together.valid[row] == alone.valid[0] == 6
+
+
+def test_when_everything_was_seen(writers: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = writers.bundles["full"]
+    for walk in (0, 4_096):
+        monkeypatch.setattr(generated, "WALK", walk)
+        assert len(bundle.recommend_one(range(ITEMS), 5).items) == 0
+    assert len(bundle.generate(range(ITEMS), 5)) == 0
+    assert len(bundle.trace(range(ITEMS), 5)) == 0
+    bundle.recommend_one([], 3)  # its min_history is 0
+
+
+def test_more_items_than_a_beam_may_hold_are_scored_exactly(
+    beams: None, writers: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generated, "WIDEST", 6)
+    bundle = writers.bundles["deep"]
+    exact = bundle.scores([1, 2])
+    found = bundle.recommend_one([1, 2], 7)
+    np.testing.assert_array_equal(found.scores, exact[found.items])
+
+
+@toys
+def test_agreement_grows_to_one(writers: Zoo, toy: ToyGenerator) -> None:
+    bundle = writers.bundles[toy.name]
+    found = bundle.agreement(HISTORIES, [1, 4, 100], 5)
+    assert [one.width for one in found] == [1, 4, 100] and found[0].histories == len(HISTORIES)
+    assert found[-1].overlap == found[-1].same == found[-1].first == 1
+    assert found[0].overlap < 1
+    for one in found:
+        shared, first = [], []
+        for history in HISTORIES:
+            exact = [i for i in np.lexsort((np.arange(ITEMS), -bundle.scores(history))) if i not in history][:5]
+            beam = bundle.generate(history, one.width)
+            items = [int(i) for group in beam.items for i in group if i not in history][:5]
+            shared.append(len(set(items) & set(exact)) / 5)
+            first.append(items[:1] == exact[:1])
+        assert one.overlap == pytest.approx(np.mean(shared)) and one.first == np.mean(first)
+    assert np.isnan(bundle.agreement([], [3])[0].overlap)
+
+
+# --- explaining
+
+
+@toys
+@histories
+@pytest.mark.parametrize("constrained", [True, False], ids=["constrained", "free"])
+def test_a_trace_is_the_tree_of_the_beam(
+    writers: Zoo, toy: ToyGenerator, history: list[int], constrained: bool
+) -> None:
+    bundle = writers.bundles[toy.name]
+    trace = bundle.trace(history, 4, constrained=constrained, dropped=3)
+    beam = bundle.generate(history, 4, constrained=constrained)
+    levels = toy.identifiers.levels
+    prefixes = [tuple(int(trace.tokens[row]) for row in trace.path(place)) for place in range(len(trace))]
+    assert len(set(prefixes)) == len(prefixes)
+    assert [len(prefix) for prefix in prefixes] == trace.depths.tolist()
+    written = toy.ways
+    for row, prefix in enumerate(prefixes):
+        share = toy.shares(history, list(prefix[:-1]), constrained)[prefix[-1]]
+        assert trace.probabilities[row] == pytest.approx(np.exp(share), abs=1e-5)
+        before = 0.0 if trace.parents[row] < 0 else trace.scores[trace.parents[row]]
+        assert trace.scores[row] == pytest.approx(before + share, abs=1e-4)
+        assert trace.below[row] == sum(way[: len(prefix)] == prefix for way in written)
+        assert trace.items[row].tolist() == [item for item in range(ITEMS) if written[item] == prefix]
+        if trace.parents[row] >= 0:
+            assert trace.kept[trace.parents[row]]
+    for depth in range(1, levels + 1):
+        step = trace.depths == depth
+        assert 1 <= (step & trace.kept).sum() <= 4 and (step & ~trace.kept).sum() <= 3
+        assert step.sum() <= trace.considered[depth - 1]
+        dropped, kept = trace.scores[step & ~trace.kept], trace.scores[step & trace.kept]
+        assert not len(dropped) or dropped.max() <= kept.min()
+    ended = np.flatnonzero(trace.places >= 0)
+    ended = ended[np.argsort(trace.places[ended])]
+    assert [prefixes[row] for row in ended] == [tuple(row[row >= 0].tolist()) for row in beam.tokens]
+    np.testing.assert_array_equal(trace.scores[ended], beam.scores)
+    assert len(trace.mass) == len(trace.considered) and (np.diff(trace.mass) <= 1e-9).all()
+    if constrained:
+        assert (trace.below > 0).all()
+
+
+def test_a_trace_without_what_was_dropped(writers: Zoo) -> None:
+    assert writers.bundles["full"].trace([1], 2, dropped=0).kept.all()
+
+
+@toys
+@pytest.mark.parametrize("length", [2, 3, 8, 9, 12])
+def test_leave_one_out_against_a_loop(writers: Zoo, toy: ToyGenerator, length: int) -> None:
+    bundle = writers.bundles[toy.name]
+    history = np.random.default_rng(length).integers(0, ITEMS, length).tolist()
+    item = 11
+    groups = toy.identifiers.groups()
+    found = bundle.leave_one_out(history, item)
+    assert found.score == pytest.approx(toy.scores(history)[item], abs=1e-5)
+    assert found.rank == bundle.ranks(history, [item])[0]
+    candidates = np.array([i for i in range(ITEMS) if i not in history and i != item])
+    for place in range(length):
+        scores = toy.scores(history[:place] + history[place + 1 :])
+        assert found.effect[place] == pytest.approx(found.score - scores[item], abs=3e-5)
+        level = groups[candidates] == groups[item]
+        expected = 1 + ((scores[candidates] > scores[item]) & ~level).sum() + level.sum() / 2
+        assert found.rank_without[place] == expected
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+@pytest.mark.parametrize("history", [[4], [1, 2, 3], list(range(12))], ids=len)
+def test_cross_attention_stands_by_item_and_code(tmp_path: Path, lead: int, history: list[int]) -> None:
+    toy = ToyGenerator("writer", ragged(1), cross=True, lead=lead)
+    bundle = Zoo.open(write_zoo(tmp_path, toy)).bundles["writer"]
+    item = 11  # of three codes and the end
+    found = bundle.cross_attention(history, item)
+    read = range(max(0, len(history) - toy.max_length), len(history))
+    expected = []
+    for place in read:
+        expected += [(place, history[place], -1)] * lead
+        expected += [(place, history[place], level) for level in range(len(toy.ways[history[place]]))]
+    assert list(zip(found.positions, found.items, found.levels, strict=True)) == expected
+    assert found.codes.tolist() == [1, 2, 0, NONE] and found.item == item
+    assert found.weights.shape == (4, 2, 3, len(expected))
+    np.testing.assert_allclose(found.weights, 1 / (len(read) * (lead + 4)), rtol=1e-5)
+
+
+def test_without_cross_attention(writers: Zoo) -> None:
+    with pytest.raises(CapabilityError, match="no attention between"):
+        writers.bundles["full"].cross_attention([1], 2)
+
+
+def test_neighbours_by_what_was_quantised(tmp_path: Path) -> None:
+    path = write_zoo(tmp_path, ToyGenerator("writer"))
+    rng = np.random.default_rng(0)
+    latents, codebooks = (rng.standard_normal(shape).astype(np.float32) for shape in ((ITEMS, 5), (3, 6, 2)))
+    with_vectors(path / "writer", latents, codebooks)
+    zoo = Zoo.open(path)
+    assert zoo.refused == []
+    bundle = zoo.bundles["writer"]
+    apart = np.linalg.norm(latents - latents[3], axis=1)
+    found = bundle.neighbours(3, 6)
+    assert found.items.tolist() == np.argsort(apart)[1:7].tolist() and found.measure == "euclidean"
+    np.testing.assert_allclose(found.similarity, -np.sort(apart)[1:7], atol=1e-5)
+    np.testing.assert_array_equal(bundle.latents, latents)
+    np.testing.assert_array_equal(bundle.codebooks, codebooks)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_attention_over_codes(tmp_path: Path, whole: bool) -> None:
+    toy = ToyGenerator("writer", ragged(1))
+    path = write_zoo(tmp_path, toy)
+    with_attention(path / "writer", toy, whole)
+    bundle = Zoo.open(path).bundles["writer"]
+    history = [10, 11, 3]
+    found = bundle.attention(history)
+    expected = [(place, item, level) for place, item in enumerate(history) for level in range(len(toy.ways[item]))]
+    assert list(zip(found.positions, found.items, found.levels, strict=True)) == expected
+    for row, (place, _, level) in enumerate(expected):
+        for column, (other, _, below) in enumerate(expected):
+            hidden = other > place or (other == place and below > level and not whole)
+            assert np.isnan(found.weights[:, :, row, column]).all() == hidden
+    np.testing.assert_allclose(np.nansum(found.weights, axis=-1), 1, atol=1e-5)
+
+
+# --- identifiers
+
+
+@toys
+def test_items_by_prefix_and_siblings(writers: Zoo, toy: ToyGenerator) -> None:
+    bundle = writers.bundles[toy.name]
+    codes = toy.identifiers.codes
+    np.testing.assert_array_equal(bundle.identifiers.codes, codes)
+    assert bundle.items_with([]).tolist() == list(range(ITEMS))
+    for item in range(ITEMS):
+        length = int((codes[item] != NONE).sum())
+        siblings = bundle.siblings(item)
+        assert len(siblings) == min(length + 1, toy.identifiers.levels)
+        for depth in range(1, len(siblings) + 1):
+            expected = np.flatnonzero((codes[:, :depth] == codes[item, :depth]).all(1))
+            prefix = codes[item, :depth].tolist()
+            assert bundle.items_with(prefix).tolist() == expected.tolist()
+            assert siblings[depth - 1].tolist() == [i for i in expected if i != item]
+    with pytest.raises(QuestionError, match=r"Level 1 has codes 0 to \d+, not 99"):
+        bundle.items_with([99])
+    assert len(bundle.items_with([0] * 9)) == 0
+    with pytest.raises(QuestionError, match="no item number 40"):
+        bundle.siblings(40)
+
+
+# --- what it cannot do
+
+
+def test_what_cannot_be_asked(writers: Zoo) -> None:
+    full, alpha = writers.bundles["full"], writers.bundles["alpha"]
+    assert full.cannot("identifiers") is None and alpha.cannot("distinct_items") is None
+    assert "does not write identifiers" in str(alpha.cannot("identifiers"))
+    for ask in (
+        lambda: alpha.identifiers,
+        lambda: alpha.codebooks,
+        lambda: alpha.trace([1]),
+        lambda: alpha.generate([1]),
+        lambda: alpha.siblings(1),
+        lambda: alpha.agreement([[1]], [3]),
+        lambda: alpha.unconstrained_scores([1]),
+    ):
+        with pytest.raises(CapabilityError, match="does not write identifiers"):
+            ask()
+    with pytest.raises(CapabilityError, match="no index of item vectors"):
+        _ = full.index
+    with pytest.raises(CapabilityError, match="Counts have no neighbours"):  # as its manifest says
+        full.neighbours(1, 3)
+    assert full.codebooks is None and full.latents is None
+    for width in (0, 1_025):
+        with pytest.raises(QuestionError, match="1 to 1,024"):
+            full.generate([1], width)
+    with pytest.raises(QuestionError, match="no item number"):
+        full.trace([ITEMS])
+
+
+def test_eight_threads(writers: Zoo, beams: None) -> None:
+    path = writers.path
+
+    def ask(bundle: Bundle) -> list[np.ndarray]:
+        found = [bundle.scores([1, 2]), bundle.ranks([3], [1, 5]), *bundle.recommend([[4], [1, 2, 3]], 6)]
+        trace = bundle.trace([1, 2])
+        return [*found, trace.scores, trace.tokens, bundle.leave_one_out([1, 2], 9).effect]
+
+    expected = ask(Zoo.open(path).bundles["ragged"])
+    bundle = Zoo.open(path).bundles["ragged"]  # fresh: all threads meet sessions that are still to be made
+    start = threading.Barrier(8)
+
+    def work(_: int) -> list[np.ndarray]:
+        start.wait()
+        return ask(bundle)
+
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(work, range(8)):
+            for mine, theirs in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+
+
+def test_the_manifest_of_other_models_says_nothing_new(writers: Zoo, tmp_path: Path) -> None:
+    written = writers.bundles["alpha"].manifest.model_dump_json()
+    assert '"schema_version":1' in written and "generator" not in written and "whole_items" not in written
+    assert '"schema_version":2' in writers.bundles["full"].manifest.model_dump_json()

@@ -1,0 +1,160 @@
+"""Tokenizers' identifiers beside the bundles: what is read, and what is refused by name while the rest goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.data.identifiers import NONE
+from engine.runtime import BundleError, Zoo
+from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.tokenizations import CODES, DIM, seal, toy_codes, write_tokenization
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = make_zoo(tmp_path_factory.mktemp("pristine"), TOYS[:1])
+    write_tokenization(path, "rqvae")
+    write_tokenization(path, "letter", seed=1, order=5)
+    return path
+
+
+@pytest.fixture
+def path(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "toys"))
+
+
+def test_what_it_holds(pristine: Path) -> None:
+    zoo = Zoo.open(pristine, warm=True)
+    assert list(zoo.tokenizations) == ["letter", "rqvae"] and zoo.refused == [] and list(zoo.bundles) == ["alpha"]
+    one = zoo.tokenizations["rqvae"]
+    assert np.array_equal(one.identifiers.codes, toy_codes()) and one.identifiers.levels == 3
+    assert np.array_equal(one.own, toy_codes()[:, :2])
+    assert one.codebooks is not None and one.codebooks.shape == (2, CODES, DIM)
+    assert one.latents is not None and one.latents.shape == (40, DIM)
+    assert one.plane is not None and one.plane.num_rows == 2 * CODES
+    assert one.digest != zoo.tokenizations["letter"].digest
+
+
+def test_numbers_that_only_count_are_no_codes_of_its_own(path: Path) -> None:
+    codes = np.array([[4, NONE], [4, 1], [0, 7], *[[1, 1]] * 37], np.int32)
+    write_tokenization(path, "words", codes, own=(5, 2), vectors=False)
+    one = Zoo.open(path).tokenizations["words"]
+    assert one.own[:3].tolist() == [[4, NONE], [4, 1], [0, NONE]]  # 7 is beyond the level's own two codes
+    assert one.codebooks is None and one.latents is None and one.plane is None
+
+
+def test_the_stamp_tells_of_it(path: Path) -> None:
+    before = Zoo.stamp(path)
+    write_tokenization(path, "third", seed=2)
+    assert Zoo.stamp(path) != before
+
+
+def test_without_any(tmp_path: Path) -> None:
+    assert Zoo.open(make_zoo(tmp_path, TOYS[:1])).tokenizations == {}
+
+
+def edit(folder: Path, **changes: object) -> None:
+    raw = json.loads((folder / "about.json").read_text())
+    (folder / "about.json").write_text(json.dumps({**raw, **changes}))
+
+
+def shaped(folder: Path, **changes: object) -> None:
+    raw = json.loads((folder / "about.json").read_text())
+    seal(folder, shape={**raw["shape"], **changes})
+
+
+def table(folder: Path, file: str, **columns: object) -> None:
+    found = pq.read_table(folder / file)
+    for name, values in columns.items():
+        found = found.set_column(found.column_names.index(name), name, pa.array(values, found[name].type))
+    pq.write_table(found, folder / file)
+    seal(folder)
+
+
+def linked(file: Path) -> None:
+    file.rename(file.parent.parent / "x")
+    file.symlink_to(file.parent.parent / "x")
+
+
+# what is spoiled → the file that is named, a part of the reason, how
+EAGER: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "gone": ("about.json", "is missing", lambda f: (f / "about.json").unlink()),
+    "no json": ("about.json", "not valid JSON", lambda f: (f / "about.json").write_text("{")),
+    "unknown entry": ("about.json", "hacked", lambda f: edit(f, hacked=1)),
+    "newer": ("about.json", "newer Seqscope", lambda f: edit(f, schema_version=2)),
+    "another name": ("about.json", "names the tokenizer other", lambda f: edit(f, name="other")),
+    "other data": ("about.json", "another dataset", lambda f: edit(f, fingerprint="cd" * 32)),
+    "other items": ("about.json", "41 items", lambda f: edit(f, num_items=41)),
+    "file out of the folder": (
+        "about.json", "is not one of", lambda f: edit(f, files={"../items.parquet": {"sha256": "0" * 64, "bytes": 1}}),
+    ),
+    "file not listed": ("about.json", "should be", lambda f: seal(f, codebooks=None)),
+    "file gone": ("latents.npy", "is missing", lambda f: (f / "latents.npy").unlink()),
+    "file longer": ("latents.npy", "bytes", lambda f: (f / "latents.npy").write_bytes(b"x" * 999)),
+    "link": ("latents.npy", "is a link", lambda f: linked(f / "latents.npy")),
+    "sizes and levels": ("about.json", "3 sizes", lambda f: shaped(f, levels=4)),
+    "more own codes than codes": ("about.json", "codes of its own", lambda f: shaped(f, own=[99, 5])),
+    "a code that the level does not have": ("identifiers.parquet", "no identifiers", lambda f: shaped(f, sizes=[5, 5, 1])),
+    "short ones not announced": ("identifiers.parquet", "short", lambda f: shaped(f, ends=True)),
+    "items missing": ("identifiers.parquet", "row i", lambda f: table(f, "identifiers.parquet", item=[*range(39), 3])),
+    "code beyond its level on the plane": (
+        "codes_map.parquet", "twice", lambda f: table(f, "codes_map.parquet", code=[0] * 2 * CODES),
+    ),
+    "content": ("identifiers.parquet", "sha256", lambda f: flip(f / "identifiers.parquet")),
+}  # fmt: skip
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[10] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
+    file, says, spoil = EAGER[name]
+    spoil(path / "identifiers" / "rqvae")
+    zoo = Zoo.open(path, warm=True)
+    assert list(zoo.tokenizations) == ["letter"] and list(zoo.bundles) == ["alpha"]
+    (refusal,) = zoo.refused
+    assert refusal.name == "identifiers/rqvae" and refusal.file == file and says in refusal.reason
+
+
+@pytest.mark.parametrize("file", ["codebooks.npy", "latents.npy"])
+def test_what_is_read_on_first_use_is_checked_then(path: Path, file: str) -> None:
+    np.save(path / "identifiers" / "rqvae" / file, np.full((40, DIM), np.nan, np.float32))
+    seal(path / "identifiers" / "rqvae")
+    one = Zoo.open(path, warm=True).tokenizations["rqvae"]
+    for _ in range(2):
+        with pytest.raises(BundleError, match=file):
+            _ = one.codebooks, one.latents
+    assert len(one.own) == 40
+
+
+@pytest.mark.parametrize("name", ["RQVAE", "a b", "<b>"])
+def test_folders_named_otherwise_are_refused(path: Path, name: str) -> None:
+    shutil.copytree(path / "identifiers" / "rqvae", path / "identifiers" / name)
+    zoo = Zoo.open(path)
+    assert set(zoo.tokenizations) == {"letter", "rqvae"}
+    assert [refusal.name for refusal in zoo.refused] == [f"identifiers/{name}"]
+
+
+def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None:
+    outside = shutil.move(path / "identifiers" / "rqvae", tmp_path / "rqvae")
+    (path / "identifiers" / "rqvae").symlink_to(outside)
+    zoo = Zoo.open(path)
+    assert list(zoo.tokenizations) == ["letter"] and "leads out" in zoo.refused[0].reason
+
+
+def test_staging_folders_are_passed_over(path: Path) -> None:
+    shutil.copytree(path / "identifiers" / "rqvae", path / "identifiers" / ".staging-1" / "rqvae")
+    zoo = Zoo.open(path)
+    assert set(zoo.tokenizations) == {"letter", "rqvae"} and zoo.refused == []

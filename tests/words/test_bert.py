@@ -1,0 +1,148 @@
+"""The network against the paper's arithmetic, and against the libraries whose weights it reads."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from engine.errors import SeqscopeError
+from engine.words import Encoder
+from engine.words.bert import Bert, BertConfig, Sentence, load
+from engine.words.minilm import folder
+from tests.words.tiny import KOREAN
+
+CONFIG = BertConfig(vocabulary=30, dim=8, layers=2, heads=2, inner=16, positions=7, types=2, pad=0)
+
+
+def small(seed: int = 0) -> Bert:
+    bert = Bert(CONFIG, torch.Generator().manual_seed(seed)).eval()
+    with torch.no_grad():
+        for parameter in bert.parameters():
+            parameter.add_(
+                torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())) * 0.2
+            )
+    return bert
+
+
+def straight(bert: Bert, tokens: list[int]) -> np.ndarray:
+    """One sequence without padding, by loops: float64 [length, dim]"""
+    p = {name: tensor.double().numpy() for name, tensor in bert.state_dict().items()}
+
+    def norm(x: np.ndarray, name: str) -> np.ndarray:
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + CONFIG.epsilon)
+        return x * p[f"{name}.weight"] + p[f"{name}.bias"]
+
+    def linear(x: np.ndarray, name: str) -> np.ndarray:
+        return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
+
+    x = np.stack([p["words.weight"][t] + p["positions.weight"][i] + p["types.weight"][0] for i, t in enumerate(tokens)])
+    x = norm(x, "norm")
+    width = CONFIG.dim // CONFIG.heads
+    for layer in range(CONFIG.layers):
+        name = f"layers.{layer}"
+        q, k, v = (linear(x, f"{name}.{part}") for part in ("query", "key", "value"))
+        attended = np.zeros_like(x)
+        for head in range(CONFIG.heads):
+            part = slice(head * width, (head + 1) * width)
+            logits = q[:, part] @ k[:, part].T / math.sqrt(width)
+            weights = np.exp(logits - logits.max(1, keepdims=True))
+            attended[:, part] = weights / weights.sum(1, keepdims=True) @ v[:, part]
+        x = norm(x + linear(attended, f"{name}.projection"), f"{name}.attention_norm")
+        inner = linear(x, f"{name}.inner")
+        inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))
+        x = norm(x + linear(inner, f"{name}.outer"), f"{name}.output_norm")
+    return x
+
+
+def test_states_are_those_of_the_paper() -> None:
+    bert = small()
+    tokens = [3, 9, 27, 4, 4]
+    padded = torch.tensor([[*tokens, 0, 0], [1, 2, 3, 4, 5, 6, 7]])
+    with torch.no_grad():
+        found = bert(padded)[0, : len(tokens)].numpy()
+    assert np.abs(found - straight(bert, tokens)).max() < 1e-5
+
+
+def test_a_vector_is_the_mean_of_the_real_states_and_of_unit_length() -> None:
+    bert = small()
+    with torch.no_grad():
+        found = Sentence(bert)(torch.tensor([[3, 9, 27, 0, 0, 0]]))[0].numpy()
+    mean = straight(bert, [3, 9, 27]).mean(0)
+    assert np.abs(found - mean / np.linalg.norm(mean)).max() < 1e-5
+
+
+def test_nothing_but_padding_is_no_nan() -> None:
+    with torch.no_grad():
+        assert torch.isfinite(Sentence(small())(torch.zeros(2, 3, dtype=torch.long))).all()
+
+
+def test_initial_weights_come_from_the_generator_alone() -> None:
+    first, again, other = (Bert(CONFIG, torch.Generator().manual_seed(seed)).words.weight for seed in (1, 1, 2))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+def test_weights_of_transformers_are_read_by_their_own_names(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
+    theirs = transformers.BertModel(
+        transformers.BertConfig(
+            vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24,
+            max_position_embeddings=10,
+        )
+    ).eval()  # fmt: skip
+    theirs.save_pretrained(tmp_path)
+    tokens = torch.tensor([[5, 6, 7, 8], [9, 10, 0, 0]])
+    with torch.no_grad():
+        expected = theirs(tokens, attention_mask=(tokens != 0).long()).last_hidden_state
+        found = load(tmp_path)(tokens)
+    assert torch.allclose(found[0], expected[0], atol=1e-5)
+    assert torch.allclose(found[1, :2], expected[1, :2], atol=1e-5)
+
+
+def test_minilm_is_what_sentence_transformers_makes_of_it(minilm: Encoder) -> None:
+    theirs = pytest.importorskip("sentence_transformers", reason="the package sentence-transformers is not installed")
+    texts = [
+        "a lipstick",
+        "",
+        *KOREAN,
+        "Avalon Biotin B-Complex Conditioner, 14 Ounce; categories: Beauty",
+        "word " * 400,
+    ]
+    expected = theirs.SentenceTransformer(str(folder()), device="cpu").encode(texts, show_progress_bar=False)
+    assert np.abs(minilm.embed(texts) - expected).max() < 1e-5
+    assert minilm.dim == 384 and minilm.max_length == 256
+
+
+def test_minilm_knows_what_is_alike(minilm: Encoder) -> None:
+    lipstick, rouge, engine = minilm.embed(["red lipstick", "crimson lip colour", "diesel engine oil"])
+    assert lipstick @ rouge > lipstick @ engine + 0.2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        ({"model_type": "t5"}, "type 't5'"),
+        ({"hidden_act": "relu"}, "'relu'"),
+        ({"hidden_size": "8"}, "not a BERT"),
+        ({"num_hidden_layers": 3}, "not a BERT"),
+        ({"vocab_size": 31}, "not a BERT"),
+        (None, "not a BERT"),
+    ],
+)
+def test_what_is_no_bert_is_refused(tmp_path: Path, spoil: dict | None, says: str) -> None:
+    bert = small()
+    save_file(bert.state_dict(), tmp_path / "model.safetensors")
+    raw = {
+        "model_type": "bert", "vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 16, "max_position_embeddings": 7, "type_vocab_size": 2,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(raw))
+    assert torch.equal(load(tmp_path).words.weight, bert.words.weight)
+    (tmp_path / "config.json").write_text("{" if spoil is None else json.dumps(raw | spoil))
+    with pytest.raises(SeqscopeError, match=says):
+        load(tmp_path)

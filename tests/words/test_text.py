@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from engine.errors import UsageError
+from engine.words import Field, attributes, texts
+from engine.words.text import choose_fields, plain, shorten
+
+ITEMS = pa.table(
+    {
+        "item": pa.array([0, 1], pa.int32()),
+        "item_id": ["a", "b"],
+        "description": ["A long story.", None],
+        "fame": pa.array([1, 2], pa.int8()),
+        "year": [1999, 2001],
+        "categories": [["Beauty", "Hair Care"], []],
+        "brand": ["", "Neutrogena"],
+        "title": ["Shampoo", "  Soap\tbar\n"],
+    }
+)
+
+
+class TestFields:
+    def test_title_comes_first_and_descriptions_last_and_numbers_that_say_nothing_are_left_out(self) -> None:
+        assert [f.column for f in choose_fields(ITEMS.schema)] == [
+            "title",
+            "brand",
+            "categories",
+            "year",
+            "description",
+        ]
+
+    def test_fields_may_be_named_with_a_limit(self) -> None:
+        assert choose_fields(ITEMS.schema, ["fame", "title:3"]) == (Field("fame"), Field("title", 3))
+
+    @pytest.mark.parametrize(
+        ("fields", "says"),
+        [
+            (["name"], "no column 'name'"),
+            (["title:x"], "how many words"),
+            (["title:0"], "how many words"),
+            (["title:²"], "how many words"),
+            (["title", "title"], "each field once"),
+        ],
+    )
+    def test_what_is_no_field_is_refused(self, fields: list[str], says: str) -> None:
+        with pytest.raises(UsageError, match=says):
+            choose_fields(ITEMS.schema, fields)
+
+
+class TestTexts:
+    def test_one_text_per_item(self) -> None:
+        assert texts(ITEMS) == [
+            "Shampoo; categories: Beauty, Hair Care; year: 1999; description: A long story.",
+            "Soap bar; brand: Neutrogena; year: 2001",
+        ]
+
+    def test_keys_and_values(self) -> None:
+        assert attributes(ITEMS, ["title", "brand", "categories"]) == [
+            [("title", "Shampoo"), ("categories", "Beauty, Hair Care")],
+            [("title", "Soap bar"), ("brand", "Neutrogena")],
+        ]
+
+    def test_the_key_of_a_column_is_words(self) -> None:
+        assert attributes(pa.table({"release_year": ["1999"]})) == [[("release year", "1999")]]
+
+    def test_an_item_without_words_has_an_empty_text(self) -> None:
+        assert texts(pa.table({"title": ["", None]})) == ["", ""]
+
+    def test_a_catalogue_without_words_has_empty_texts(self) -> None:
+        assert texts(pa.table({"item": [0, 1]})) == ["", ""]
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (None, ""),
+            (float("nan"), ""),
+            (3.0, "3"),
+            (True, "yes"),
+            (["a", None, ["b"]], "a, b"),
+            ({"name": "a", "role": "b"}, "a, b"),
+            (b"\x00", ""),
+            ("e\u0301\x00x\u200b", "é x\u200b"),
+        ],
+    )
+    def test_values_become_one_line(self, value: object, text: str) -> None:
+        assert plain(value) == text
+
+    def test_long_attributes_are_cut_between_words(self) -> None:
+        assert shorten("one two three four", 2) == "one two"
+        assert shorten("a" * 40 + " " + "b" * 40, 6) == "a" * 40
+        assert shorten("保" * 1000, 32) == "保" * 256

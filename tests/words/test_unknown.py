@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.words import Encoder
+from engine.words.tokenizer import learn
+from engine.words.unknown import known
+from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN
+
+
+def wordpiece(words: list[str]) -> object:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {word: number for number, word in enumerate(["[UNK]", *words])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+class TestKnown:
+    def test_words_without_a_token_and_words_spelt_out_are_counted(self) -> None:
+        tokenizer = wordpiece(["soap", "bar", "s", "##o", "##a", "##p", "##s", ",", "a"])
+        found = known(tokenizer, ["soap bar, a", "soaps", "sap paps"])  # type: ignore[arg-type]
+        # soap bar a: known; soap ##s: known; s ##a ##p: spelt; paps: missing; the comma is no word
+        assert (found.words, found.missing, found.spelt) == (6, 1, 1)
+        assert found.share == pytest.approx(2 / 6)
+        assert not found.tolerable
+        assert found.sentence("minilm").endswith("use --encoder scratch")
+
+    def test_nothing_to_read_is_no_trouble(self) -> None:
+        found = known(wordpiece(["a"]), ["", "!"])  # type: ignore[arg-type]
+        assert found.words == 0 and found.share == 0 and found.tolerable
+
+    @pytest.mark.parametrize("texts", [KOREAN, JAPANESE, ARABIC], ids=["korean", "japanese", "arabic"])
+    def test_minilm_does_not_know_other_scripts_whatever_its_tokenizer_makes_of_them(
+        self, minilm: Encoder, texts: list[str]
+    ) -> None:
+        assert known(minilm.tokenizer, texts).share > 0.5
+
+    def test_minilm_knows_english(self, minilm: Encoder) -> None:
+        assert known(minilm.tokenizer, ENGLISH).share == 0
+
+    @pytest.mark.parametrize("texts", [KOREAN, JAPANESE, ARABIC], ids=["korean", "japanese", "arabic"])
+    def test_a_tokenizer_learnt_from_a_catalogue_knows_its_words(self, texts: list[str]) -> None:
+        found = known(learn(texts * 10, 2000), texts)
+        assert found.missing == 0
+        assert found.share < 0.05
+
+    def test_a_tokenizer_over_bytes_has_no_unknown_token(self) -> None:
+        assert known(learn(KOREAN, 300), JAPANESE).missing == 0
