@@ -8,7 +8,7 @@ from engine.runtime import Agreement, CrossAttention, Trace, Zoo
 
 LISTED = 20  # prefixes per step in the table that were not followed
 WIDTHS = (1, 5, 10, 20, 50)
-CELLS = 60_000  # items to score times histories to ask about that one page may cost without being asked for
+CELLS = 5_000  # items to score times histories to ask about that one page may cost without being asked for
 
 
 def generators(models: Zoo) -> list[str]:
