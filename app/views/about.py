@@ -281,7 +281,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         ),
         "Sparsity": f"{info.sparsity:.2%} of all pairs of person and item never met",
         "Time": _time(info.time),
-        "Split": md(", ".join(f"{key}: {value}" for key, value in info.split.items() if value is not None)),
+        "Split": md(_split_words(info.split)),
         "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
         "Attributes": md(", ".join(info.attributes) or "none", 1_000),
         "Made": md(f"{info.created[:10]} by {info.created_by}"),
@@ -351,6 +351,18 @@ def cannot(bundle: Bundle) -> list[str]:
 def listing(entries: Mapping[str, str]) -> str:
     """A description list."""
     return "\n".join(f"- **{term}**: {meaning}" for term, meaning in entries.items())
+
+
+def _split_words(split: Mapping[str, Any]) -> str:
+    if split.get("kind") != "time":
+        return "each person's last event tests, the one before validates, all others train"
+    moments = [
+        _day(split[key]) if isinstance(split.get(key), int | float) else "unknown"
+        for key in ("valid_from", "test_from")
+    ]
+    return (
+        f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"
+    )
 
 
 def _time(found: Mapping[str, Any]) -> str:

@@ -115,6 +115,8 @@ def _rank(rank: float | None) -> str:
 
 # --- figures
 
+# Viridis as far as white numbers on it keep a contrast of 4.5.
+_UNDER_WHITE = ((0.0, "#440154"), (0.5, "#3b528b"), (1.0, "#26738e"))
 _MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
 
 
@@ -135,7 +137,8 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
                     "customdata": [[[one, other] for other in labels[:-1]] for one in labels[1:]],
                     "zmin": 0,
                     "zmax": float(k) if measure == "shared" else 1.0,
-                    "colorscale": "Viridis",
+                    "colorscale": _UNDER_WHITE,
+                    "textfont": {"color": "#ffffff"},
                     "showscale": False,
                     "xgap": 3,
                     "ygap": 3,

@@ -82,7 +82,7 @@ class Generator(Recommender):
 
     def encode(self, items: Tensor, users: Tensor | None = None) -> Memory:
         """Read histories: int64 [people, length], padded on the left; users as in `query`."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no encode")
 
     def decode(
         self,
@@ -98,18 +98,18 @@ class Generator(Recommender):
         per layer what was looked at in the memory, [people, heads, beams · new, places].
         Returns float32 [people, beams, new, vocabulary] and the past with the new tokens in it.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no decode")
 
     def teach(self, window: Tensor, users: Tensor | None = None) -> Tensor:
         """One pass for all targets of a window: logits of every item but the first after the items before it.
 
         window: int64 [people, length + 1] → float32 [people, length, levels, vocabulary].
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no teach")
 
     def attention_between_codes(self, items: Tensor) -> Tensor:
         """What reading a history looked at: float32 [people, layers, heads, length · levels, length · levels], rows sum to 1."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no attention_between_codes")
 
     # --- a recommender
 

@@ -146,7 +146,7 @@ class EncoderDecoder(Generator):
     name = "encoder-decoder"
     card = Card(
         title="TIGER",
-        summary="Reads the codes of the history in both directions, then writes the next item's identifier code by code. Items "
+        summary="Reads the codes of the history, then writes the next item's identifier code by code. Items "
         "with like codes share what was learned about them.",
         paper="Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023",
         geometry="none",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +26,7 @@ OPEN = -1
 """In the shape of an input: a size that the graph must not fix."""
 
 
-class Session:
+class Session(abc.ABC):
     """A graph of a bundle. Small files are read, hashed and inspected at once, large ones on first use; BundleError either
     way. The session is made on first use. Subclasses say in `_agree` which inputs and outputs the graph must have."""
 
@@ -63,8 +64,9 @@ class Session:
             raise self.folder.fault(self.file, "the graph answered with NaN or infinity")
         return found
 
+    @abc.abstractmethod
     def _agree(self, signature: Signature) -> None:
-        raise NotImplementedError
+        """Raise GraphFault where the graph has not the promised inputs and outputs."""
 
     def _read(self) -> bytes:
         content = self.folder.read(self.file, limit=GRAPH_BYTES, expected=self._expected)

@@ -7,6 +7,7 @@ get), `optimiser` and `training`. A key that does not exist, or a value of the w
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import tomllib
 import types
@@ -296,8 +297,14 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
         candidates = [Path(recipe), RECIPES / f"{named}.toml", RECIPES / dataset / f"{named}.toml"]
     path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
     if path is None:
-        there = sorted(str(p.relative_to(RECIPES).with_suffix("")) for p in RECIPES.glob("*/*.toml"))
-        raise UsageError(f"no recipe {recipe or name!r}; there are {', '.join(there)}, or give the path of a TOML file")
+        there = [str(p.relative_to(RECIPES).with_suffix("")) for p in sorted(RECIPES.glob("*/*.toml"))]
+        wanted = recipe or name
+        near = difflib.get_close_matches(wanted, [*there, *(text.partition("/")[2] for text in there)], cutoff=0.7)
+        meant = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
+        near_by = [text for text in there if text.startswith((f"{dataset}/", "default/"))]
+        raise UsageError(
+            f"no recipe {wanted!r}; {meant}for this dataset there are {', '.join(near_by)}, or give the path of a TOML file"
+        )
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

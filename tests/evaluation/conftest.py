@@ -1,31 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from tests.training.fixtures import dataset, one_thread, run_of
 
-import pytest
-import torch
-
-from engine.data.dataset import Dataset
-from tests.training.tiny import tiny_dataset, tiny_run
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread only waits for the first."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="session")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """A small dataset that no test may change."""
-    return tiny_dataset(tmp_path_factory.getbasetemp())
-
-
-@pytest.fixture(scope="session")
-def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """run_of("sasrec"): the folder of a small run, trained and evaluated, that no test may change."""
-    return lambda name: tiny_run(tmp_path_factory.getbasetemp(), name)
+__all__ = ["dataset", "one_thread", "run_of"]

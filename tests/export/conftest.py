@@ -1,38 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from engine.data.dataset import Dataset
 from engine.export import projection
 from engine.export.bundle import export_run
 from engine.models import MODELS
-from tests.training.tiny import tiny_dataset, tiny_run
+from tests.training.fixtures import dataset, one_thread, run_of
 
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread only waits for the first."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="session")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """A small dataset that no test may change."""
-    return tiny_dataset(tmp_path_factory.getbasetemp())
-
-
-@pytest.fixture(scope="session")
-def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """run_of("sasrec"): the folder of a small run, trained and evaluated, that no test may change."""
-    return lambda name: tiny_run(tmp_path_factory.getbasetemp(), name)
+__all__ = ["dataset", "exports", "no_umap", "one_thread", "run_of"]
 
 
 def quick_umap(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:

@@ -1,15 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.training.fixtures import one_thread
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread only waits for the first."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]
