@@ -41,7 +41,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: install $(WORDS) ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
-	$(PYTHON) -m streamlit run app/main.py --server.address=$(HOST) --server.port=$(PORT)
+	$(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 
 test: ## install, then lint, types, import contracts and tests with coverage
 	@start=$$(date +%s); \

@@ -11,6 +11,7 @@
                 decoder      mean over the layers of the decoder, or one, counted from 1
                 view         mean, head or rollout
                 layer, head  counted from 1
+                word_layer, word_head  of a model that reads words: mean, or one, counted from 1
                 scale        where the colours end: fit, unit or rows
                 latest       how many positions are drawn
                 people       the mean over people by distance or position
@@ -21,6 +22,9 @@
                 item         that is looked up
                 of           the tokenizer whose codes are filtered by
                 prefix       codes to begin with, such as 12-200
+    map         see choices_map
+    metrics     see choices_metrics
+    report      see choices_report
 
 A page that lets something be chosen gives it a check in PAGES. `state` asks it before the page is drawn, so that
 `state.get().own` holds nothing but what it let pass; `state.choose` changes it.
@@ -29,15 +33,13 @@ A page that lets something be chosen gives it a check in PAGES. `state` asks it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from app.text import listed, short
+from app import choices_map, choices_metrics, choices_report
+from app.checks import Check, Own, is_item, is_model, one_of, up_to
+from app.text import short
+from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-
-Own = Mapping[str, str]
-"""Parameter → its text in the address."""
-Check = Callable[[str, Zoo, Own], str]
-"""What is wrong with a text, as a sentence; "" where nothing is. It may look at the parameters that come before its own."""
 
 UNITS = ("items", "codes")
 WRITE = ("items", "anything")
@@ -57,7 +59,10 @@ def read(page: str, address: Mapping[str, str], models: Zoo) -> tuple[dict[str, 
     for name, check in PAGES.get(page, {}).items():
         if name not in address:
             continue
-        problem = check(address[name], models, own)
+        try:
+            problem = check(address[name], models, own)
+        except SeqscopeError as error:  # a damaged file; the page itself says more
+            problem = f"What the link asks for as “{name}” cannot be looked up: {error}"
         if problem:
             problems.append(problem)
         else:
@@ -108,10 +113,6 @@ def number(own: Own, name: str, default: int, most: int) -> int:
 # --- checks
 
 
-def _is_model(text: str, models: Zoo, own: Own) -> str:
-    return "" if text in models.bundles else f"The link names a model that this dataset does not have: “{short(text)}”."
-
-
 def _writes(text: str, models: Zoo, own: Own) -> str:
     if text in models.bundles and models.bundles[text].cannot("identifiers") is None:
         return ""
@@ -149,33 +150,6 @@ def _levels(models: Zoo, own: Own) -> int:
     return max((len(one.about.shape.own) for one in models.tokenizations.values()), default=1)
 
 
-def _is_item(text: str, models: Zoo, own: Own) -> str:
-    if models.position(text) is not None:
-        return ""
-    return f"The link names an item that this dataset does not have: “{short(text)}”."
-
-
-def _one_of(what: str, allowed: tuple[str, ...]) -> Check:
-    def check(text: str, models: Zoo, own: Own) -> str:
-        return "" if text in allowed else _refused(what, text, listed(list(allowed), "or"))
-
-    return check
-
-
-def _up_to(what: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:
-    def check(text: str, models: Zoo, own: Own) -> str:
-        top = most(models, own)
-        if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= top:
-            return ""
-        return _refused(what, text, f"{least} to {top}" if top > least else str(least))
-
-    return check
-
-
-def _refused(what: str, text: str, possible: str) -> str:
-    return f"The link asks for the {what} “{short(text, 20)}”; possible is {possible}."
-
-
 def _shape(models: Zoo, own: Own) -> tuple[int, int]:
     """(layers, heads) of the model that is looked into; one of each where it does not attend."""
     shape = models.bundles[attended(models, own)].manifest.attention if models.bundles else None
@@ -185,38 +159,50 @@ def _shape(models: Zoo, own: Own) -> tuple[int, int]:
 def _decoder(text: str, models: Zoo, own: Own) -> str:
     writes = models.bundles[attended(models, own)].manifest.generator if models.bundles else None
     layers = writes.layers if writes is not None else 1
-    return _one_of("decoder layer", ("mean", *map(str, range(1, layers + 1))))(text, models, own)
+    return one_of("decoder layer", ("mean", *map(str, range(1, layers + 1))))(text, models, own)
+
+
+def _mean_or(what: str, which: int) -> Check:
+    def check(text: str, models: Zoo, own: Own) -> str:
+        return one_of(what, ("mean", *map(str, range(1, _shape(models, own)[which] + 1))))(text, models, own)
+
+    return check
 
 
 PAGES: dict[str, dict[str, Check]] = {
     "": {
-        "item": _is_item,
+        "item": is_item,
         "beam": _writes,
-        "width": _up_to("beam width", 1, lambda models, own: MAX_WIDTH),
-        "write": _one_of("codes to write", WRITE),
-        "slow": _one_of("slow answers", ("asked",)),
+        "width": up_to("beam width", 1, lambda models, own: MAX_WIDTH),
+        "write": one_of("codes to write", WRITE),
+        "slow": one_of("slow answers", ("asked",)),
     },
     "attention": {
-        "model": _is_model,
-        "unit": _one_of("positions", UNITS),
+        "model": is_model,
+        "unit": one_of("positions", UNITS),
         "decoder": _decoder,
-        "view": _one_of("view", VIEWS),
-        "layer": _up_to("layer", 1, lambda models, own: _shape(models, own)[0]),
-        "head": _up_to("head", 1, lambda models, own: _shape(models, own)[1]),
-        "scale": _one_of("colours", SCALES),
-        "latest": _up_to("number of positions", 2, lambda models, own: MAX_LATEST),
-        "item": _is_item,
-        "people": _one_of("mean over people by", PEOPLE),
+        "view": one_of("view", VIEWS),
+        "layer": up_to("layer", 1, lambda models, own: _shape(models, own)[0]),
+        "head": up_to("head", 1, lambda models, own: _shape(models, own)[1]),
+        "word_layer": _mean_or("layer for the words", 0),
+        "word_head": _mean_or("head for the words", 1),
+        "scale": one_of("colours", SCALES),
+        "latest": up_to("number of positions", 2, lambda models, own: MAX_LATEST),
+        "item": is_item,
+        "people": one_of("mean over people by", PEOPLE),
     },
     "semantic_ids": {
         "left": _is_tokenizer,
         "right": _is_beside,
-        "level": _up_to("level", 1, _levels),
+        "level": up_to("level", 1, _levels),
         "colour": _is_column,
-        "model": _is_model,
-        "item": _is_item,
+        "model": is_model,
+        "item": is_item,
         "of": _is_tokenizer,
         "prefix": _is_prefix,
     },
+    "map": choices_map.CHECKS,
+    "metrics": choices_metrics.CHECKS,
+    "report": choices_report.CHECKS,
 }
 """Page (its path in the address; Compare has none) → its parameters, in the order in which they are checked."""

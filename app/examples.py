@@ -69,6 +69,12 @@ def of(models: Zoo) -> tuple[Example, ...]:
         ids = tuple(models.item_ids[item] for item in history)
         return (Example("A person's latest items", "From the data, shortened.", ids),)
     ids = tuple(models.item_ids[item] for item in np.argsort(-models.popularity, kind="stable")[:5])
+    if not models.has_log:
+        return (
+            Example(
+                "The first items", "There is no log, so this history is nobody's: the catalogue's first items.", ids
+            ),
+        )
     return (Example("Popular items", "The most popular items of the dataset.", ids),)
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import streamlit as st
 
-from app import guard, state, tray, zoo
+from app import guard, owner, state, tray, zoo
+from app.parts import saved, you
 from app.text import md
 from engine.errors import SeqscopeError
 
 _HERE = Path(__file__).parent
+YOUR_DATA = "your_data"
 _PAGES = {
     "Try": [
         ("compare", "Compare", ":material/compare_arrows:", "What each model recommends next, side by side."),
@@ -31,30 +33,69 @@ _PAGES = {
         ("metrics", "Metrics", ":material/leaderboard:", "How good the models are, with intervals and tests."),
         ("about", "About", ":material/info:", "The models, the data, and how everything is measured."),
     ],
+    "Bring & take": [
+        (
+            YOUR_DATA,
+            "Your data",
+            ":material/database_upload:",
+            "Your own catalogue and log: models for them, trained here.",
+        ),
+        (
+            "report",
+            "Report",
+            ":material/description:",
+            "What you see as a file: HTML, PDF, JSON, CSV; lists for many histories.",
+        ),
+    ],
 }
 
 
 def main() -> None:
     st.set_page_config(page_title="Seqscope", page_icon=str(_HERE / "icon.svg"), layout="wide")
     st.logo(str(_HERE / "logo.svg"), icon_image=str(_HERE / "icon.svg"), size="large")
+    owner.get()  # what a tab remembers of another owner is forgotten before it is read
     datasets = zoo.datasets()
     hidden = () if not datasets or _has_codes(list(datasets)) else ("semantic_ids",)
-    page = st.navigation({group: found for group, pages in _PAGES.items() if (found := _existing(pages, hidden))})
+    menu = {group: found for group, pages in _PAGES.items() if (found := _existing(pages, hidden))}
+    page = st.navigation(menu)
+    pages = {one.url_path: one for group in menu.values() for one in group}
     if not datasets:
-        st.title("There is nothing to show yet")
-        st.markdown(md(f"No exported models were found in {zoo.root()}. Train and export one:"))
-        st.code("make exports          # the embedded sample\nseqscope export --help", language="bash")
+        _nothing(page)
         return
     with guard.watch("the app"):
+        with guard.watch("what you saved"):
+            saved.follow(list(datasets), pages)
         state.sync(list(datasets), page.url_path)
+        zoo.keep(state.get().dataset)
         guard.pending()
         with st.sidebar, guard.watch("the history"):
             tray.show(datasets)
+            with st.container(horizontal=True, gap="xsmall"):
+                saved.show(page.url_path, pages)
+                you.show()
+        saved.problem()
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
             page.run()
     _settled(page.title)
+
+
+def _nothing(page: Any) -> None:
+    """Where no models were exported, one can still bring data."""
+    if page.url_path == YOUR_DATA:
+        guard.pending()
+        with st.sidebar, guard.watch("whose data these are"):
+            you.show()
+        with guard.watch(f"the page {page.title}"):
+            page.run()
+        return
+    st.title("There is nothing to show yet")
+    st.markdown(md(f"No exported models were found in {zoo.root()}. Train and export one:"))
+    st.code("make exports          # the embedded sample\nseqscope export --help", language="bash")
+    st.page_link(
+        str(_HERE / "screens" / f"{YOUR_DATA}.py"), label="Or bring a catalogue of your own", icon=":material/upload:"
+    )
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -93,4 +134,5 @@ def _existing(pages: list[tuple[str, str, str, str]], hidden: tuple[str, ...]) -
     ]
 
 
-main()
+with zoo.looked_at_once():
+    main()

@@ -22,21 +22,28 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import choices, examples, whatif, zoo
+from app.address import (
+    DEFAULT_K,
+    MAX_HISTORY,
+    MAX_ID,
+    MAX_K,
+    VERSION,
+    Ids,
+    decode,
+    encode,
+    quoted,
+    unquoted,
+)
 from app.text import count, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
-VERSION = "1"
-MAX_HISTORY = 200
-MAX_K = 100
-DEFAULT_K = 10
-MAX_ID = 500  # characters of one item_id in an address
 _PARAMS = ("v", "ds", "h", "k", "m", "b", "u")
 _KEY, _ADDRESS = "seqscope_state", "seqscope_address"
 _UNHEARD = "seqscope_unheard"  # addresses that a request may still carry: the browser has not named the latest one yet
@@ -51,8 +58,6 @@ _PAGE, _OWN = (
 _PASSED = (
     "seqscope_passed"  # pages that the menu led to, so that no parameters there do not mean those of a first visit
 )
-
-Ids = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -245,12 +250,19 @@ def link_params(history: Ids | None = None, **own: str) -> dict[str, str]:
     return params(now, zoo.open_zoo(now.dataset))
 
 
+def link_to(page: str, **own: str) -> dict[str, str]:
+    """The parameters of a link to a page as it was last seen, with some of its choices changed."""
+    before: choices.Own = st.session_state.get(_OWN, {}).get(page, {})
+    now = dataclasses.replace(get(), own={**before, **own})
+    return params(now, zoo.open_zoo(now.dataset))
+
+
 def params(now: State, models: Zoo) -> dict[str, str]:
     """The address parameters of a state."""
     found = {"v": VERSION, "ds": now.dataset}
     row = examples.user_row(models, now.user)
     if row is not None and now.history == _own(models, row):
-        found["u"] = _quoted(now.user or "")
+        found["u"] = quoted(now.user or "")
     else:
         found["h"] = encode(now.history)
     found["k"] = str(now.k)
@@ -259,15 +271,6 @@ def params(now: State, models: Zoo) -> dict[str, str]:
     if now.variant is not None:
         found["b"] = encode(now.variant)
     return {**found, **now.own}
-
-
-def encode(ids: Iterable[str]) -> str:
-    """Any texts → one text that `decode` takes apart again."""
-    return "~".join(_quoted(item_id) for item_id in ids)
-
-
-def decode(text: str) -> Ids:
-    return tuple(_unquoted(part) for part in text.split("~")) if text else ()
 
 
 def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callable[[str], Zoo], page: str = "") -> State:
@@ -288,7 +291,7 @@ def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callabl
     if "h" in address:
         changes["history"] = _known(models, address["h"], "the history", problems)
     elif "u" in address:
-        user = _unquoted(address["u"])
+        user = unquoted(address["u"])
         row = examples.user_row(models, user)
         if row is None:
             problems.append(f"The link names the person “{short(user)}”, whom this dataset does not have.")
@@ -338,14 +341,6 @@ def _some(words: list[str]) -> str:
     return f"{quoted} and {len(words) - 10} more" if len(words) > 10 else quoted
 
 
-def _quoted(text: str) -> str:
-    return quote(text, safe="").replace("~", "%7E") if text else "%"  # an empty id is no missing id
-
-
-def _unquoted(text: str) -> str:
-    return "" if text == "%" else unquote(text, errors="replace")
-
-
 def _own(models: Zoo, row: int) -> Ids:
     """The history of a person, cut to what the app shows."""
     return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
@@ -368,7 +363,7 @@ def _ours() -> Ids:
 
 
 def _others() -> dict[str, list[str]]:
-    """The parameters that are not the state's, such as the item of Map and Catalogue."""
+    """The parameters that are not the state's, such as the item of Catalogue."""
     ours = _ours()
     return {name: st.query_params.get_all(name) for name in st.query_params if name not in ours}
 

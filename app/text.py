@@ -10,6 +10,7 @@ Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -35,7 +36,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 def clean(text: object, limit: int = 500) -> str:
     """One line without control characters; what runs from right to left is kept from turning its surroundings round."""
-    line = " ".join(str(text)[: 4 * limit].split()).translate(_BIDI)
+    line = str(text)
+    if len(line) <= limit and line.isascii() and line.isprintable() and "  " not in line and line == line.strip(" "):
+        return line  # most titles, and the same as below
+    line = " ".join(line[: 4 * limit].split()).translate(_BIDI)
     line = "".join(c for c in line if unicodedata.category(c) not in ("Cc", "Cs", "Co", "Cn"))
     return _isolated(short(line, limit, isolate=False))
 
@@ -72,6 +76,12 @@ def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
     if isolate:
         return _isolated(text.replace(_ISOLATE, "").replace(_END, ""))
     return text
+
+
+def wide(text: str, size: float = 12) -> int:
+    """Pixels that a text takes in the app's font at that size; rather a few too many."""
+    ems = (1.0 if unicodedata.east_asian_width(c) in "WF" else 0.57 if c.isupper() else 0.48 for c in text)
+    return math.ceil(size * sum(ems))
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

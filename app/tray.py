@@ -27,9 +27,9 @@ def show(datasets: dict[str, str]) -> None:
     models = zoo.open_zoo(now.dataset)
     info = models.info
     people = "simulated viewers" if info.simulated else "people"
-    st.caption(
-        f"{count(info.counts['users'], 'person', people)}, {count(len(models), 'item')}, {count(len(models.bundles), 'model')}"
-    )
+    parts = [count(info.counts["users"], "person", people)] if models.has_log else []
+    parts += [count(len(models), "item"), count(len(models.bundles), "model")]
+    st.caption(", ".join(parts) + ("" if models.has_log else "; a catalogue without a log"))
     _history(models)
     _link()
 
@@ -87,7 +87,11 @@ def _load(models: Zoo) -> None:
             )
         people = models.users.num_rows
         if not people:
-            st.caption("This dataset was exported without its people.")
+            st.caption(
+                "This dataset was exported without its people."
+                if models.has_log
+                else "There is no log, so there are no people."
+            )
             return
         st.caption(f"The held-out data of a {person}: the models never saw what comes next")
         st.button(

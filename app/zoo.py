@@ -1,28 +1,34 @@
 """The exported models, opened once and shared by all visitors, and their answers, kept for those who ask the same.
 
-models = zoo.open_zoo(state.get().dataset)    # engine.runtime.Zoo
+models = zoo.open_zoo(state.get().dataset)    # engine.runtime.Zoo; "no such dataset" where it is another visitor's
 top = zoo.top(models, "sasrec", history, 10)  # items, scores, shares
 zoo.style(models, "sasrec").colour            # the same on every page
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import streamlit as st
 
+from app import home, owner
+from app.kept import Kept
+from app.looks import Style, style, titled  # noqa: F401  (pages take them from here)
 from app.store.catalogue import Catalogue
+from app.store.database import open_store
+from app.top import Top, ask
+from app.work import can_open
 from engine.errors import SeqscopeError
-from engine.runtime import LeaveOneOut, Neighbours, Zoo, softmax_share
+from engine.runtime import LeaveOneOut, Neighbours, Zoo
 
 History = tuple[int, ...]
+_run = threading.local()  # Streamlit runs a page in one thread
 
 # --- what there is
 
@@ -32,17 +38,104 @@ def root() -> Path:
     return Path(os.environ.get("SEQSCOPE_EXPORTS") or Path(__file__).resolve().parents[1] / "exports").absolute()
 
 
-def datasets() -> dict[str, str]:
-    """Folder name → title of every dataset, no title twice, the embedded sample first."""
+class Place(NamedTuple):
+    """A dataset that somebody may look at."""
+
+    path: Path
+    title: str
+    own: bool
+    """It was uploaded by the one who looks."""
+
+
+def places(who: str | None) -> dict[str, Place]:
+    """Name in addresses → dataset, of all that this owner may see: the server's, the embedded sample first, then their own.
+
+    Nothing else in the app leads to the files of a dataset. None: nobody, who sees the server's.
+    """
     found = {path.name: _title(str(path), _changed(path / "dataset.json")) for path in Zoo.list(root())}
     titles = list(found.values())
     found = {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in found.items()}
-    return dict(sorted(found.items(), key=lambda entry: (entry[0] != "sample", entry[1].casefold())))
+    ordered = sorted(found.items(), key=lambda entry: (entry[0] != "sample", entry[1].casefold()))
+    return {**{name: Place(root() / name, title, False) for name, title in ordered}, **_own(who)}
+
+
+def _own(who: str | None) -> dict[str, Place]:
+    """The owner's datasets that can be opened, the newest first."""
+    if who is None:
+        return {}
+    try:
+        store = open_store()
+        store.on_delete(_close)
+        ready = [one for one in store.datasets.of(who) if can_open(home.dataset(who, one.id))]
+    except SeqscopeError:  # the page Your data says why
+        return {}
+    titles = [one.title for one in ready]
+    return {
+        one.id: Place(
+            home.dataset(who, one.id).exports,
+            f"{one.title} (yours)"
+            if titles.count(one.title) == 1
+            else f"{one.title} (yours, of {one.created:%-d %b %H:%M})",
+            True,
+        )
+        for one in ready
+    }
+
+
+def _close(folder: Path) -> None:
+    """Of a dataset that was deleted nothing stays in memory."""
+    _opened.clear(str(home.Folder(folder).exports))
+
+
+def datasets() -> dict[str, str]:
+    """Name → title of every dataset that the visitor may look at, no title of the server's twice, the embedded sample first."""
+    return {name: place.title for name, place in _places().items()}
+
+
+def is_own(name: str) -> bool:
+    """Whether the visitor uploaded it."""
+    place = _places().get(name)
+    return place is not None and place.own
+
+
+def keep(name: str) -> None:
+    """A dataset of the visitor's that is looked at is kept for longer."""
+    who = owner.get()
+    if who is not None and is_own(name):
+        with suppress(SeqscopeError):
+            open_store().datasets.use(who.id, name)
+
+
+def _places() -> dict[str, Place]:
+    """The visitor's, found once where a run is `looked_at_once`."""
+    seen: dict[str, Place] | None = getattr(_run, "places", None)
+    if seen:
+        return seen
+    who = owner.get()
+    found = places(who.id if who is not None else None)
+    if seen is not None:
+        seen.update(found)
+    return found
 
 
 def open_zoo(name: str) -> Zoo:
     """The models of one dataset; opened anew where its folder has changed. Raises SeqscopeError."""
-    return _opened(_folder(name)).zoo
+    seen: dict[str, Zoo] | None = getattr(_run, "seen", None)
+    if seen is None:
+        return _opened(_folder(name)).zoo
+    if name not in seen:
+        seen[name] = _opened(_folder(name)).zoo
+    return seen[name]
+
+
+@contextmanager
+def looked_at_once() -> Iterator[None]:
+    """Within, a dataset's folder is looked at once: a page asks for its models a dozen times, and they had better be the same."""
+    _run.seen, _run.places = {}, {}
+    try:
+        yield
+    finally:
+        _run.seen = _run.places = None
 
 
 def open_catalogue(name: str) -> Catalogue:
@@ -58,10 +151,15 @@ class _Opened(NamedTuple):
 
 
 def _folder(name: str) -> str:
-    for path in Zoo.list(root()):  # never a path made from a name that came from outside
-        if path.name == name:
-            return str(path)
-    raise SeqscopeError(f"There is no dataset “{name}” in {root()}. Choose another one, or export a model to it.")
+    # never a path made from a name that came from outside
+    if not getattr(_run, "places", None):
+        for path in Zoo.list(root()):  # everybody's: no need to ask whose
+            if path.name == name:
+                return str(path)
+    place = _places().get(name)
+    if place is None:
+        raise SeqscopeError(f"There is no dataset “{name}” here. Choose another one, or export a model to it.")
+    return str(place.path)
 
 
 def _fresh(opened: _Opened) -> bool:
@@ -95,133 +193,33 @@ def _changed(path: Path) -> int:
         return 0
 
 
-# --- how a model looks
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a model looks in every figure: never by colour alone."""
-
-    colour: str
-    """Okabe and Ito's palette."""
-    marker: str
-    """Plotly's name of a marker."""
-    sign: str
-    """The same marker as a character."""
-    dash: str
-    """Plotly's name of a line style."""
-
-
-_STYLES = {
-    "sasrec": Style("#0072b2", "circle", "●", "solid"),
-    "bert4rec": Style("#d55e00", "square", "■", "dash"),
-    "attrec": Style("#009e73", "diamond", "◆", "dashdot"),
-    "markov": Style("#e69f00", "triangle-up", "▲", "dot"),
-    "popularity": Style("#8a9496", "cross", "✚", "longdash"),
-}
-_SPARE = (
-    Style("#cc79a7", "star", "★", "longdashdot"),
-    Style("#56b4e9", "hexagon", "⬢", "solid"),
-    Style("#c9b82e", "triangle-down", "▼", "dash"),
-    Style("#7b5ea7", "pentagon", "⬟", "dot"),
-    Style("#5b3a1e", "bowtie", "⧓", "dashdot"),
-)
-
-
-def style(zoo: Zoo, model: str) -> Style:
-    """The look of a model; those without one of their own take the spare ones in the order of their names."""
-    known = _STYLES.get(model)
-    if known is not None:
-        return known
-    others = sorted(name for name in zoo.bundles if name not in _STYLES)
-    return _SPARE[others.index(model) % len(_SPARE)] if model in others else _SPARE[0]
-
-
-def titled(zoo: Zoo, item: int) -> str:
-    """Title (year), not escaped."""
-    return _titles(zoo)[item]
-
-
-@functools.lru_cache(maxsize=8)
-def _titles(zoo: Zoo) -> list[str]:
-    if "year" not in zoo.items.column_names:
-        return zoo.titles
-    years = zoo.items["year"].to_pylist()
-    return [
-        f"{title} ({year})" if isinstance(year, int) and not title.endswith(f"({year})") else title
-        for title, year in zip(zoo.titles, years, strict=True)
-    ]
-
-
 # --- answers, kept
 
-
-class Top(NamedTuple):
-    """What a model recommends, best first."""
-
-    items: npt.NDArray[np.int32]
-    scores: npt.NDArray[np.float32]
-    """In the model's own units: never compare them with another model's."""
-    share: npt.NDArray[np.float64]
-    """Softmax over all items that could be recommended; they sum to 1 over the whole catalogue. Of a model that writes
-    identifiers: the probability that it writes the item's, which items that share an identifier have in common."""
-    strength: npt.NDArray[np.float64]
-    """0 to 1 within this model: 1 is its best item, 0 an item in the middle of the catalogue; of a model that writes
-    identifiers, one with probability 0."""
+_TOP: Kept[Top] = Kept(2_000)
+_RANKS: Kept[list[float]] = Kept(2_000)
+_LEAVE_ONE_OUT: Kept[LeaveOneOut] = Kept(500)
+_NEIGHBOURS: Kept[Neighbours] = Kept(1_000)
 
 
 def top(zoo: Zoo, model: str, history: History, k: int) -> Top:
     """The k best items after the history. Raises SeqscopeError where the model cannot answer."""
     bundle = zoo.bundles[model]
-    return _top(zoo, model, bundle.digest, history, k)
+    return _TOP.get((model, bundle.digest, history, k), lambda: ask(bundle, history, k))
 
 
 def ranks(zoo: Zoo, model: str, history: History, items: tuple[int, ...]) -> list[float]:
     """The rank of each item after the history, 1 is best; for one outside the first k, too."""
-    return _ranks(zoo, model, zoo.bundles[model].digest, history, items)
+    bundle = zoo.bundles[model]
+    return [*_RANKS.get((model, bundle.digest, history, items), lambda: bundle.ranks(history, items).tolist())]
 
 
 def leave_one_out(zoo: Zoo, model: str, history: History, item: int) -> LeaveOneOut:
     """What each event of the history does to the item's score and rank."""
-    return _leave_one_out(zoo, model, zoo.bundles[model].digest, history, item)
+    bundle = zoo.bundles[model]
+    return _LEAVE_ONE_OUT.get((model, bundle.digest, history, item), lambda: bundle.leave_one_out(history, item))
 
 
 def neighbours(zoo: Zoo, model: str, item: int, k: int) -> Neighbours:
     """The nearest items in the model's own space."""
-    return _neighbours(zoo, model, zoo.bundles[model].digest, item, k)
-
-
-@st.cache_data(max_entries=2_000, show_spinner=False)
-def _top(_zoo: Zoo, model: str, digest: str, history: History, k: int) -> Top:
-    bundle = _zoo.bundles[model]
-    found = bundle.recommend_one(history, k)
-    if (
-        bundle.manifest.generator is not None
-    ):  # scores are probabilities already, and those of all items would be a long walk
-        written = np.exp(found.scores.astype(np.float64))
-        return Top(found.items, found.scores, written, written / max(float(written[:1].sum()), 1e-300))
-    scores = bundle.scores(history).astype(np.float64)
-    middle = float(np.median(scores))
-    scores[list(history)] = -np.inf
-    share = softmax_share(scores)[found.items] if len(found.items) else np.empty(0)
-    span = float(found.scores[0]) - middle if len(found.items) else 0.0
-    strength = (
-        np.clip((found.scores.astype(np.float64) - middle) / span, 0, 1) if span > 0 else np.ones(len(found.items))
-    )
-    return Top(found.items, found.scores, share, strength)
-
-
-@st.cache_data(max_entries=2_000, show_spinner=False)
-def _ranks(_zoo: Zoo, model: str, digest: str, history: History, items: tuple[int, ...]) -> list[float]:
-    found: list[float] = _zoo.bundles[model].ranks(history, items).tolist()
-    return found
-
-
-@st.cache_data(max_entries=500, show_spinner=False)
-def _leave_one_out(_zoo: Zoo, model: str, digest: str, history: History, item: int) -> LeaveOneOut:
-    return _zoo.bundles[model].leave_one_out(history, item)
-
-
-@st.cache_data(max_entries=1_000, show_spinner=False)
-def _neighbours(_zoo: Zoo, model: str, digest: str, item: int, k: int) -> Neighbours:
-    return _zoo.bundles[model].neighbours(item, k)
+    bundle = zoo.bundles[model]
+    return _NEIGHBOURS.get((model, bundle.digest, item, k), lambda: bundle.neighbours(item, k))

@@ -19,6 +19,7 @@ from pathlib import Path
 from engine.console import duration
 from engine.data.dataset import Dataset
 from engine.runtime import Zoo
+from engine.runtime.studies import STUDIES
 from engine.training.recipe import RECIPES
 
 MODELS = ("sasrec", "bert4rec", "attrec", "recformer", "markov", "popularity")
@@ -28,6 +29,8 @@ TOKENIZERS = ("rqvae", "letter", "residual-kmeans")
 """After the models: LETTER learns from the vectors of this sample's SASRec."""
 GENERATORS = ("tiger", "letter-tiger")
 """After the tokenizers, whose identifiers they write."""
+SPACES = ("minilm",)
+"""Text encoders whose vectors of the items come along."""
 LIMIT = 30_000_000
 """Bytes that the committed folder may take."""
 
@@ -65,11 +68,19 @@ def main() -> None:
         if verb == "train":
             run("evaluate", folder, "--protocol", "u100")
         run("export", folder, "--to", str(staged))
+    for encoder in SPACES:
+        run("embed", "--dataset", str(args.data), "--encoder", encoder, "--to", str(staged))
+    if (args.out / STUDIES).is_dir():  # `seqscope study` made them, which takes longer than all of this
+        shutil.copytree(args.out / STUDIES, staged / STUDIES)
     zoo = Zoo.open(staged, warm=True)
+    for refusal in zoo.studies.refused:  # of another log
+        (staged / STUDIES / refusal.file).unlink()
+        print(f"left out {refusal}")
     size = sum(path.stat().st_size for path in staged.rglob("*") if path.is_file())
     complete = set(zoo.bundles) == {*MODELS, *GENERATORS} and set(zoo.tokenizations) == set(TOKENIZERS)
+    complete &= set(zoo.spaces) == set(SPACES)
     if zoo.refused or not complete or size > LIMIT:
-        found = sorted([*zoo.bundles, *zoo.tokenizations])
+        found = sorted([*zoo.bundles, *zoo.tokenizations, *zoo.spaces])
         sys.exit(f"not put in place: {zoo.refused or ''} {found} {size / 1e6:.1f} MB (at most {LIMIT / 1e6:.0f})")
     old = runs / "old"
     shutil.rmtree(old, ignore_errors=True)
@@ -77,7 +88,9 @@ def main() -> None:
     if args.out.exists():
         args.out.rename(old)
     staged.rename(args.out)
-    what = f"{len(zoo.bundles)} bundles, {len(zoo.tokenizations)} tokenizers, {size / 1e6:.1f} MB"
+    what = (
+        f"{len(zoo.bundles)} bundles, {len(zoo.tokenizations)} tokenizers, {len(zoo.spaces)} space, {size / 1e6:.1f} MB"
+    )
     print(f"{args.out}: {what}, in {duration(time.monotonic() - began)}")
 
 

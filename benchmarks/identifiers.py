@@ -1,12 +1,13 @@
 """Tokenizers on public catalogues: what their identifiers are worth, beside the codes that LETTER's authors published.
 
     seqscope data import interactions.csv --items items.jsonl --out data/beauty     (docs/data.md)
-    seqscope train sasrec --dataset data/beauty --recipe beauty/sasrec-ce           the teacher, and who judges
+    seqscope train sasrec --dataset data/beauty --recipe beauty/sasrec-bce          the teacher, and who judges
     python -m benchmarks.identifiers run [VARIANT …]        fits into runs/, writes benchmarks/results/identifiers-*.json
     python -m benchmarks.identifiers table                  prints the table of benchmarks/README.md, with the goals
 
 Published codes are read where the public logs are (SEQSCOPE_DATA, or ../shared/data). The ablation is LETTER's recipe with α or β
-or both at 0, so that nothing else differs. A result names its command, recipe, seconds, device, commit and fingerprint.
+or both at 0, so that nothing else differs, with three seeds each. A result names its command, recipe, seconds, device, commit and
+fingerprint.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from engine.identifiers import Learning, Material, measures
 from engine.identifiers.collaborative import together
 from engine.identifiers.collisions import settle
 from engine.identifiers.judge import Judge
+from engine.identifiers.kmeans import ResidualKMeans
 from engine.identifiers.letter import Letter
 from engine.identifiers.recipe import load
 from engine.identifiers.report import categories, describe, figures
@@ -40,6 +43,8 @@ from engine.training.run import commit
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).resolve().parent / "results"
+JUDGE = "sasrec-bce"
+SEEDS = (1, 2, 3)
 # variant → recipe and what is set in it
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "random": ("random", ["tokenizer.levels=4"]),
@@ -49,8 +54,16 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "letter-diversity": ("letter", ["tokenizer.alpha=0"]),
     "letter-collaborative": ("letter", ["tokenizer.beta=0"]),
     "letter": ("letter", []),
-    "letter-none-kept": ("letter", ["tokenizer.alpha=0", "tokenizer.beta=0", "tokenizer.dead_after=0"]),
-    "letter-diversity-kept": ("letter", ["tokenizer.alpha=0", "tokenizer.dead_after=0"]),
+    **{
+        f"{name}-seed{seed}": ("letter", [*sets, f"training.seed={seed}"])
+        for seed in SEEDS[1:]
+        for name, sets in {
+            "letter-none": ["tokenizer.alpha=0", "tokenizer.beta=0"],
+            "letter-diversity": ["tokenizer.alpha=0"],
+            "letter-collaborative": ["tokenizer.beta=0"],
+            "letter": [],
+        }.items()
+    },
     "p5-semid": ("p5-semid", []),
     "p5-cid": ("p5-cid", []),
     "p5-tid": ("p5-tid", []),
@@ -63,8 +76,17 @@ TITLES = {
     "letter-diversity": "… + diversity",
     "letter-collaborative": "… + collaborative",
     "letter": "… + both: LETTER",
-    "letter-none-kept": "RQ-VAE, dead codes left dead",
-    "letter-diversity-kept": "… + diversity",
+    **{
+        f"{name}-seed{seed}": f"{title}, seed {seed}"
+        for seed in SEEDS[1:]
+        for name, title in {
+            "letter-none": "RQ-VAE with LETTER's settings",
+            "letter-diversity": "… + diversity",
+            "letter-collaborative": "… + collaborative",
+            "letter": "… + both: LETTER",
+        }.items()
+    },
+    "teacher-alone": "the teacher's vectors alone, residual k-means",
     "published": "LETTER, codes of its authors",
     "p5-semid": "category path",
     "p5-cid": "collaborative clusters",
@@ -79,7 +101,7 @@ def fit(variant: str, dataset: Dataset, settings: list[str], restart: bool) -> N
     recipe_name, sets = VARIANTS[variant]
     recipe = load(recipe_name, name, None, [*sets, *settings])
     folder = Path("runs") / name / variant
-    judge = Path("runs") / name / "sasrec-ce"
+    judge = Path("runs") / name / JUDGE
     report = tokenize(recipe, dataset, folder, device="cpu", restart=restart, judge=judge)
     record = json.loads((folder / "run.json").read_text("utf-8"))
     words = " ".join(f"--set {text}" for text in [*sets, *settings])
@@ -106,7 +128,7 @@ def published(dataset: Dataset) -> None:
     numbers = items["id" if "id" in items.column_names else "item_id"].to_pylist()
     raw = json.loads(path.read_text("utf-8"))
     codes = np.array([[int(token[3:-1]) for token in raw[str(number)]] for number in numbers], np.int32)
-    judge_run = Path("runs") / name / "sasrec-ce"
+    judge_run = Path("runs") / name / JUDGE
     judge = Judge.of(judge_run, dataset) if judge_run.exists() else None
     report = figures(codes, (256,) * codes.shape[1], dataset.popularity, categories(items), judge)
     report["before"] = report["after"] = report["collisions"]
@@ -116,6 +138,30 @@ def published(dataset: Dataset) -> None:
         "of": "the authors' SASRec vectors",
     }
     keep("published", dataset, report, {"command": "python -m benchmarks.identifiers run published", "recipe": None})
+
+
+def teacher_alone(dataset: Dataset) -> None:
+    """Codes of the teacher's vectors, at unit length, and of no words at all: about as many codes as nearest items can share."""
+    folder = Path("runs") / dataset.info.name / JUDGE
+    judge = Judge.of(folder, dataset)
+    recipe = load("residual-kmeans", dataset.info.name, None, ["tokenizer.levels=4"])
+    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    material = Material(items, measures.unit(judge.vectors), training=dataset.training)
+    began = time.monotonic()
+    tokenizer = ResidualKMeans.fit(
+        material,
+        recipe.tokenizer,
+        np.random.default_rng(recipe.training.seed),
+        Learning(recipe.optimiser, recipe.training),
+    )
+    identifiers = settle(tokenizer, material, recipe.collisions, {})
+    report = describe(tokenizer, identifiers, material, dataset, judge)
+    record = {
+        "command": "python -m benchmarks.identifiers run teacher-alone", "recipe": recipe.to_dict(), "commit": commit(),
+        "seconds": round(time.monotonic() - began, 1), "device": devices.describe(devices.choose("cpu")),
+        "about": {"vectors": f"items of {folder.name}"},
+    }  # fmt: skip
+    keep("teacher-alone", dataset, report, record)
 
 
 def without_text(dataset: Dataset, settings: list[str]) -> None:
@@ -228,37 +274,46 @@ def _goals(found: dict[str, dict[str, Any]]) -> list[tuple[str, bool]]:
             used, others = ([level["used"] for level in report["levels"]] for report in (ours, theirs))
             text = f"{name}: our LETTER uses no fewer codes, {used} ≥ {others}"
             goals.append((text, all(a >= b for a, b in zip(used, others, strict=True))))
-    reports = {variant: found.get(f"beauty-{variant}", {}).get("report") for variant in VARIANTS}
-    for title, without, with_it in (
+    reports: dict[str, Any] = {variant: found.get(f"beauty-{variant}", {}).get("report") for variant in VARIANTS}
+
+    def mean(variant: str, value: Callable[[dict[str, Any]], float]) -> float | None:
+        """Over the seeds; None until all are there."""
+        names = [variant, *(f"{variant}-seed{seed}" for seed in SEEDS[1:])]
+        there = [reports[name] for name in names if reports.get(name)]
+        return float(np.mean([value(report) for report in there])) if len(there) == len(names) else None
+
+    for beside, without, with_it in (
         ("", "letter-none", "letter-diversity"),
         (", beside the collaborative term", "letter-collaborative", "letter"),
-        (", dead codes left dead", "letter-none-kept", "letter-diversity-kept"),
     ):
-        first, second = reports[without], reports[with_it]
-        if first and second:
-            one, other = first["levels"][0]["perplexity"], second["levels"][0]["perplexity"]
-            goals.append(
-                (f"beauty{title}: diversity raises the perplexity of level 1, {one:.1f} → {other:.1f}", other > one)
-            )
-            one, other = first["before"]["excess"], second["before"]["excess"]
-            goals.append(
-                (f"beauty{title}: diversity lowers collisions as fitted, {one:.2%} → {other:.2%}", other < one)
-            )
-    none = reports["letter-none"]
-    for text, name in (("the collaborative term", "letter-collaborative"), ("LETTER", "letter")):
+        for text, value, sign in (
+            ("raises the perplexity of level 1, {:.1f} → {:.1f}", lambda r: r["levels"][0]["perplexity"], 1),
+            ("lowers collisions as fitted, {:.2%} → {:.2%}", lambda r: r["before"]["excess"], -1),
+        ):
+            one, other = mean(without, value), mean(with_it, value)
+            if one is not None and other is not None:
+                words = f"beauty{beside}: diversity {text.format(one, other)} (means of {len(SEEDS)} seeds)"
+                goals.append((words, sign * (other - one) > 0))
+    for title, base in (("RQ-VAE as TIGER", "rqvae"), ("RQ-VAE with LETTER's settings", "letter-none")):
         for key, by in (("shared", "dot product"), ("shared_by_cosine", "cosine")):
-            if none and reports[name]:
-                one, other = none["neighbours"][key], reports[name]["neighbours"][key]
-                sentence = f"beauty: {text}: nearest items ({by}) share at least 3 times as many codes, {one:.3f} → {other:.3f}"
+            if reports[base] and reports["letter"]:
+                one, other = (reports[name]["neighbours"][key] for name in (base, "letter"))
+                sentence = (
+                    f"beauty: LETTER against {title}: nearest items ({by}) share at least 3 times as many codes, "
+                    f"{one:.3f} → {other:.3f}, {other / one:.2f} times"
+                )
                 goals.append((sentence, other >= 3 * one))
     return goals
+
+
+ALONE = {"published": published, "teacher-alone": teacher_alone}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
     run = actions.add_parser("run", help="fit variants and keep their results")
-    run.add_argument("variants", nargs="*", choices=[*VARIANTS, "published", []], default=[])
+    run.add_argument("variants", nargs="*", choices=[*VARIANTS, *ALONE, []], default=[])
     run.add_argument("--dataset", type=Path, default=Path("data/beauty"), metavar="DIR")
     run.add_argument(
         "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="for every variant of this call"
@@ -268,9 +323,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.action == "run":
         dataset = Dataset(args.dataset)
-        for variant in args.variants or [*VARIANTS, "published"]:
-            if variant == "published":
-                published(dataset)
+        for variant in args.variants or [*VARIANTS, *ALONE]:
+            if variant in ALONE:
+                ALONE[variant](dataset)
             elif variant == "letter" and dataset.info.name == "instruments":
                 without_text(dataset, args.set)
             else:

@@ -34,7 +34,7 @@ def main() -> None:
         "-m",
         "streamlit",
         "run",
-        "app/main.py",
+        "app/serve.py",
         f"--server.port={port}",
         "--server.address=127.0.0.1",
     ]

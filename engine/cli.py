@@ -1,4 +1,5 @@
-"""The console command ``seqscope``: a table of sub-commands, each imported only when it is called.
+"""The console command ``seqscope``: a table of sub-commands, each imported only when it is called. The app adds its own to it
+through entry points (`GROUP`), so that the engine never needs to know of the app.
 
 Exit codes: 0 done, 1 failed (one message on standard error), 2 wrong use, 130 interrupted.
 """
@@ -9,6 +10,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.metadata import distributions
 
 from engine import __version__
 from engine.errors import SeqscopeError, UsageError
@@ -16,14 +18,23 @@ from engine.errors import SeqscopeError, UsageError
 # name -> (module, one line for --help). A module offers `configure(parser)` and `run(args) -> int`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("engine.commands.data", "import, fetch and describe datasets"),
+    "catalogue": ("engine.commands.catalogue", "make a dataset of a catalogue that has no log"),
     "embed": ("engine.commands.embed", "make vectors of a catalogue's words"),
     "train": ("engine.commands.train", "train a model on a prepared dataset; resumes where it was interrupted"),
     "tokenize": ("engine.commands.tokenize", "give items identifiers of codes, for models that generate them"),
     "evaluate": ("engine.commands.evaluate", "rank every test user's held-out item and print the metrics"),
     "export": ("engine.commands.export", "write trained models as bundles that the app opens"),
+    "zero-shot": ("engine.commands.zero_shot", "apply a model that reads words to a catalogue it was never trained on"),
+    "study": (
+        "engine.commands.study",
+        "train variants that differ in one thing, and compare them over the same people",
+    ),
     "sample": ("engine.commands.sample", "simulate viewers and their log, for the embedded sample or for load tests"),
     "doctor": ("engine.commands.doctor", "say what this machine has and what is missing for what"),
 }
+
+GROUP = "seqscope.commands"
+"""Entry points of other packages that add a command: its name → a module with `configure`, `run` and HELP, one line."""
 
 MANUAL = """\
 Train sequential recommenders under one frozen protocol and export each as a portable bundle.
@@ -49,7 +60,10 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"seqscope {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     named = next((word for word in argv if not word.startswith("-")), None)
-    for name, (module, help_line) in COMMANDS.items():
+    added = {name: module for name, module in _added().items() if name not in COMMANDS}
+    for name, (module, help_line) in {**COMMANDS, **{name: (module, "") for name, module in added.items()}}.items():
+        if name in added and named is None:  # the list of commands is asked for
+            help_line = importlib.import_module(module).HELP
         if name != named:
             commands.add_parser(name, help=help_line)
             continue
@@ -60,6 +74,13 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         command.configure(sub)
         sub.set_defaults(carry_out=command.run)
     return parser
+
+
+def _added() -> dict[str, str]:
+    """Name → module of commands of other packages. A checkout's own metadata, left by an older build, must not hide those of
+    the installation, which is why every distribution is asked."""
+    points = (point for one in distributions() for point in one.entry_points if point.group == GROUP)
+    return {point.name: point.value for point in points}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

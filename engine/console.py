@@ -1,10 +1,25 @@
-"""Progress for people and for pipes: a bar that redraws on a terminal, a plain line every few seconds elsewhere."""
+"""Progress for people, for pipes and for programs: a bar that redraws on a terminal, a plain line every few seconds elsewhere,
+and a small file for whoever started this process.
+
+The environment variable SEQSCOPE_PROGRESS names that file. It is replaced as a whole, at most once a second:
+
+    {"words": "embed", "done": 3.5, "of": 10, "left": 42.0}
+
+`left` is in seconds. Where the end of a step cannot be foreseen, `of` is 0 and `left` null (see `stage`).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import sys
 import time
 from typing import TextIO
+
+PROGRESS = "SEQSCOPE_PROGRESS"
+EVERY = 1.0
+"""Seconds between two writings of the file."""
 
 
 def duration(seconds: float) -> str:
@@ -30,22 +45,50 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self.terminal = self.stream.isatty()
         self.started = self.shown = time.monotonic()
+        self.noted = -EVERY
         self.width = 0
+        self.note = ""
 
-    def update(self, done: int, note: str = "") -> None:
+    def update(self, done: float, note: str | None = None) -> None:
+        """done: of `total`, and parts of one count; note: further words, those of before where there are none."""
         now = time.monotonic()
+        self.note = self.note if note is None else note
+        left = (now - self.started) * (self.total - done) / done if done > 0 else None
+        if done >= self.total or now - self.noted >= EVERY:
+            self.noted = now
+            _write(f"{self.label} {self.note}".strip(), done, self.total, left)
         if done < self.total and now - self.shown < (0.1 if self.terminal else self.every):
             return
         self.shown = now
-        left = (now - self.started) * (self.total - done) / max(done, 1)
-        share = done / self.total
+        share, rest = done / self.total, "" if left is None else f"{duration(left)} left"
         if self.terminal:
             bar = "█" * int(share * 20)
-            text = f"{self.label} {bar:<20} {share:4.0%} {note} {duration(left)} left"
+            text = f"{self.label} {bar:<20} {share:4.0%} {self.note} {rest}"
             self.stream.write("\r" + text.ljust(self.width))
             self.width = len(text)
             if done >= self.total:
                 self.stream.write("\r" + " " * self.width + "\r")
         else:
-            self.stream.write(f"{self.label} {share:.0%} {note} {duration(left)} left\n")
+            self.stream.write(f"{self.label} {share:.0%} {self.note} {rest}\n")
         self.stream.flush()
+
+
+def stage(words: str) -> None:
+    """What is being done now, of which nobody can say how long it takes. Into the file alone."""
+    _write(words, 0, 0, None)
+
+
+def _write(words: str, done: float, of: int, left: float | None) -> None:
+    """By renaming, so that a reader finds a whole file. Progress is not worth failing for: what cannot be written is not."""
+    path = os.environ.get(PROGRESS)
+    if not path:
+        return
+    state = {"words": words, "done": done, "of": of, "left": None if left is None else round(left, 1)}
+    staged = f"{path}.{os.getpid()}.part"
+    try:
+        with open(staged, "w", encoding="utf-8") as file:
+            json.dump(state, file, ensure_ascii=False)
+        os.replace(staged, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(staged)

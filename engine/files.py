@@ -31,6 +31,19 @@ def replacing(path: Path) -> Iterator[Path]:
         staged.unlink(missing_ok=True)
 
 
+def put(folder: Path, target: Path, old: Path) -> Path:
+    """Moves a finished `folder` to `target`; what was there goes to `old`, and comes back where the move fails."""
+    if target.exists():
+        target.rename(old)
+    try:
+        folder.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    return target
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keeps other processes out of `folder` while the block runs. Raises SeqscopeError where one is in it already."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from app import export, guard, state, zoo
 from app.text import clean, md
 from app.views import attention as views
 from app.views import attention_figures as figures
+from app.views import attention_words_figures as word_figures
+from app.views.attention_words import Parts
 from app.widgets import search
 from engine.runtime import AttentionMap, Zoo
 
@@ -21,10 +25,12 @@ def show(
     history: tuple[int, ...],
     seen: AttentionMap | None,
     looked_at: dict[int, float] | None = None,
+    words: Parts | None = None,
 ) -> None:
     """Leave-one-out for one item, beside the attention. seen: of items; None where the model does not attend.
 
-    looked_at: place in the history → weight, where it is known for this very item.
+    looked_at: place in the history → weight, where it is known for this very item. words: what the items got by attribute, where
+    the model reads words.
     """
     st.subheader("Is that why?")
     st.markdown(
@@ -41,6 +47,8 @@ def show(
     with st.spinner("Asking the model without each event …"):
         found = zoo.leave_one_out(models, name, history, item)
     titles = {event: zoo.titled(models, event) for event in history}
+    if words is not None:
+        looked_at = words.by_place()
     table = views.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
     aimed = zoo.titled(models, item)
     st.markdown(views.effect_words(table, aimed, found.rank))
@@ -48,7 +56,7 @@ def show(
         st.markdown(views.agreement_words(table))
     shown = table.tail(_MANY)
     export.figure(
-        figures.effects(shown, zoo.style(models, name).colour),
+        figures.effects(shown, zoo.style(models, name).colour, _split(words, shown)),
         key="attention_effects",
         alt=f"For each event, what its removal does to the score of {clean(aimed)}"
         + (", beside its attention." if seen else "."),
@@ -60,9 +68,18 @@ def show(
         },
     )
     note = "Effect: the score with the event minus that without it, in the model's units; to the right it speaks for the item."
+    if words is not None:
+        note += " Attention: of the layer and head chosen above."
     if len(shown) < len(table):
         note += f" Drawn are the latest {len(shown)} of {len(table)} events; the table has all."
     st.caption(md(note))
+
+
+def _split(words: Parts | None, shown: pd.DataFrame) -> list[go.Bar]:
+    """The attention of the events that are drawn, by attribute."""
+    if words is None or shown.empty:
+        return []
+    return word_figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))
 
 
 def wanted(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import streamlit as st
 
 from app import choices, export, guard, state, zoo
@@ -107,10 +109,11 @@ def _faithful(models: Zoo, name: str, history: tuple[int, ...], width: int, k: i
     """The beam beside exact scores; asked for by a button where those take long."""
     if free:
         return
-    if answers.slow(models, name, 1) and not st.button("Compare with exact scores", key="compare_exact"):
+    slow = answers.slow(models, name, 1)
+    if slow and not st.button("Compare with exact scores", key="compare_exact"):
         return
     widths = tuple(sorted({*answers.WIDTHS, width}))
-    with st.spinner("Scoring every item …"):
+    with st.spinner("Scoring every item …") if slow else nullcontext():
         found = answers.agreement(models, name, history, widths, k)
     st.markdown(views.agreement_words(found, width, k))
 

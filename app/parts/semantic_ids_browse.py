@@ -80,12 +80,13 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
         st.info("No item has these codes. Choose others.", icon=":material/search_off:")
         return
     words = f"{count(len(order), 'item')} with codes that begin {views.spelled(prefix)}" if prefix else "All items"
-    more = f", the {ROWS} most taken listed" if len(order) > ROWS else ""
+    most = "most taken" if models.has_log else "first"
+    more = f", the {ROWS} {most} listed" if len(order) > ROWS else ""
     st.caption(md(f"{words}{more}."))
     some = [models.item_ids[item] for item in order[:ADDED].tolist()]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            f"Add {'all' if len(order) <= ADDED else 'the most taken'} {len(some)} to the history" if len(some) > 1
+            f"Add {'all' if len(order) <= ADDED else f'the {most}'} {len(some)} to the history" if len(some) > 1
             else "Add it to the history",
             icon=":material/add:",
             key="semantic_add",
@@ -101,9 +102,8 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
             disabled=not prefix,
             help=None if prefix else "Choose a code first",
         ):
-            st.session_state["map_area"] = (state.get().dataset, tuple(sorted(order.tolist())))
-            st.session_state.pop("map_area_of", None)
-            st.switch_page("screens/map.py")
+            area = f"prefix.{one.name}~{'-'.join(map(str, prefix))}"
+            st.switch_page("screens/map.py", query_params=state.link_to("map", area=area))
         export.csv_button(
             lambda: _table(page, one, order), f"{one.name} {'-'.join(map(str, prefix))}", key="semantic_browse"
         )
@@ -111,7 +111,7 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
         _table(page, one, order[:ROWS]),
         hide_index=True,
         height=min(420, 36 * (min(len(order), ROWS) + 1) + 2),
-        alt="The items with these codes, the most taken first",
+        alt="The items with these codes" + (", the most taken first" if models.has_log else ""),
         key="semantic_browse_table",
     )
 

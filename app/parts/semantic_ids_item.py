@@ -95,7 +95,7 @@ def _path(page: Page, one: Tokenization, item: int) -> None:
                     args=(models.item_ids[sibling],),
                 )
             if len(new) > len(order):
-                st.caption(f"and {len(new) - len(order):,} more, less taken")
+                st.caption(f"and {len(new) - len(order):,} more" + (", less taken" if models.has_log else ""))
 
 
 def _told(number: int, depth: int, most: int) -> str:

@@ -19,7 +19,7 @@ def show(page: Page) -> None:
     st.subheader("The tree of codes", anchor=False)
     models, items = page.models, page.found.items
     kinds = answers.columns(models, items)
-    options = {name: caption(name) for name in [*kinds, answers.POPULARITY]}
+    options = {name: caption(name) for name in [*kinds, *([answers.POPULARITY] if models.has_log or not kinds else [])]}
     column = choice.selected(
         "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
     )

@@ -49,7 +49,8 @@ def show(page: Page) -> None:
         for title, one in titled
     ]
     st.caption(md(". ".join(words) + ".", 1_000))
-    _popularity(page, level)
+    if page.models.has_log:
+        _popularity(page, level)
     _plane(page, level)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from app import choices, export, guard, state, zoo
-from app.parts import attention_codes, attention_effects, attention_map
+from app.parts import attention_codes, attention_effects, attention_map, attention_own, attention_words
 from app.text import clean, count, md
 from app.views import attention as views
 from app.views import attention_answers as answers
@@ -37,7 +37,7 @@ def page() -> None:
     name = _choose(models)
     bundle = models.bundles[name]
     reason = bundle.cannot("attention")
-    seen = looked_at = None
+    seen = looked_at = words = None
     writes = bundle.cannot("identifiers") is None
     by_code = writes and _unit() == "codes"
     if bundle.cannot("cross_attention") is None:
@@ -50,7 +50,10 @@ def page() -> None:
         seen = views.by_item(codes)
         shown = codes if by_code else seen
         called = _called(models, shown)
-        if looked_at is None:
+        if bundle.cannot("words") is None:
+            with guard.watch("the words that the model looked at"):
+                words = attention_words.show(models, name, history)
+        elif looked_at is None:
             with guard.watch("what the model looked at"):
                 _last(models, name, shown, called, len(history), writes)
         with guard.watch("the map"):
@@ -60,7 +63,10 @@ def page() -> None:
     else:
         st.info(md(f"{bundle.manifest.title} has no attention to show. {reason}"), icon=":material/visibility_off:")
     with guard.watch("the effects"):
-        attention_effects.show(models, name, history, seen, looked_at)
+        attention_effects.show(models, name, history, seen, looked_at, words)
+    if bundle.manifest.text is not None and bundle.cannot("unseen_items") is None:
+        with guard.watch("the item's own words"):
+            attention_own.show(models, name, history)
     if seen is not None:
         with guard.watch("the mean over people"):
             _people(models, name, writes)
@@ -77,7 +83,7 @@ def _choose(models: Zoo) -> str:
         },
         choices.attended(models, state.get().own),
         key=f"attention_model_{models.info.name}",
-        clears=("layer", "head", "decoder", "unit"),
+        clears=("layer", "head", "decoder", "unit", "word_layer", "word_head"),
     )
     silent = [bundle for bundle in models.bundles.values() if bundle.cannot("attention") is not None]
     if silent and name in able:
@@ -137,6 +143,8 @@ def _people(models: Zoo, name: str, writes: bool) -> None:
         st.info(
             "No mean over people: the dataset comes without histories, or they are too short. "
             "Export it with people's histories to see it."
+            if models.has_log
+            else "No mean over people: this is a catalogue without a log."
         )
         return
     title = models.bundles[name].manifest.title

@@ -65,7 +65,7 @@ def browse() -> None:
 
 
 def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wanted: Filters) -> None:
-    orders = views.sorts(facets)
+    orders = views.sorts(facets, models.has_log)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         headline = st.empty()
         if st.session_state.get("catalogue_sort") not in orders:
@@ -120,8 +120,10 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]]) -> No
                         args=(item_id,),
                     )
                     words = views.row_words(row, facets)
-                    place = card.standing(models.popularity, int(str(row["item"])))
-                    st.caption(md(" · ".join([*words, f"popularity rank {place.rank:,}"])))
+                    if models.has_log:
+                        place = card.standing(models.popularity, int(str(row["item"])))
+                        words = [*words, f"popularity rank {place.rank:,}"]
+                    st.caption(md(" · ".join(words)))
                 st.button(
                     "Added" if there else "Add",
                     key=f"catalogue_add_{row['item']}",
@@ -365,12 +367,13 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
             "screens/map.py",
             label="Show on the map",
             icon=":material/scatter_plot:",
-            query_params={**st.query_params.to_dict(), "item": item_id},
+            query_params=state.link_to("map", item=item_id),
         )
     text = card.description(found.items, item)
     if text:
         st.markdown(md(text, 4_000), width=720)
-    popularity(models, item)
+    if models.has_log:
+        popularity(models, item)
     of = card.series_of(found.items, item)
     left, right = st.columns([3, 2], gap="large") if of else (st.container(), None)
     with left, guard.watch("the attributes"):

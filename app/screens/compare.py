@@ -196,7 +196,7 @@ def _agreement(answers: list[compare_answers.Answer], k: int) -> None:
             compare.agreement(frame, measure, k),
             key="compare_agreement",
             alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
-            table=frame[frame["first"] != frame["second"]],
+            table=lambda: frame[frame["first"] != frame["second"]],
             name="agreement",
             columns={
                 "jaccard": st.column_config.NumberColumn("Jaccard", format="%.3f"),

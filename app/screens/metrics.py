@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app import export, guard, state, zoo
+from app import choices_metrics, export, guard, state, zoo
+from app.parts import metrics_studies
 from app.text import clean, count, md
 from app.views import metrics as views
 from app.views import metrics_answers as answers
 from app.views import metrics_figures as figures
+from app.widgets import choice
 from engine.runtime import Zoo, judge
 
-_KEEP: Any = "session"
 _COMPARE = Path(__file__).with_name("compare.py")
 _FOUR = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
 _P = st.column_config.NumberColumn(format="%.4f")
-_ALONG = {"epoch": "epochs", "seconds": "seconds", "step": "steps"}
+_ALONG = dict(zip(choices_metrics.ALONG, ("epochs", "seconds", "steps"), strict=True))
 
 
 class Page:
@@ -52,6 +52,9 @@ def page() -> None:
         st.info(
             "No model of this dataset has been evaluated, so there is nothing to judge. "
             "Run `seqscope evaluate`, then `seqscope export`, and come back."
+            if models.has_log
+            else "This is a catalogue without a log: nobody has a held-out item to ask for, so no model can be judged. A log of "
+            "who took what would change that."
         )
         with guard.watch("how the models were made"):
             _made(models)
@@ -75,27 +78,26 @@ def page() -> None:
         _curves(this)
     with guard.watch("how the models were made"):
         _made(models)
+    with guard.watch("the studies"):
+        metrics_studies.show(models, this.metric)
 
 
 def _choose(models: Zoo, protocols: list[str]) -> Page:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        protocol = st.segmented_control(
+        protocol = choice.segmented(
             "Protocol",
-            protocols,
-            default=protocols[0],
-            required=True,
-            format_func=md,
+            "protocol",
+            {name: md(name) for name in protocols},
+            protocols[0],
             key=f"metrics_protocol_{models.info.name}",
-            persist_state=_KEEP,
+            clears=("baseline", "first", "second", "person"),
             wrap=True,
         )
-        name = st.segmented_control(
-            "Metric", views.METRICS, default=views.METRICS[0], required=True, key="metrics_name", persist_state=_KEEP
+        name = choice.segmented(
+            "Metric", "metric", {name: name for name in views.METRICS}, views.METRICS[0], key="metrics_name"
         )
-        k = st.segmented_control(
-            "Among the first", judge.CUTOFFS, default=10, required=True, key="metrics_k", persist_state=_KEEP
-        )
-    this = Page(models, protocol if protocol in protocols else protocols[0], name or views.METRICS[0], k or 10)
+        k = choice.segmented("Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "10", key="metrics_k")
+    this = Page(models, protocol, name, int(k))
     n = len(next(iter(this.people.values()), ()))
     split = models.info.split.get("kind", "unknown")
     note = (
@@ -149,11 +151,11 @@ def _baseline(this: Page) -> None:
             "Only one model was evaluated under this protocol, so there is no other to compare it with. Choose another protocol."
         )
         return
-    baseline = st.selectbox(
+    baseline = choice.selected(
         "Baseline",
-        models,
-        index=len(models) - 1,
-        format_func=lambda name: clean(this.titles[name]),
+        "baseline",
+        {name: this.titles[name] for name in models},
+        models[-1],
         key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
         width=320,
     )
@@ -218,10 +220,11 @@ def _beyond(this: Page) -> None:
 def _slices(this: Page) -> None:
     st.subheader("For whom")
     options = answers.sliceable(this.models)
-    by = st.selectbox(
+    by = choice.selected(
         "Group people by",
-        list(options),
-        format_func=lambda by: clean(options[by], 80),
+        "by",
+        {by: clean(words, 80) for by, words in options.items()},
+        next(iter(options)),
         key=f"metrics_slice_{this.models.info.name}",
         width=420,
     )
@@ -259,11 +262,20 @@ def _disputed(this: Page) -> None:
         return
     titled = {name: clean(this.titles[name]) for name in models}
     left, right = st.columns(2)
-    first = left.selectbox("First model", models, format_func=titled.__getitem__, key=f"metrics_first_{len(models)}")
-    rest = [name for name in models if name != first]
-    second = right.selectbox(
-        "Second model", rest, format_func=titled.__getitem__, key=f"metrics_second_{first}_{len(models)}"
-    )
+    with left:
+        first = choice.selected(
+            "First model", "first", titled, models[0], key=f"metrics_first_{len(models)}", clears=("second", "person")
+        )
+    rest = {name: title for name, title in titled.items() if name != first}
+    with right:
+        second = choice.selected(
+            "Second model",
+            "second",
+            rest,
+            next(iter(rest)),
+            key=f"metrics_second_{first}_{len(models)}",
+            clears=("person",),
+        )
     ours, theirs = this.people[first], this.people[second]
     better, worse, level = views.wins(ours, theirs)
     st.markdown(
@@ -302,18 +314,22 @@ def _disputed(this: Page) -> None:
         st.caption(
             f"Listed are the most disputed of the {count(len(rows), 'person', 'people')} whose histories are part of this export."
         )
-    known = list(table["user"])
+    people = {ids[user]: clean(ids[user], 60) for user in table["user"]}
+    asked = state.get().own.get("person")  # a link may name somebody on whom the two models agree
+    if asked is not None:
+        people.setdefault(asked, clean(asked, 60))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        person = st.selectbox(
+        person = choice.selected(
             "Open somebody's history",
-            known,
-            format_func=lambda user: clean(ids.get(user, user), 60),
+            "person",
+            people,
+            next(iter(people)),
             key=f"metrics_person_{first}_{second}",
             width=320,
         )
-        if st.button("Open in Compare", icon=":material/compare_arrows:", key="metrics_open") and person in ids:
-            state.choose_user(ids[person])
-            st.switch_page(_COMPARE, query_params=dict(st.query_params))
+        if st.button("Open in Compare", icon=":material/compare_arrows:", key="metrics_open"):
+            state.choose_user(person)
+            st.switch_page(_COMPARE, query_params=state.link_params())
 
 
 def _curves(this: Page) -> None:
@@ -324,16 +340,7 @@ def _curves(this: Page) -> None:
             "No bundle has a training curve: these models are counted, not trained. Train one with `seqscope train` to see it."
         )
         return
-    along = st.segmented_control(
-        "Along",
-        list(_ALONG),
-        default="epoch",
-        format_func=_ALONG.__getitem__,
-        required=True,
-        key="metrics_along",
-        persist_state=_KEEP,
-    )
-    along = along or "epoch"
+    along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
     export.figure(
         figures.validation(table, along, _ALONG[along], this.titles, this.looks),
         key="metrics_validation",
@@ -370,11 +377,12 @@ def _made(models: Zoo) -> None:
         )
     if rows:
         st.table(pd.DataFrame(rows), border="horizontal", hide_index=True, alt="How every model was trained.")
+    split = ", ".join(f"{key} {value}" for key, value in models.info.split.items() if value is not None)
+    protocol = f"split {split}. Checkpoints are chosen on validation; the test set is asked once."
     st.caption(
         md(
-            f"Dataset {models.info.title}, fingerprint {models.info.fingerprint[:16]}…, split "
-            f"{', '.join(f'{key} {value}' for key, value in models.info.split.items() if value is not None)}. "
-            "Checkpoints are chosen on validation; the test set is asked once.",
+            f"Dataset {models.info.title}, fingerprint {models.info.fingerprint[:16]}…, "
+            + (protocol if models.has_log else "a catalogue without a log."),
             1_000,
         )
     )

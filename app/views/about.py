@@ -122,7 +122,7 @@ CODES = (
     ),
     Entry(
         "Neighbours alike",
-        "Each item is matched with the nearest one by a sequence model's vectors, and the share of places with the same code is "
+        "Each item is matched with the nearest one by a sequence model's vectors, and the number of places with the same code is "
         "averaged. By chance it is the sum of squared shares of the codes.",
         "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
     ),
@@ -211,6 +211,19 @@ VIEWS = (
         "cross-attention: Vaswani et al. 2017; as TIGER has it: Rajput et al., NeurIPS 2023",
     ),
     Entry(
+        "Attention to words",
+        "A model that reads words looks from one place, before the first of them, at every word of the history; what an item or "
+        "an attribute gets is the sum over its words. Longer texts may get more by their length alone, so a stroke marks what an "
+        "item would get if every word got the same.",
+        "Li et al., KDD 2023 (Recformer); one place that sees everything: Beltagy, Peters & Cohan 2020 (Longformer)",
+    ),
+    Entry(
+        "Own words left out",
+        "An attribute or a word of the item that is explained is removed, the model reads the item anew, and the change of its "
+        "score is the effect. Later words move up, so it is the effect of another text and not of the word alone.",
+        "Li, Monroe & Jurafsky 2016, on erasing words",
+    ),
+    Entry(
         "Leave-one-out",
         "An event is removed, the model is asked again, and the change of the item's score is the event's "
         "effect. It is what the model "
@@ -219,10 +232,27 @@ VIEWS = (
     ),
     Entry(
         "Map",
-        "The model's item vectors drawn in two dimensions so that near ones stay near. Distances between far "
-        "groups and the axes "
-        "mean nothing.",
+        "Vectors drawn in two dimensions so that near ones stay near: a model's item vectors, or those of the spaces below. "
+        "Distances between far groups and the axes mean nothing.",
         "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
+    ),
+    Entry(
+        "Map of words",
+        "Items drawn by vectors that a sentence encoder makes of their texts: near are items of which much the same is said. No "
+        "history plays a part, so what lies together here but not on a model's map is what people do not take together.",
+        "Reimers & Gurevych, EMNLP 2019; MiniLM: Wang et al., NeurIPS 2020",
+    ),
+    Entry(
+        "Map of latents",
+        "Items by what a tokenizer's encoder makes of them, before that is rounded to codes; near by Euclidean distance, as when "
+        "it is rounded. Coloured by the first code, a map shows how well its codes follow where the items lie.",
+        "Rajput et al., NeurIPS 2023 (TIGER), section 3.1; Zeghidour et al. 2021",
+    ),
+    Entry(
+        "Map of codes",
+        "The vectors of a tokenizer's codes, all levels on one map; the larger a mark, the more items have the code, and hollow "
+        "ones nobody has. Levels after the first hold what is left over, so they lie apart and mean nothing on their own.",
+        "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017 (codebooks); Zeghidour et al. 2021 (residuals)",
     ),
     Entry(
         "An item's codes",
@@ -232,8 +262,8 @@ VIEWS = (
     ),
     Entry(
         "Neighbours",
-        "The nearest items by exact comparison in the model's own space, not on the map. Cosine or distance, "
-        "as the model itself compares.",
+        "The nearest items by exact comparison in the space itself, not on the map. Cosine or distance, as the model or the "
+        "tokenizer itself compares; words by cosine.",
         "the model's paper",
     ),
 )
@@ -268,6 +298,17 @@ _WRITES = {
 def data_card(info: DatasetInfo) -> dict[str, str]:
     """Term → Markdown."""
     counts, lengths = info.counts, info.lengths
+    if not counts.get("events"):
+        return {
+            "Source": md(info.source, 2_000),
+            "Licence": md(info.licence, 2_000),
+            "People": "none: a catalogue without a log",
+            "Items": f"{counts.get('items', 0):,}",
+            "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
+            "Attributes": md(", ".join(info.attributes) or "none", 1_000),
+            "Made": md(f"{info.created[:10]} by {info.created_by}"),
+            "Fingerprint": f"`{info.fingerprint}`",
+        }
     card = {
         "Source": md(info.source, 2_000),
         "Licence": md(info.licence, 2_000),
@@ -305,8 +346,11 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Trained": md(
             f"{count(made.epochs, 'epoch')} (best: {made.best_epoch:,}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
             if made.epochs
+            else "not at all: it compares what is said of items"
+            if said.sentence is not None
             else f"counted once over the log, on {made.device}"
         ),
+        **_carried(bundle),
         "Can show": md(", ".join(can) or "its recommendations"),
         "Exact to": (
             f"{check.max_abs_difference:.0e} between the exported graph and the trained model, "
@@ -315,6 +359,18 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Made": md(f"{said.created[:10]} by {said.created_by}, commit {(made.commit or 'unknown')[:10]}"),
     }
     return card | _written(bundle)
+
+
+def _carried(bundle: Bundle) -> dict[str, str]:
+    """Where a model comes from that was not trained on this dataset, or whose vectors it compares, where it was not trained."""
+    about, asks = bundle.manifest.zero_shot, bundle.manifest.sentence
+    if about is not None:
+        cut = f"; of {count(about.cut, 'item')} not all words are read" if about.cut else ""
+        return {"Zero-shot": md(f"trained on {about.title}, it has learned nothing from this dataset{cut}", 1_000)}
+    if asks is not None:
+        without = f"; {count(asks.without, 'item')} without any" if asks.without else ""
+        return {"Words": md(f"{', '.join(asks.fields)}, by {asks.title}{without}", 1_000)}
+    return {}
 
 
 def _able(bundle: Bundle) -> dict[str, str]:

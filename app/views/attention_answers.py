@@ -1,12 +1,13 @@
-"""Attention, asked once and kept: of one history, and the mean over many people's."""
+"""Attention, asked once and kept: of one history, of its words, and the mean over many people's."""
 
 from __future__ import annotations
 
 import numpy as np
 import streamlit as st
 
+from app.views import attention_own
 from app.views.attention import Profile, by_item
-from engine.runtime import AttentionMap, Bundle, Zoo, last_row
+from engine.runtime import AttentionMap, Bundle, WordAttention, Zoo, last_row
 
 SIZE = 15  # positions of the mean, as in SASRec's paper
 PEOPLE = 200
@@ -23,9 +24,31 @@ def profile(models: Zoo, model: str) -> Profile | None:
     return _profile(models, model, models.bundles[model].digest)
 
 
+def word_attention(models: Zoo, model: str, history: tuple[int, ...]) -> WordAttention:
+    """Which words the model looked at. Raises SeqscopeError where it reads none."""
+    return _word_attention(models, model, models.bundles[model].digest, history)
+
+
+def own_words(models: Zoo, model: str, history: tuple[int, ...], item: int) -> attention_own.OwnWords | None:
+    """What the item's own words do for its score; None where that cannot be asked."""
+    return _own_words(models, model, models.bundles[model].digest, history, item)
+
+
 @st.cache_data(max_entries=100, show_spinner=False)
 def _attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> AttentionMap:
     return _zoo.bundles[model].attention(history)
+
+
+@st.cache_data(max_entries=100, show_spinner=False)
+def _word_attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> WordAttention:
+    return _zoo.bundles[model].word_attention(history)
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def _own_words(
+    _zoo: Zoo, model: str, digest: str, history: tuple[int, ...], item: int
+) -> attention_own.OwnWords | None:
+    return attention_own.measure(_zoo, model, history, item)
 
 
 @st.cache_data(max_entries=50, show_spinner="Reading the histories of a sample of people …")

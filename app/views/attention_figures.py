@@ -171,15 +171,20 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     return _laid_out(fig, 56 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 8})
 
 
-def effects(table: pd.DataFrame, colour: str) -> go.Figure:
-    """Attention on the left where there is any, the effect of removing the event on the right; the same rows."""
+def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> go.Figure:
+    """Attention on the left where there is any, the effect of removing the event on the right; the same rows.
+
+    split: the bars of attention by attribute, in place of whole ones.
+    """
     ticks = [_tick(row) for row in table.itertuples()]
     hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
     places = list(range(len(table)))
     attends = bool(table["weight"].notna().any())
     titles = ["attention", "effect"] if attends else ["effect on the score"]
     fig = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
-    if attends:
+    for trace in split:
+        fig.add_trace(trace, 1, 1)
+    if attends and not split:
         trace = go.Bar(
             x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=hovers,
             hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
@@ -194,13 +199,29 @@ def effects(table: pd.DataFrame, colour: str) -> go.Figure:
         customdata=list(zip(hovers, signs, table["rank_without"], strict=True)),
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{x:+.4f}<br>rank without it %{customdata[2]:,.0f}<extra></extra>",
     )
+    trace.showlegend = False
     fig.add_trace(trace, 1, len(titles))
     fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False)
     fig.update_yaxes(autorange="reversed", showgrid=False)
     fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, row=1, col=1)
     fig.update_annotations(font_size=13)
+    legend = {
+        "orientation": "h",
+        "y": 0,
+        "yanchor": "bottom",
+        "yref": "container",
+        "x": 0,
+        "xref": "container",
+        "traceorder": "normal",
+    }
     return _laid_out(
-        fig, 80 + _ROW * len(table), bargap=0.3, showlegend=False, margin={"l": 8, "r": 12, "t": 32, "b": 28}
+        fig,
+        (116 if split else 80) + _ROW * len(table),
+        bargap=0.3,
+        barmode="stack",
+        showlegend=bool(split),
+        legend=legend,
+        margin={"l": 8, "r": 12, "t": 32, "b": 64 if split else 28},
     )
 
 

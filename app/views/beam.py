@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +52,7 @@ class Tree:
         return sum(not len(self.trace.items[row]) for row in self.ends)
 
 
-def tree(models: Zoo, trace: Trace, below: Callable[[tuple[int, ...]], Iterable[int]], dropped: int) -> Tree:
+def tree(models: Zoo, trace: Trace, below: Callable[[tuple[int, ...]], npt.ArrayLike], dropped: int) -> Tree:
     """below: codes → the items whose identifiers begin so; dropped: how many that were not followed are drawn per step."""
     paths: list[tuple[str, ...]] = []
     codes: list[tuple[int, ...]] = []
@@ -63,8 +63,8 @@ def tree(models: Zoo, trace: Trace, below: Callable[[tuple[int, ...]], Iterable[
         own = "end" if code < 0 else str(code) if level == depth - 1 else f"{code} of level {level + 1}"
         paths.append((*before, own))
         codes.append((*known, code))
-        found = below(codes[row]) if trace.below[row] else trace.items[row]
-        known_best = sorted((int(item) for item in found), key=lambda item: -int(models.popularity[item]))[:EXAMPLES]
+        found = np.asarray(below(codes[row]) if trace.below[row] else trace.items[row], np.int64)
+        known_best = found[np.argsort(-models.popularity[found], kind="stable")[:EXAMPLES]].tolist()
         titles.append([clean(zoo.titled(models, item), 80) for item in known_best])
     drawn = _drawn(trace, dropped)
     heights, height = _heights(trace, drawn)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
+from app.kept import Kept
 from engine.runtime import Agreement, CrossAttention, Trace, Zoo
 
 LISTED = 20  # prefixes per step in the table that were not followed
@@ -20,31 +19,27 @@ def slow(models: Zoo, model: str, histories: int) -> bool:
     return models.bundles[model].manifest.generator is not None and len(models) * histories > CELLS
 
 
+_TRACES: Kept[Trace] = Kept(100)
+_AGREEMENTS: Kept[list[Agreement]] = Kept(200)
+_CROSS: Kept[CrossAttention] = Kept(200)
+
+
 def trace(models: Zoo, model: str, history: tuple[int, ...], width: int, constrained: bool) -> Trace:
     """Raises SeqscopeError where the model cannot answer."""
-    return _trace(models, model, models.bundles[model].digest, history, width, constrained)
+    bundle = models.bundles[model]
+    return _TRACES.get(
+        (model, bundle.digest, history, width, constrained),
+        lambda: bundle.trace(history, width, constrained=constrained, dropped=LISTED),
+    )
 
 
 def agreement(models: Zoo, model: str, history: tuple[int, ...], widths: tuple[int, ...], k: int) -> list[Agreement]:
-    return _agreement(models, model, models.bundles[model].digest, history, widths, k)
+    bundle = models.bundles[model]
+    return [
+        *_AGREEMENTS.get((model, bundle.digest, history, widths, k), lambda: bundle.agreement([history], widths, k))
+    ]
 
 
 def cross_attention(models: Zoo, model: str, history: tuple[int, ...], item: int) -> CrossAttention:
-    return _cross_attention(models, model, models.bundles[model].digest, history, item)
-
-
-@st.cache_data(max_entries=100, show_spinner=False)
-def _trace(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...], width: int, constrained: bool) -> Trace:
-    return _zoo.bundles[model].trace(history, width, constrained=constrained, dropped=LISTED)
-
-
-@st.cache_data(max_entries=200, show_spinner=False)
-def _agreement(
-    _zoo: Zoo, model: str, digest: str, history: tuple[int, ...], widths: tuple[int, ...], k: int
-) -> list[Agreement]:
-    return _zoo.bundles[model].agreement([history], widths, k)
-
-
-@st.cache_data(max_entries=200, show_spinner=False)
-def _cross_attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...], item: int) -> CrossAttention:
-    return _zoo.bundles[model].cross_attention(history, item)
+    bundle = models.bundles[model]
+    return _CROSS.get((model, bundle.digest, history, item), lambda: bundle.cross_attention(history, item))

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from app.text import label, short
+from app.text import clean, label, short, wide
 from app.views.beam import Tree
 
 QUIET, WRONG = "#8a9496", "#b35806"
@@ -18,8 +17,8 @@ _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps
 
 
-def beam(found: Tree, colour: str, levels: Sequence[str]) -> go.Figure:
-    """levels: what the steps are called."""
+def beam(found: Tree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
+    """A figure. levels: what the steps are called."""
     trace = found.trace
     share = np.exp(trace.scores.astype(float))
     root = float(np.nanmean([found.heights[row] for row in _roots(found)] or [0.5]))
@@ -33,9 +32,9 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> go.Figure:
             rows = np.flatnonzero(which & (thick == place)).tolist()
             traces.append(_lines(found, rows, root, colour, width, "solid", opacity))
     traces = [one for one in traces if one["x"]]
-    ends = set(found.ends)
+    last = set(found.ends)
     kept = np.flatnonzero(trace.kept).tolist()
-    wrong = [row for row in kept if row in ends and not len(trace.items[row])]
+    wrong = [row for row in kept if row in last and not len(trace.items[row])]
     right = [row for row in kept if row not in wrong]
     sizes = 6 + 12 * np.sqrt(share)
     for rows, look, text in (
@@ -60,7 +59,6 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> go.Figure:
                     "x": trace.depths[rows].tolist(),
                     "y": found.heights[rows].tolist(),
                     "marker": look,
-                    "text": [label(found.paths[row][-1], 20) for row in rows] if text else None,
                     "textposition": "top center",
                     "textfont": {"size": 10},
                     "cliponaxis": False,
@@ -68,6 +66,8 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> go.Figure:
                     "hovertemplate": "%{customdata}<extra></extra>",
                 }
             )
+            if text:
+                traces[-1]["text"] = [label(found.paths[row][-1], 20) for row in rows]
     traces.append(
         {
             "type": "scatter",
@@ -80,42 +80,44 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> go.Figure:
     )
     steps = len(trace.considered)
     heads = [_head(trace, step, levels) for step in range(steps)]
-    return go.Figure(
-        {
-            "data": traces,
-            "layout": {
-                "xaxis": {
-                    "range": [-0.15, steps + 0.12],
-                    "tickmode": "array",
-                    "tickvals": list(range(steps + 1)),
-                    "ticktext": ["history", *heads],
-                    "tickfont": {"size": 11},
-                    "tickangle": 0,
-                    "side": "top",
-                    "showgrid": False,
-                    "zeroline": False,
-                    "fixedrange": True,
-                },
-                "yaxis": {
-                    "range": [found.height + 0.2, -0.5],
-                    "tickmode": "array",
-                    "tickvals": [float(found.heights[row]) for row in found.ends],
-                    "ticktext": [_end(found, row) for row in found.ends],
-                    "tickfont": {"size": 11},
-                    "side": "right",
-                    "automargin": True,
-                    "showgrid": False,
-                    "zeroline": False,
-                    "fixedrange": True,
-                },
-                "height": int(90 + LINE * max(found.height, 4)),
-                "margin": {"l": 8, "r": 8, "t": 56, "b": 8},
-                "showlegend": False,
-                "hoverlabel": {"align": "left"},
-                "dragmode": False,
+    ends = [clean(_end(found, row), 60) for row in found.ends]
+    return {
+        "data": traces,
+        "layout": {
+            "xaxis": {
+                "range": [-0.15, steps + 0.12],
+                "tickmode": "array",
+                "tickvals": list(range(steps + 1)),
+                "ticktext": ["history", *heads],
+                "tickfont": {"size": 11},
+                "tickangle": 0,
+                "ticklabeloverflow": "allow",
+                "side": "top",
+                "showgrid": False,
+                "zeroline": False,
+                "fixedrange": True,
             },
-        }
-    )
+            "yaxis": {
+                "range": [found.height + 0.2, -0.5],
+                "tickmode": "array",
+                "tickvals": [float(found.heights[row]) for row in found.ends],
+                "ticktext": [label(end) for end in ends],
+                "ticklabeloverflow": "allow",
+                "tickfont": {"size": 11},
+                "side": "right",
+                "automargin": True,
+                "showgrid": False,
+                "zeroline": False,
+                "fixedrange": True,
+            },
+            "height": int(90 + LINE * max(found.height, 4)),
+            # With room for its labels from the start, a figure is not drawn a second time.
+            "margin": {"l": 18, "r": 18 + max((wide(end, 11) for end in ends), default=0), "t": 56, "b": 8},
+            "showlegend": False,
+            "hoverlabel": {"align": "left"},
+            "dragmode": False,
+        },
+    }
 
 
 def _roots(found: Tree) -> list[int]:
@@ -163,7 +165,7 @@ def _end(found: Tree, row: int) -> str:
     if not len(items):
         return f"{place}. no item"
     more = f" +{len(items) - 1}" if len(items) > 1 else ""
-    return label(f"{place}. {short(found.titles[row][0], 20)}{more}", 60)
+    return f"{place}. {short(found.titles[row][0], 20)}{more}"
 
 
 def _hover(found: Tree, row: int, share: float) -> str:

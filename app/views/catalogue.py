@@ -93,14 +93,15 @@ def number(value: Any) -> str:
     return str(int(value)) if abs(value) < 10_000 else f"{int(value):,}"
 
 
-def sorts(facets: Sequence[Facet]) -> dict[str, tuple[str, str, bool]]:
-    """Key → (words, column, descending) of every order the list can have."""
+def sorts(facets: Sequence[Facet], log: bool = True) -> dict[str, tuple[str, str, bool]]:
+    """Key → (words, column, descending) of every order the list can have. log: somebody has taken something."""
     found = {
-        "relevance": ("Best match, then popular", "relevance", True),
+        "relevance": ("Best match, then popular" if log else "Best match", "relevance", True),
         "title": ("Title, A to Z", "title", False),
-        "popularity-down": ("Most popular", "popularity", True),
-        "popularity-up": ("Least popular", "popularity", False),
     }
+    if log:
+        found["popularity-down"] = ("Most popular", "popularity", True)
+        found["popularity-up"] = ("Least popular", "popularity", False)
     for facet in facets:
         if facet.kind == "range" and not is_place(facet.name):
             newest, oldest = ("newest", "oldest") if years(facet) else ("highest", "lowest")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from app import zoo
-from app.text import clean, label, md, short
+from app.text import clean, label, md, short, wide
 from app.views.compare_answers import Answer, Why, moves, shared, tie_words
 from engine.runtime import Zoo
 
+_COLUMN = 2.3  # of one model, whose effects are drawn from −1 to 1
 _SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
 
 
@@ -120,44 +120,61 @@ _UNDER_WHITE = ((0.0, "#440154"), (0.5, "#3b528b"), (1.0, "#26738e"))
 _MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
 
 
-def agreement(frame: pd.DataFrame, measure: str, k: int) -> go.Figure:
-    """How much each pair of lists agrees. frame: `compare_answers.agreement`; measure: "shared", "jaccard" or "rbo"."""
+def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
+    """A figure: how much each pair of lists agrees. frame: `compare_answers.agreement`; measure: "shared", "jaccard" or "rbo"."""
     names = list(dict.fromkeys(frame["first"]))
     values = frame[measure].to_numpy(float).reshape(len(names), len(names))
     text, form = _MEASURES[measure]
+    shown = [clean(name, 30) for name in names]
     labels = [label(name, 30) for name in names]
-    values = np.where(np.tri(len(names), k=-1, dtype=bool), values, np.nan)[1:, :-1]  # each pair once
-    ticks = {"tickmode": "array", "tickvals": list(range(len(names) - 1)), "showgrid": False, "zeroline": False}
-    return go.Figure(  # in one go: Plotly is slow to change a figure
-        {
-            "data": [
-                {
-                    "type": "heatmap",
-                    "z": values,
-                    "customdata": [[[one, other] for other in labels[:-1]] for one in labels[1:]],
-                    "zmin": 0,
-                    "zmax": float(k) if measure == "shared" else 1.0,
-                    "colorscale": _UNDER_WHITE,
-                    "textfont": {"color": "#ffffff"},
-                    "showscale": False,
-                    "xgap": 3,
-                    "ygap": 3,
-                    "texttemplate": f"%{{z:{form}}}",
-                    "hovertemplate": f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z:{form}}}<extra></extra>",
-                    "hoverongaps": False,
-                }
-            ],
-            "layout": {
-                "xaxis": {**ticks, "ticktext": labels[:-1], "side": "bottom", "fixedrange": True},
-                "yaxis": {**ticks, "ticktext": labels[1:], "autorange": "reversed", "fixedrange": True},
-                "height": 50 + 46 * (len(names) - 1),
-                "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
+    pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(values[1:].tolist())]
+    ticks = {
+        "tickmode": "array",
+        "tickvals": list(range(len(names) - 1)),
+        "ticklabeloverflow": "allow",
+        "showgrid": False,
+        "zeroline": False,
+    }
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "z": pairs,
+                "customdata": [[[one, other] for other in labels[:-1]] for one in labels[1:]],
+                "zmin": 0,
+                "zmax": float(k) if measure == "shared" else 1.0,
+                "colorscale": _UNDER_WHITE,
+                "textfont": {"color": "#ffffff"},
+                "showscale": False,
+                "xgap": 3,
+                "ygap": 3,
+                "texttemplate": f"%{{z:{form}}}",
+                "hovertemplate": f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z:{form}}}<extra></extra>",
+                "hoverongaps": False,
+            }
+        ],
+        "layout": {
+            "xaxis": {
+                **ticks,
+                "ticktext": labels[:-1],
+                "side": "bottom",
+                "fixedrange": True,
+                "tickangle": -30 if len(names) > 4 else "auto",
             },
-        }
-    )
+            "yaxis": {**ticks, "ticktext": labels[1:], "autorange": "reversed", "fixedrange": True},
+            "height": 50 + 46 * (len(names) - 1),
+            # With room for its labels from the start, a figure is not drawn a second time.
+            "margin": {
+                "l": 28 + max(map(wide, shown[1:]), default=0),
+                "r": 10,
+                "t": 10,
+                "b": 45 + (max(map(wide, shown[:-1]), default=0) // 2 if len(names) > 4 else 0),
+            },
+        },
+    }
 
 
-def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[go.Figure, str]:
+def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str, Any], str]:
     """(bars of what each event does to the item's score, one column per model; a sentence on what is left out, or "").
 
     Every model has a scale of its own: scores of different models have different units.
@@ -165,20 +182,18 @@ def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[go.Figur
     strongest = np.max([_scaled(effect.effect) for effect in found.effects], axis=0)
     kept = np.sort(np.argsort(-strongest, kind="stable")[:_SHOWN_EVENTS]).tolist()
     titles = [label(zoo.titled(models, history[place])) for place in kept]
-    width = 1 / len(found.answers)
+    names = [short(clean(models.titles[history[place]]), 22) for place in kept]
     traces: list[dict[str, Any]] = []
-    axes: dict[str, Any] = {}
     for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True)):
-        number = "" if column == 0 else str(column + 1)
         values = effect.effect[kept].astype(float)
         reach = float(np.nanmax(np.abs(effect.effect))) or 1.0
         name, rank = label(answer.title), _rank(effect.rank)
         traces.append(
             {
                 "type": "bar",
-                "x": values / reach,
+                "x": (values / reach).tolist(),
                 "y": list(range(len(kept))),
-                "xaxis": f"x{number}",
+                "base": column * _COLUMN,
                 "orientation": "h",
                 "name": name,
                 "marker": {"color": answer.style.colour, "line": {"width": 0}},
@@ -190,39 +205,48 @@ def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[go.Figur
                 "%{customdata[2]}<br>effect on the score: %{customdata[3]:.4f}<extra></extra>",
             }
         )
-        axes[f"xaxis{number}"] = {
-            "domain": [column * width + 0.012, (column + 1) * width - 0.012],
-            "range": [-1.08, 1.08],
-            "showticklabels": False,
-            "showgrid": False,
-            "zeroline": True,
-            "zerolinewidth": 1,
-            "fixedrange": True,
-            "title": {"text": answer.style.sign, "font": {"color": answer.style.colour}},
-            "side": "top",
-        }
-    figure = go.Figure(  # in one go: Plotly is slow to change a figure
-        {
-            "data": traces,
-            "layout": {
-                **axes,
-                "yaxis": {
-                    "tickmode": "array",
-                    "tickvals": list(range(len(kept))),
-                    "ticktext": [f"{p + 1}  {label(short(clean(models.titles[history[p]]), 22))}" for p in kept],
-                    "autorange": "reversed",
-                    "showgrid": False,
-                    "zeroline": False,
-                    "fixedrange": True,
-                },
-                "height": 70 + 30 * len(kept),
-                "margin": {"l": 10, "r": 10, "t": 40, "b": 10},
-                "showlegend": False,
-                "bargap": 0.35,
-                "hoverlabel": {"align": "left"},
+    figure: dict[str, Any] = {
+        "data": traces,
+        "layout": {
+            # One axis for all models: Plotly takes longer for every axis than for everything drawn along it.
+            "xaxis": {
+                "range": [-_COLUMN / 2, (len(traces) - 0.5) * _COLUMN],
+                "tickmode": "array",
+                "tickvals": [column * _COLUMN for column in range(len(traces))],
+                "ticktext": [
+                    f'<span style="color:{answer.style.colour}">{answer.style.sign}</span>' for answer in found.answers
+                ],
+                "tickfont": {"size": 14},
+                "tickangle": 0,
+                "ticklabeloverflow": "allow",
+                "ticks": "outside",
+                "ticklen": 16,
+                "tickcolor": "rgba(0,0,0,0)",
+                "side": "top",
+                "showgrid": True,
+                "gridwidth": 1,
+                "zeroline": False,
+                "fixedrange": True,
             },
-        }
-    )
+            "yaxis": {
+                "tickmode": "array",
+                "tickvals": list(range(len(kept))),
+                "ticktext": [f"{place + 1}  {label(name)}" for place, name in zip(kept, names, strict=True)],
+                "ticklabeloverflow": "allow",
+                "autorange": "reversed",
+                "showgrid": False,
+                "zeroline": False,
+                "fixedrange": True,
+            },
+            "height": 85 + 30 * len(kept),
+            # With room for its labels from the start, a figure is not drawn a second time.
+            "margin": {"l": 25 + max(map(wide, names)), "r": 10, "t": 55, "b": 10},
+            "showlegend": False,
+            "barmode": "overlay",
+            "bargap": 0.35,
+            "hoverlabel": {"align": "left"},
+        },
+    }
     left_out = len(history) > len(kept)
     return figure, f"The {len(kept)} strongest of {len(history)} events; the table has all." if left_out else ""
 

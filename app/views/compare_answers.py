@@ -132,18 +132,17 @@ def agreement(answers: Sequence[Answer], k: int) -> pd.DataFrame:
     able = [answer for answer in answers if answer.top is not None]
     lists = [answer.items for answer in able]
     same, share = overlap(lists, k), jaccard(lists, k)
-    rows = [
+    order = {(i, j): rbo(lists[i], lists[j], RBO_P) for i in range(len(able)) for j in range(i + 1)}
+    pairs = [(i, j) for i in range(len(able)) for j in range(len(able))]
+    return pd.DataFrame(
         {
-            "first": one.title,
-            "second": other.title,
-            "shared": int(same[i, j]),
-            "jaccard": float(share[i, j]),
-            "rbo": rbo(lists[i], lists[j], RBO_P),
+            "first": [able[i].title for i, _ in pairs],
+            "second": [able[j].title for _, j in pairs],
+            "shared": same.ravel(),
+            "jaccard": share.ravel(),
+            "rbo": [order[max(pair), min(pair)] for pair in pairs],
         }
-        for i, one in enumerate(able)
-        for j, other in enumerate(able)
-    ]
-    return pd.DataFrame(rows, columns=["first", "second", "shared", "jaccard", "rbo"])
+    )
 
 
 def agreement_words(answers: Sequence[Answer], k: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from app.views.map_colour import SCALE, Colouring
 from app.views.map_points import ALL, SAMPLE, Ints, Marks, Points, sample
 
 TITLED = 20_000  # points whose titles travel with them; of more, the item id alone
+LEGEND = 10  # groups up to which there is a legend; of more, every point says its own
 ARROWS = 40  # steps of the history's path with an arrow of their own; earlier ones are a line
 _BINS = 400
 _CHANNEL = "seqscope"  # the same in every figure: Plotly keeps the view while it stays the same
@@ -27,6 +28,7 @@ class Look:
     """Colours that depend on the theme and the model."""
 
     ink: str
+    quiet: str
     paper: str
     accent: str
     next: str
@@ -35,8 +37,8 @@ class Look:
     @classmethod
     def of(cls, dark: bool, colour: str, marker: str) -> Look:
         if dark:
-            return cls("#f2f6f5", "#111718", "#ff9d5c", colour, marker)
-        return cls("#0f181a", "#fcfcfb", "#b3261e", colour, marker)
+            return cls("#f2f6f5", "#a3b0b1", "#111718", "#ff9d5c", colour, marker)
+        return cls("#0f181a", "#556264", "#fcfcfb", "#b3261e", colour, marker)
 
 
 def figure(
@@ -65,14 +67,20 @@ def figure(
     chosen[list(marks.selection)] = True
     _crowd(fig, points, colours, drawn, chosen if marks.selection else None, titles, ids)
     _overlay(fig, points, marks, look, titles, ids, path)
-    fig.update_layout(
+    legend = colours is not None and colours.group is not None and len(colours.groups) <= LEGEND
+    return lay_out(fig, height, view, look, legend=legend)
+
+
+def lay_out(fig: go.Figure, height: int, view: Range | None, look: Look, *, legend: bool) -> go.Figure:
+    """How every map lies on the screen: one scale without axes, moved with the mouse, its view kept while it is redrawn."""
+    return fig.update_layout(
         height=height,
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         dragmode="pan",
         hovermode="closest",
         uirevision=_CHANNEL,
         selectionrevision=_CHANNEL,
-        showlegend=colours is not None and colours.group is not None,
+        showlegend=legend,
         legend={
             "orientation": "h",
             "yanchor": "top",
@@ -85,13 +93,12 @@ def figure(
         yaxis={**_axis(view[2:] if view else None), "scaleanchor": "x", "scaleratio": 1},
         newselection={"line": {"color": look.accent, "width": 1.5}},
     )
-    return fig
 
 
-def alt(model: str, points: Points, colours: Colouring | None, marks: Marks) -> str:
+def alt(place: str, points: Points, colours: Colouring | None, marks: Marks) -> str:
     """The map in a sentence."""
     coloured = f", coloured by {colours.title.lower()}" if colours else ""
-    parts = [f"Map of {len(points):,} items as {model} arranges them{coloured}"]
+    parts = [f"Map of {len(points):,} items {place}{coloured}"]
     if marks.history:
         parts.append(f"the history's {len(marks.history)} items numbered in order")
     if marks.following:
@@ -179,7 +186,8 @@ def _crowd(
         for place in range(len(colours.groups)):
             name = label(colours.groups[place], 28)
             items = drawn[colours.group[drawn] == place]
-            add(items, name, {"color": colours.colour(place)}, [f"{label(colours.title)}: {name}"] * len(items))
+            marker = {"color": colours.colour(place), "symbol": colours.symbol(place)}
+            add(items, name, marker, [f"{label(colours.title)}: {name}"] * len(items))
 
 
 def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
@@ -284,8 +292,8 @@ def _overlay(
     )
     history = points.at(marks.history)
     if path:
-        _path(fig, points, history, look)
-    steps = _steps(history)
+        path_lines(fig, points, history, look)
+    steps = named_places(history)
     items = list(steps)
     add(
         items,
@@ -305,7 +313,7 @@ def _overlay(
         )
 
 
-def _steps(history: list[int]) -> dict[int, str]:
+def named_places(history: list[int]) -> dict[int, str]:
     """Item → its places in the history, "2, 5" where it stands there twice."""
     found: dict[int, str] = {}
     for place, item in enumerate(history, 1):
@@ -313,7 +321,7 @@ def _steps(history: list[int]) -> dict[int, str]:
     return found
 
 
-def _path(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:
+def path_lines(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:
     """Lines for all steps but the latest, which have arrows."""
     early, late = history[: -ARROWS or None] if len(history) > ARROWS else [], history[-ARROWS - 1 :]
     if len(early) > 1:
@@ -359,22 +367,3 @@ def verdict(trustworthiness: float) -> str:
     if trustworthiness >= 0.85:
         return "Most close neighbours can be believed; check one by its neighbours below."
     return "Take neighbours on this map with care; the lists below are exact."
-
-
-class Positions(Mapping[str, int]):
-    """item_id → item number, as a mapping over `Zoo.position`."""
-
-    def __init__(self, position: Callable[[str], int | None]) -> None:
-        self._position = position
-
-    def __getitem__(self, item_id: str) -> int:
-        item = self._position(item_id)
-        if item is None:
-            raise KeyError(item_id)
-        return item
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError("all item_ids are in Zoo.item_ids")
-
-    def __len__(self) -> int:
-        raise TypeError("all item_ids are in Zoo.item_ids")

@@ -18,6 +18,8 @@ OTHER, NOTHING = "Other", "No value"
 _OTHER_COLOUR, _NOTHING_COLOUR = "#8a9496", "#b9c2c0"
 # Okabe and Ito's palette without its grey, which is for "other".
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e", "#7b5ea7")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up")
+CODES = len(PALETTE) * len(SYMBOLS)  # codes that can be told apart by colour and shape
 SCALE = "Viridis"
 _SKEWED = 20  # times the median from which the largest value would leave nothing but one colour to the others
 _GROUPED = 0.05  # share of items that the eight largest groups must hold
@@ -42,14 +44,24 @@ class Colouring:
     """Items may have several values; each takes its most frequent one."""
 
     def colour(self, place: int) -> str:
-        name = self.groups[place]
-        if place >= GROUPS or (name in (OTHER, NOTHING) and place >= len(self.groups) - 2):
-            return _NOTHING_COLOUR if name == NOTHING else _OTHER_COLOUR
-        return PALETTE[place]
+        if self._left_over(place):
+            return _NOTHING_COLOUR if self.groups[place] == NOTHING else _OTHER_COLOUR
+        return PALETTE[place % len(PALETTE)]
+
+    def symbol(self, place: int) -> str:
+        """Another one where the colours begin anew."""
+        return SYMBOLS[0] if self._left_over(place) else SYMBOLS[place // len(PALETTE) % len(SYMBOLS)]
+
+    def _left_over(self, place: int) -> bool:
+        return place >= CODES or (self.groups[place] in (OTHER, NOTHING) and place >= len(self.groups) - 2)
 
     @property
     def note(self) -> str:
         """What has to be known to read the colours, not escaped."""
+        if len(self.groups) > GROUPS + 2:
+            return (
+                "Every code has a colour and a shape of its own, which say no more than that; a point names its code."
+            )
         if self.log:
             return "Colours follow the logarithm, as a few items have far larger values than the others."
         if self.several:
@@ -60,6 +72,8 @@ class Colouring:
 def possible(items: pa.Table) -> tuple[list[str], list[tuple[str, str]]]:
     """(columns to colour by, (title, why not) of the others)."""
     kept, left_out = ["popularity"], []
+    if "popularity" in items.column_names and not items["popularity"].to_numpy().any():
+        kept, left_out = [], [(caption("popularity"), "Nobody has taken any item.")]
     described = prose(items)
     for name in items.column_names:
         if name in ("item", "item_id", "title", "popularity"):
@@ -121,6 +135,20 @@ def colouring(items: pa.Table, name: str) -> Colouring:
             group[group == place] = len(names)
             names.append(extra)
     return Colouring(name, title, groups=tuple(names), group=group, several=several)
+
+
+def by_code(codes: npt.NDArray[np.int32], name: str, title: str) -> Colouring:
+    """Colours of all items by one code each, int [items], −1: none. The most frequent CODES have a colour and a shape each."""
+    values, counts = np.unique(codes[codes >= 0], return_counts=True)
+    top = values[np.lexsort((values, -counts))][:CODES].tolist()
+    places = {code: place for place, code in enumerate(top)}
+    group = np.array([places.get(code, len(top) if code >= 0 else len(top) + 1) for code in codes.tolist()], np.int16)
+    names = [f"code {code}" for code in top]
+    for place, extra in ((len(top), OTHER), (len(top) + 1, NOTHING)):
+        if (group == place).any():
+            group[group == place] = len(names)
+            names.append(extra)
+    return Colouring(name, title, groups=tuple(names), group=group)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,15 +103,20 @@ def selected(event: Mapping[str, Any], points: Points, positions: Mapping[str, i
     Points are known by the item_id that they carry, never by their place among those drawn. Where only a sample is drawn, a box
     or a lasso takes all items inside, drawn or not. Nothing that comes from a browser is believed.
     """
-    areas = [*_areas(event.get("box")), *_areas(event.get("lasso"))]
-    if sampled and areas:
+    drawn = areas(event)
+    if sampled and drawn:
         found = np.zeros(len(points.x), bool)
-        for x, y in areas:
+        for x, y in drawn:
             found |= inside(points, x, y)
         return [int(item) for item in np.flatnonzero(found)]
     carried = event.get("points")
     ids = (_carried(point) for point in carried) if isinstance(carried, list) else ()
     return sorted({positions[item_id] for item_id in ids if item_id in positions})
+
+
+def areas(event: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+    """x and y of what was drawn around, boxes (two corners) first."""
+    return [*_areas(event.get("box")), *_areas(event.get("lasso"))]
 
 
 def _areas(value: Any) -> Iterable[tuple[list[float], list[float]]]:
@@ -157,6 +162,25 @@ class Marks:
             *([self.chosen] if self.chosen is not None else []),
             *self.near,
         ]
+
+
+class Positions(Mapping[str, int]):
+    """item_id → item number, as a mapping over `Zoo.position`."""
+
+    def __init__(self, position: Callable[[str], int | None]) -> None:
+        self._position = position
+
+    def __getitem__(self, item_id: str) -> int:
+        item = self._position(item_id)
+        if item is None:
+            raise KeyError(item_id)
+        return item
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("all item_ids are in Zoo.item_ids")
+
+    def __len__(self) -> int:
+        raise TypeError("all item_ids are in Zoo.item_ids")
 
 
 def marks_table(marks: Marks, points: Points, titles: Sequence[str], ids: Sequence[str]) -> pd.DataFrame:

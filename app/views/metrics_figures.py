@@ -8,8 +8,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from app.looks import Style
 from app.text import label, short
-from app.zoo import Style
 
 Looks = Mapping[str, Style]
 Titles = Mapping[str, str]

@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.looks import Style
 from app.text import label, short
 from app.views.map_colour import PALETTE
 from app.views.semantic_ids import Bias, Depth, Popular, Usage
-from app.zoo import Style
 
 QUIET = "#8a9496"
 _LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}

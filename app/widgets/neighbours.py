@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app import export, guard, zoo
+from app import export, guard, spaces, zoo
 from app.text import listed, md
 from app.views import item as views
 from engine.errors import SeqscopeError
@@ -15,8 +15,16 @@ from engine.runtime import Zoo
 LENGTH = 8
 
 
-def show(models: Zoo, item: int, *, key: str, on_open: Callable[[str], None], k: int = LENGTH) -> None:
-    """on_open: called with the item_id that was clicked."""
+def show(
+    models: Zoo,
+    item: int,
+    *,
+    key: str,
+    on_open: Callable[[str], None],
+    k: int = LENGTH,
+    also: Sequence[spaces.Place] = (),
+) -> None:
+    """on_open: called with the item_id that was clicked. also: spaces besides the models'."""
     near, reasons = ask(models, item, k)
     titles = {name: bundle.manifest.title for name, bundle in models.bundles.items()}
     if near:
@@ -31,9 +39,9 @@ def show(models: Zoo, item: int, *, key: str, on_open: Callable[[str], None], k:
         grid = st.grid(min(4, len(near)), min_column_width=230, gap="medium", key=f"{key}_neighbours")
         for model, found in near.items():
             with grid.cell(), guard.watch(f"the neighbours in {titles[model]}"):
-                column(models, model, found, common, len(near), key, on_open)
-        names = [zoo.titled(models, one) for one in range(len(models))] if len(models) <= 2_000 else models.titles
-        table = views.neighbour_table(near, titles, names, models.item_ids)
+                heading = f"{zoo.style(models, model).sign} {md(titles[model])}"
+                column(models, heading, model, found, common, len(near), key, on_open)
+        table = views.neighbour_table(near, titles, _names(models), models.item_ids)
         export.under(
             table,
             key=f"{key}_neighbours",
@@ -46,8 +54,42 @@ def show(models: Zoo, item: int, *, key: str, on_open: Callable[[str], None], k:
                 folded.dataframe(
                     views.overlap_table(near, titles), hide_index=True, alt="Shared neighbours of each two models"
                 )
+    if also:
+        elsewhere(models, item, key, on_open, k, also)
     for title, reason in reasons:
         st.caption(f":material/block: **{md(title)}** {md(reason, 400)}")
+
+
+def elsewhere(
+    models: Zoo, item: int, key: str, on_open: Callable[[str], None], k: int, places: Sequence[spaces.Place]
+) -> None:
+    """The neighbours in spaces that are no model's."""
+    near: dict[str, views.Near] = {}
+    st.caption("In other spaces, by exact comparison there:")
+    grid = st.grid(min(4, len(places)), min_column_width=230, gap="medium", key=f"{key}_elsewhere")
+    for place in places:
+        with grid.cell(), guard.watch(f"the neighbours in {place.title}"):
+            heading = f"{place.style.sign} {md(place.title)}"
+            try:
+                found = spaces.near(models, place, item, k)
+            except SeqscopeError as error:
+                st.markdown(f"**{heading}**")
+                st.caption(md(error, 400))
+                continue
+            near[place.key] = views.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
+            column(models, heading, place.slug, near[place.key], {}, 0, key, on_open)
+    if near:
+        titles = {place.key: place.title for place in places}
+        export.under(
+            views.neighbour_table(near, titles, _names(models), models.item_ids),
+            key=f"{key}_elsewhere",
+            alt=f"the {k} nearest items in other spaces",
+            name=f"neighbours elsewhere {models.item_ids[item]}",
+        )
+
+
+def _names(models: Zoo) -> Sequence[str]:
+    return [zoo.titled(models, one) for one in range(len(models))] if len(models) <= 2_000 else models.titles
 
 
 def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, views.Near], list[tuple[str, str]]]:
@@ -69,21 +111,22 @@ def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, views.Near], list[tup
 
 def column(
     models: Zoo,
-    model: str,
+    heading: str,
+    slug: str,
     found: views.Near,
     common: dict[int, int],
     asked: int,
     key: str,
     on_open: Callable[[str], None],
 ) -> None:
-    style = zoo.style(models, model)
-    st.markdown(f"**{style.sign} {md(models.bundles[model].manifest.title)}**")
+    """heading: Markdown. slug: of the widgets' keys. common: neighbour → how many of the `asked` models have it."""
+    st.markdown(f"**{heading}**")
     with st.container(gap="xxsmall"):
         for place, item in enumerate(found.items):
             with st.container(gap=None):
                 st.button(
                     md(f"{place + 1}. {zoo.titled(models, item)}", 100),
-                    key=f"{key}_near_{model}_{item}",
+                    key=f"{key}_near_{slug}_{item}",
                     type="tertiary",
                     wrap=False,
                     on_click=guard.callback(on_open),

@@ -142,6 +142,7 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
     )  # fmt: skip
 
     about = parser.add_argument_group("about the dataset")
+    about.add_argument("--name", help="name in addresses and of recipes; default: the last part of --out")
     about.add_argument("--title", help="name for people; default: the format's")
     about.add_argument("--about", metavar="TEXT", help="where the log comes from, in a sentence; default: the format's")
     about.add_argument("--licence", metavar="TEXT", help="terms of the data, in a sentence; default: the format's")
@@ -155,15 +156,17 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def _import(args: argparse.Namespace) -> int:
+    from engine.console import stage
     from engine.data.describe import describe
     from engine.data.prepare import BadRows, import_dataset
 
+    stage("reading the log and the catalogue")
     try:
         result = import_dataset(_options(args), say=lambda line: print(line, file=sys.stderr))
     except BadRows as error:
-        _show_problems(error.problems, error.counts, args.report)
+        show_problems(error.problems, error.counts, args.report)
         raise
-    _show_problems(result.problems, result.problem_counts, args.report)
+    show_problems(result.problems, result.problem_counts, args.report)
     for line in result.notices:
         print(f"note: {line}", file=sys.stderr)
     print(describe(result.info))
@@ -189,7 +192,7 @@ def _options(args: argparse.Namespace) -> ImportOptions:
         split=SplitOptions(
             args.split, _moment(args.valid_from, "--valid-from"), _moment(args.test_from, "--test-from"), *args.quantiles
         ),
-        title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
+        name=args.name, title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
         overwrite=args.overwrite, memory=args.memory,
     )  # fmt: skip
 
@@ -205,7 +208,7 @@ def _moment(text: str | None, flag: str) -> int | None:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp())
 
 
-def _show_problems(problems: list[Problem], counts: dict[str, int], report: Path | None) -> None:
+def show_problems(problems: list[Problem], counts: dict[str, int], report: Path | None) -> None:
     if not counts:
         return
     total = sum(counts.values())

@@ -1,7 +1,8 @@
 """Make vectors of a catalogue's words, and text encoders that the app can run.
 
-The vectors are kept with the dataset and found again as long as neither its texts nor the encoder change.
---export writes the encoder itself as an ONNX graph, for new items; without --dataset it does nothing else.
+The vectors are kept with the dataset and found again as long as neither its texts nor the encoder change. --to puts them beside
+the exported models, with a map. --export writes the encoder itself as an ONNX graph, for new items; without --dataset it does
+nothing else.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export", type=Path, metavar="DIR", help="write the encoder as DIR/<name>, such as build/words"
     )
+    parser.add_argument(
+        "--to", type=Path, metavar="DIR", help="write the vectors as DIR/spaces/<name> for the page Map, such as exports/ml-1m"
+    )  # fmt: skip
+    parser.add_argument("--name", help="name of that space (default: the encoder's)")
+    parser.add_argument("--title", help="its name for people (default: Words and the encoder's)")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where vectors are kept (default: <dataset>/words)")
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU where there is one"
@@ -40,8 +46,12 @@ def run(args: argparse.Namespace) -> int:
 
     if args.dataset is None and args.export is None:
         raise UsageError("name a --dataset to embed, an --export folder for the encoder, or both")
-    if args.dataset is None and (args.fields or args.cache):
-        raise UsageError("--fields and --cache belong to a --dataset")
+    if args.dataset is None and (args.fields or args.cache or args.to):
+        raise UsageError("--fields, --cache and --to belong to a --dataset")
+    if args.to is None and (args.name or args.title):
+        raise UsageError("--name and --title belong to --to")
+    if args.title and len(args.title) > 60:
+        raise UsageError(f"--title: {len(args.title)} characters; pages have room for 60")
     facts: dict[str, Any] = {}
     lines: list[str] = []
     if args.dataset is not None:
@@ -86,7 +96,20 @@ def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) ->
         words.sentence(encoder.name),
         f"kept in {found.path}",
     ]
+    if args.to is not None:
+        _space(found, args, facts, lines)
     return encoder
+
+
+def _space(found: Any, args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> None:
+    from engine.export.space import export_words_space
+
+    folder = export_words_space(found, args.dataset, args.to, name=args.name, title=args.title)
+    about = json.loads((folder / "about.json").read_text("utf-8"))
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    trust = about["projection"]["trustworthiness"]
+    facts["space"] = {"path": str(folder), "megabytes": round(size, 1), "trustworthiness": round(trust, 4)}
+    lines.append(f"{folder}: {size:.1f} MB, read back; trustworthiness of the map {trust:.2f}")
 
 
 def _export(encoder: Any, out: Path, facts: dict[str, Any], lines: list[str]) -> None:

@@ -32,6 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--finish", action="store_true", help="end an interrupted training here and keep its best model"
     )
+    parser.add_argument(
+        "--estimate",
+        action="store_true",
+        help="train nothing; say as JSON how long it would take, with evaluation and export",
+    )
     parser.add_argument("--json", action="store_true", help="print the run's record as JSON")
 
 
@@ -45,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
     dataset = Dataset(args.dataset)
     recipe = load(args.model, dataset.info.name, args.recipe, args.set)
     folder = args.out or Path("runs") / dataset.info.name / recipe.name
+    if args.estimate:
+        from engine.training.estimate import estimate
+
+        print(json.dumps(estimate(recipe, dataset, folder, device=args.device).to_dict()))
+        return 0
     with joined(args.device) as world:
         record = train(
             recipe, dataset, folder, device=args.device, world=world, restart=args.restart, finish=args.finish

@@ -26,6 +26,8 @@ def describe(info: DatasetInfo) -> str:
         ("left out", "; ".join(f"{count:,} {reason}" for reason, count in info.left_out.items()) or "nothing"),
         ("fingerprint", info.fingerprint),
     ]
+    if not counts["events"]:  # what would be said of events is said of nothing
+        rows = [row for row in rows if row[0] not in ("history", "sparsity", "time")]
     return "\n".join(f"{name:<12} {text}" for name, text in rows)
 
 
@@ -38,6 +40,8 @@ def _time(info: DatasetInfo) -> str:
 
 def _split(info: DatasetInfo) -> str:
     counts, kind = info.counts, info.split["kind"]
+    if not counts["events"]:
+        return "none: there is no log"
     if kind == "time":
         kind = (
             f"time, validation from {_moment(info.split['valid_from'])}, test from {_moment(info.split['test_from'])}"

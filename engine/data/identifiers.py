@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +79,7 @@ class Identifiers:
         """The token of code 0 of each level."""
         if self.shared:
             return (0,) * self.levels
-        return tuple(np.concatenate([[0], np.cumsum(self.sizes[:-1])]).astype(int).tolist())
+        return tuple(itertools.accumulate((0, *self.sizes[:-1])))
 
     @property
     def vocabulary(self) -> int:

@@ -37,7 +37,7 @@ class ImportOptions:
     paths: tuple[Path, ...]
     """Files of the log, read in this order, or one folder that holds them."""
     out: Path
-    """The dataset folder to write; its last part is the dataset's name."""
+    """The dataset folder to write."""
     source: str | None = None
     """The format (a key of `engine.data.sources.SOURCES`). None: guessed from the layout, and said."""
     items: Path | None = None
@@ -73,6 +73,8 @@ class ImportOptions:
     """Keep items that no user has. They can be recommended but never learned."""
     split: SplitOptions = field(default_factory=SplitOptions)
 
+    name: str | None = None
+    """The dataset's name in addresses and of its recipes. None: the last part of `out`."""
     title: str | None = None
     """The dataset's name for people. None: the format's."""
     about: str | None = None
@@ -106,7 +108,7 @@ class ImportOptions:
     def record(self, source: str, k_core: int) -> dict[str, Any]:
         """The options as dataset.json keeps them: file names without folders, nothing about this machine."""
         kept = asdict(self)
-        for machine in ("out", "report", "overwrite", "memory", "threads", "strict"):
+        for machine in ("out", "name", "report", "overwrite", "memory", "threads", "strict"):
             del kept[machine]
         kept["paths"] = [path.name for path in self.paths]
         kept["items"] = self.items.name if self.items else None

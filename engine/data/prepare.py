@@ -59,10 +59,11 @@ class BadRows(SeqscopeError):
 
 def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda line: None) -> ImportResult:
     """Carry out `options`; `say` takes what was guessed, line by line."""
-    if not NAME.fullmatch(options.out.name):
-        raise UsageError(
-            f"--out {options.out}: the last part is the dataset's name; use lowercase letters, digits and single dashes"
+    if not NAME.fullmatch(options.name or options.out.name):
+        given = (
+            f"--name {options.name}" if options.name else f"--out {options.out}: the last part is the dataset's name"
         )
+        raise UsageError(f"{given}; use lowercase letters, digits and single dashes")
     refuse_existing(options.out, options.overwrite)
     for path in (*options.paths, options.items, options.item_map):
         if path is not None and not path.exists():
@@ -134,7 +135,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
 
     time_unit = "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = fill_dataset(
-        folder, name=options.out.name, title=options.title or source.title, source=options.about or source.about,
+        folder, name=options.name or options.out.name, title=options.title or source.title, source=options.about or source.about,
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
         users=users, user=user, item=item, timestamp=time, time_unit=time_unit, split=options.split,
         options=options.record(source.name, k_core), left_out=counts | left_out,

@@ -9,6 +9,7 @@ An item is its attributes one after the other, each the tokens of its key and th
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -71,6 +72,16 @@ class ItemWords:
         found = np.full(column.shape, fill, np.int64)
         found[real] = values[column[real]]
         return found
+
+    def take(self, rows: npt.NDArray[Any], longest: int | None = None) -> ItemWords:
+        """The items `rows` alone, of each its first `longest` tokens (all where None)."""
+        lengths = self.lengths[rows]
+        if longest is not None:
+            lengths = np.minimum(lengths, longest)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        names = ("tokens", "kinds", "attributes", "words")
+        return dataclasses.replace(self, offsets=offsets, **{name: getattr(self, name)[source] for name in names})
 
     def digest(self) -> str:
         """sha256 of all that a model sees of it."""

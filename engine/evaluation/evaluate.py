@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine.console import Progress
 from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.faithful import agreement
 from engine.evaluation.negatives import frozen
 from engine.evaluation.ranks import full_ranks, sampled_ranks
-from engine.files import replacing, write_json
+from engine.evaluation.tables import write_tables
+from engine.files import write_json
 from engine.generation import Generator
 from engine.models import Recommender
 
@@ -44,6 +44,8 @@ def evaluate(
     model.eval()
     width = (beam or model.beam) if isinstance(model, Generator) and not (exact or model.walks) else None
     cases = dataset.cases("test")
+    if not len(cases):
+        raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
     progress = Progress(len(cases), "evaluate")
     found: dict[str, dict[str, float]] = {}
     ranks: dict[str, np.ndarray] = {}
@@ -69,29 +71,7 @@ def evaluate(
         for protocol in exposures:
             for word, rows in (("cold", cold), ("warm", ~cold)):
                 found[f"{protocol}, {word}"] = metrics.accuracy(ranks[protocol][rows])
-    with replacing(folder / "ranks.parquet") as staged:
-        pq.write_table(
-            pa.concat_tables(
-                pa.table(
-                    {
-                        "user": cases.users,
-                        "target": cases.targets,
-                        "history_length": cases.history.lengths.astype(np.int32),
-                        "protocol": pa.array([protocol] * len(cases)).dictionary_encode(),
-                        "rank": values.astype(np.float32),
-                    }
-                )
-                for protocol, values in ranks.items()
-            ),
-            staged,
-            compression="zstd",
-        )
-    with replacing(folder / "exposure.parquet") as staged:
-        rows = [(p, k, i, int(c[i])) for p, e in exposures.items() for k, c in e.items() for i in np.flatnonzero(c)]
-        names = ("protocol", "k", "item", "count")
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-        types = {"protocol": pa.string(), "k": pa.int32(), "item": pa.int32(), "count": pa.int64()}
-        pq.write_table(pa.table({n: pa.array(columns[n], types[n]) for n in names}), staged, compression="zstd")
+    write_tables(folder, cases, ranks, exposures)
     if isinstance(model, Generator):
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
         if histories:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import hashlib
 import json
-import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,37 +16,36 @@ import pyarrow.parquet as pq
 import torch
 
 from engine import __version__
+from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.data.words import ItemWords
 from engine.errors import SeqscopeError, UsageError
-from engine.export import check, generator, graphs, projection, text
-from engine.files import replacing
+from engine.export import check, generator, graphs, projection, sentence, text
+from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
+from engine.files import put
 from engine.generation import Generator
-from engine.models import Recformer, Recommender
-from engine.runtime import Zoo
+from engine.models import Recformer, Recommender, TextNeighbours
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, File, Index, Manifest, Projection, Training
-from engine.runtime.tokenizations import ABOUT
-from engine.runtime.zoo import IDENTIFIERS
+from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, Index, Manifest, Projection, Training
+from engine.runtime.sentences import WORDS
+from engine.runtime.studies import STUDIES
+from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 ORDER = {
     "sasrec": 10,
     "bert4rec": 20,
     "attrec": 30,
     "recformer": 40,
+    "text-neighbours": 70,
     "encoder-decoder": 50,
     "decoder-only": 60,
     "markov": 80,
     "popularity": 90,
 }
-TITLE = 60
-"""Characters of a title that pages have room for."""
-USERS = 2_000
-"""People with a held-out item that an export offers to try models on, where the dataset has more."""
 
+EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
 UNWRITTEN = "It writes the identifiers of this catalogue alone. Give the new items identifiers and export it again."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
@@ -71,13 +68,15 @@ def export_run(
     name = name or run.name
     if not NAME.fullmatch(name):
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
-    if name == IDENTIFIERS:
-        raise UsageError(f"--name {name}: that folder is for tokenizers; give another name")
+    reserved = {IDENTIFIERS: "tokenizers", SPACES: "vectors of items", STUDIES: "studies", WORDS: "text encoders"}
+    if name in reserved:
+        raise UsageError(f"--name {name}: that folder is for {reserved[name]}; give another name")
     if title and len(title) > TITLE:
         raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
     if users < 1:
         raise UsageError(f"--users {users}: offer at least one person")
-    if not all((run / file).exists() for file in ("ranks.parquet", "exposure.parquet", "metrics.json")):
+    measured = all((run / file).exists() for file in EVALUATION)
+    if data.info.counts["test"] and not measured:
         raise SeqscopeError(
             f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
         )
@@ -103,63 +102,14 @@ def _write_bundle(
     try:
         folder = staged / name
         folder.mkdir()
-        manifest = _fill(folder, name, title, model, recipe, record, data, run)
+        manifest = _fill(folder, name, title, model, recipe, record, data, run, out)
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
         # the reader has the last word
         bundle = Bundle.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
         bundle.warm()
-        target = out / name
-        if target.exists():
-            target.rename(staged / "old")
-        try:
-            folder.rename(target)
-        except OSError:
-            if (staged / "old").exists():
-                (staged / "old").rename(target)
-            raise
+        return put(folder, out / name, staged / "old")
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return target
-
-
-def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
-    """dataset.json, items.parquet and users.parquet of an export folder; they are left alone where they are this dataset's."""
-    info = out / "dataset.json"
-    if out.is_dir():
-        try:
-            found = json.loads(info.read_text("utf-8")).get("fingerprint")
-        except (FileNotFoundError, ValueError, AttributeError):
-            found = None
-        others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
-        others += [f"{IDENTIFIERS}/{path.parent.name}" for path in out.glob(f"{IDENTIFIERS}/*/{ABOUT}")]
-        if found != data.info.fingerprint and others:
-            raise SeqscopeError(
-                f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. "
-                "Export to another folder, or delete it."
-            )
-    out.mkdir(parents=True, exist_ok=True)
-    items = pq.read_table(data.path / "items.parquet").sort_by("item")
-    items = items.append_column("popularity", pa.array(data.popularity, pa.int64()))
-    with replacing(out / "items.parquet") as staged:
-        pq.write_table(items, staged, compression="zstd")
-    cases = data.cases("test")
-    rows = np.arange(len(cases))
-    if len(rows) > users:
-        rows = np.sort(np.random.default_rng(0).choice(len(rows), users, replace=False))
-    part = cases.take(rows)
-    names = pq.read_table(data.path / "users.parquet", columns=["user_id"])["user_id"].take(pa.array(part.users))
-    history = pa.ListArray.from_arrays(
-        pa.array(part.history.offsets, pa.int32()), pa.array(part.history.values, pa.int32())
-    )
-    with replacing(out / "users.parquet") as staged:
-        pq.write_table(
-            pa.table({"user": part.users, "user_id": names, "history": history, "target": part.targets}),
-            staged,
-            compression="zstd",
-        )
-    with replacing(info) as staged:
-        shutil.copyfile(data.path / "dataset.json", staged)
-    Zoo.open(out)
 
 
 def _fill(
@@ -171,13 +121,17 @@ def _fill(
     record: dict[str, Any],
     data: Dataset,
     run: Path,
+    out: Path,
 ) -> Manifest:
     """Write every file of a bundle but its manifest, and return that."""
+    stage("writing the graphs")
     seed = recipe.training.seed
-    shape, described, read = model.attention, None, None
+    shape, described, read, asks = model.attention, None, None, None
     cases = data.cases("test") if data.info.counts["test"] else data.cases("valid")
     if not len(cases):
-        raise SeqscopeError(f"{data.path} has nobody with a held-out item, so the exported graph cannot be checked")
+        if model.needs_log:
+            raise SeqscopeError(f"{data.path} has nobody with a held-out item, so the exported graph cannot be checked")
+        cases = check.made_up(data.num_items, seed)
     if isinstance(model, Generator):
         if shape is None:
             raise SeqscopeError(
@@ -189,21 +143,28 @@ def _fill(
         kind, geometry, dim = "generated", "none" if rows is None else "euclidean", model.dim
         compared, lengths, difference = generator.compare(folder, model, cases, seed)
     else:
+        if isinstance(model, Recformer):
+            text.widen(model, ItemWords.read(run))
         rows = _write_vectors(model, folder)
         if isinstance(model, Recformer):
             read = text.write(model, folder, ItemWords.read(run))
+        if isinstance(model, TextNeighbours):
+            asks = sentence.write(model, folder, run, out)
         kind, geometry = "identity" if rows is None else "dense", model.card.geometry
         dim = data.num_items if rows is None else rows.shape[1]
         compared, lengths, difference = check.compare(folder, model, cases, seed)
     placed = None
     if geometry != "none" and rows is not None and len(rows) > projection.NEIGHBOURS:
-        xy, parameters = projection.umap(rows, geometry, seed=42)
-        _write(folder / "map.parquet", {"item": np.arange(len(xy), dtype=np.int32), "x": xy[:, 0], "y": xy[:, 1]})
-        trust = projection.trustworthiness(rows, xy, geometry, projection.NEIGHBOURS, seed)
+        stage("drawing the map")
+        shown = projection.drawn(len(rows))
+        xy, parameters = projection.umap(rows[shown], geometry, seed=42)
+        _write(folder / "map.parquet", {"item": shown.astype(np.int32), "x": xy[:, 0], "y": xy[:, 1]})
+        trust = projection.trustworthiness(rows[shown], xy, geometry, projection.NEIGHBOURS, seed)
         placed = Projection(
             method="UMAP", parameters=parameters, trustworthiness=trust, neighbours=projection.NEIGHBOURS
         )
-    for table in ("ranks.parquet", "exposure.parquet"):
+    measured = all((run / file).exists() for file in EVALUATION)
+    for table in EVALUATION[:2] if measured else ():
         shutil.copyfile(run / table, folder / table)
     curve = record["curve"]
     if curve:
@@ -218,12 +179,14 @@ def _fill(
             },
         )
     reasons = dict(model.card.reasons)
-    if read is None:
+    if placed is None and geometry != "none" and rows is not None:
+        reasons["map"] = f"{len(rows):,} items are too few to draw a map of."
+    if read is None and asks is None:
         reasons["unseen_items"] = UNSEEN if described is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
     return Manifest(
-        schema_version=1 if described is None and read is None else 2,
+        schema_version=3 if asks is not None else 1 if described is None and read is None else 2,
         name=name,
         title=title or recipe.title or model.card.title,
         family=model.name,
@@ -247,12 +210,13 @@ def _fill(
         ),
         generator=described,
         text=read,
+        sentence=asks,
         index=Index(kind=kind, geometry=geometry),  # type: ignore[arg-type]
         capabilities=Capabilities(
             attention=shape is not None,
             neighbours=geometry != "none" and rows is not None,
             map=placed is not None,
-            unseen_items=read is not None,
+            unseen_items=read is not None or asks is not None,
             trained_users=model.trained_users,
             reasons=reasons,
         ),
@@ -269,7 +233,7 @@ def _fill(
             versions={key: str(value) for key, value in record["versions"].items()},
             started=record["started"],
         ),
-        metrics=json.loads((run / "metrics.json").read_text("utf-8")),
+        metrics=json.loads((run / "metrics.json").read_text("utf-8")) if measured else {},
         projection=placed,
         check=Check(histories=compared, lengths=lengths, max_abs_difference=difference),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -288,12 +252,6 @@ def _write_vectors(model: Recommender, folder: Path) -> np.ndarray | None:
     rows = None if index.rows is None else index.rows.detach().numpy().astype(np.float32)
     np.save(folder / "index.npy", bias if rows is None else np.concatenate([rows, bias], axis=1), allow_pickle=False)
     return rows
-
-
-def file_of(path: Path) -> File:
-    """How a manifest names a file."""
-    with path.open("rb") as file:
-        return File(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
 
 
 def _write(path: Path, columns: dict[str, Any]) -> None:

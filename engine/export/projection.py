@@ -10,6 +10,15 @@ import numpy as np
 NEIGHBOURS = 15
 SAMPLE = 2_000
 """Items over which trustworthiness is averaged where the catalogue has more."""
+MOST = 20_000
+"""Items that a map has. Of a larger catalogue it is made of so many, drawn at random; pages say how many are missing."""
+
+
+def drawn(count: int) -> np.ndarray:
+    """int64: which of `count` items are on the map, ascending; always the same."""
+    if count <= MOST:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, MOST, replace=False))
 
 
 def nearest(rows: np.ndarray, k: int, metric: str, queries: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

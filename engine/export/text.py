@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from tokenizers.decoders import ByteLevel
 from torch import Tensor, nn
 
-from engine.data.words import KEY, TOKENIZER, ItemWords, parse
+from engine.data.words import TOKENIZER, ItemWords
 from engine.errors import SeqscopeError
 from engine.export import check, graphs
+from engine.export.said import said
 from engine.models import Recformer
 from engine.runtime.manifest import Text
 
@@ -45,6 +44,12 @@ class _Attention(nn.Module):
         return self.model.looked_at(items)[1:]
 
 
+def widen(model: Recformer, words: ItemWords) -> None:
+    """Room in the graphs for as many words as any item of any catalogue may have, for `engine.export.transfer`."""
+    count = max(model.config.attributes, len(words.fields))
+    model.widen(min(count * words.limit, model.max_tokens - 1))
+
+
 def write(model: Recformer, folder: Path, words: ItemWords) -> Text:
     """The files above and attention.onnx; returns the manifest's part about them. Raises SeqscopeError where they do not answer
     as PyTorch does."""
@@ -61,28 +66,6 @@ def write(model: Recformer, folder: Path, words: ItemWords) -> Text:
         fields=list(words.fields), limit=words.limit, max_tokens=model.max_tokens, longest=model.table.shape[1],
         vocabulary=words.vocabulary,
     )  # fmt: skip
-
-
-def said(words: ItemWords) -> pa.Table:
-    """words.parquet, items one after the other. `tokens` says of how many tokens a word is made."""
-    tokenizer = parse(words.tokenizer)
-    if tokenizer.decoder is None:  # of byte pairs, which stand for bytes
-        tokenizer.decoder = ByteLevel()
-    item = np.repeat(np.arange(len(words), dtype=np.int32), words.lengths)
-    new = np.ones(len(item), bool)
-    new[1:] = (item[1:] != item[:-1]) | (words.words[1:] != words.words[:-1])
-    first = np.flatnonzero(new)
-    pieces = np.split(words.tokens, first[1:])
-    texts = tokenizer.decode_batch([piece.tolist() for piece in pieces], skip_special_tokens=True)
-    return pa.table(
-        {
-            "item": item[first],
-            "word": pa.array([text.strip() for text in texts], pa.string()),
-            "attribute": words.attributes[first].astype(np.int32),
-            "key": (words.kinds[first] == KEY).astype(np.int32),
-            "tokens": np.diff(np.append(first, len(item))).astype(np.int32),
-        }
-    )
 
 
 @torch.no_grad()

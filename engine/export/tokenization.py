@@ -17,12 +17,26 @@ from engine import __version__
 from engine.data.dataset import Dataset
 from engine.data.identifiers import TABLE, Identifiers
 from engine.errors import SeqscopeError, UsageError
-from engine.export.bundle import NAME, TITLE, USERS, file_of, write_dataset_side
+from engine.export import places, projection
+from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
+from engine.files import put
 from engine.identifiers import constrained
 from engine.identifiers.base import Tokenizer, Vectors
 from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
 from engine.runtime.bundle import Catalogue
-from engine.runtime.tokenizations import ABOUT, About, Collisions, Figures, Neighbours, Plane, Shape, Tokenization
+from engine.runtime.manifest import Projection
+from engine.runtime.tokenizations import (
+    ABOUT,
+    CODEBOOKS_MAP,
+    LATENTS_MAP,
+    About,
+    Alike,
+    Collisions,
+    Figures,
+    Plane,
+    Shape,
+    Tokenization,
+)
 from engine.runtime.zoo import IDENTIFIERS
 
 LATENT_BYTES = 2_000_000
@@ -133,23 +147,11 @@ def export_tokenization(
             found = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
             found.warm()
             _ = found.codebooks, found.latents, found.own
-            return _put(folder, out / IDENTIFIERS / name, staged / "old")
+            return put(folder, out / IDENTIFIERS / name, staged / "old")
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     except OSError as error:
         raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
-
-
-def _put(folder: Path, target: Path, old: Path) -> Path:
-    if target.exists():
-        target.rename(old)
-    try:
-        folder.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
-    return target
 
 
 def _fill(
@@ -164,18 +166,23 @@ def _fill(
 ) -> About:
     """Write every file but about.json, and return what goes into that."""
     shutil.copyfile(run / TABLE, folder / TABLE)
-    books, columns, plane = tokenizer.codebooks(), None, None
+    books, columns, plane, codes_placed = tokenizer.codebooks(), None, None, None
     if books is not None:
         np.save(folder / "codebooks.npy", books.astype("<f4"), allow_pickle=False)
         columns = int(books.shape[2])
         plane = _write_plane(folder / "codes_map.parquet", tokenizer, books)
-    latents = None
+        codes_placed = _write_codebooks_map(folder / CODEBOOKS_MAP, tokenizer, books)
+    latents, items_placed = None, None
     if (run / LATENTS).exists() and (run / LATENTS).stat().st_size <= LATENT_BYTES:
         rows = np.load(run / LATENTS, allow_pickle=False)
         np.save(folder / LATENTS, rows.astype("<f4"), allow_pickle=False)
         latents = int(rows.shape[1])
+        if len(rows) > projection.NEIGHBOURS:
+            which, xy, items_placed = places.found(rows.astype(np.float32), "euclidean")
+            places.write(folder / LATENTS_MAP, xy, item=which)
     card = CARDS.get(folder.name) or CARDS.get(tokenizer.name, _OTHER)
     return About(
+        schema_version=1 if codes_placed is None and items_placed is None else 2,
         name=folder.name,
         title=title,
         tokenizer=tokenizer.name,
@@ -197,6 +204,8 @@ def _fill(
         codebooks=columns,
         latents=latents,
         plane=plane,
+        codebooks_map=codes_placed,
+        latents_map=items_placed,
         figures=_figures(report),
         recipe=record["recipe"],
         command=record["command"],
@@ -221,7 +230,7 @@ def _figures(report: dict[str, Any]) -> Figures:
         after=collisions(report["after"]),
         moved=int(report.get("moved", 0)),
         reconstruction=report.get("reconstruction"),
-        neighbours=None if near is None else Neighbours(**{key: near[key] for key in Neighbours.model_fields}),
+        neighbours=None if near is None else Alike(**{key: near[key] for key in Alike.model_fields}),
     )
 
 
@@ -251,6 +260,17 @@ def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
     pq.write_table(pa.table(parts), path, compression="zstd")
     source = "constrained k-means, as LETTER's diversity term groups them" if asked else "constrained k-means"
     return Plane(method="principal component analysis, per level", shares=shares, clusters=wanted, source=source)
+
+
+def _write_codebooks_map(path: Path, tokenizer: Tokenizer, books: Vectors) -> Projection | None:
+    """The vectors of all levels' codes on one plane; None where they are too few for it."""
+    levels = np.repeat(np.arange(len(tokenizer.sizes)), tokenizer.sizes)
+    if len(levels) <= projection.NEIGHBOURS:
+        return None
+    codes = np.concatenate([np.arange(size) for size in tokenizer.sizes])
+    which, xy, how = places.found(books[levels, codes].astype(np.float32), "euclidean")
+    places.write(path, xy, level=levels[which], code=codes[which])
+    return how
 
 
 def principal(rows: Vectors) -> tuple[Vectors, float]:

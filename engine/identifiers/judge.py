@@ -14,7 +14,7 @@ from engine.identifiers import measures, teacher
 from engine.identifiers.base import Vectors
 from engine.identifiers.recipe import TokenizerRecipe
 
-RUNS = ("sasrec-ce", "sasrec")
+RUNS = ("sasrec-bce", "sasrec", "sasrec-ce")
 """Looked for beside a tokenizer's run, in this order."""
 BATCH = 512
 

@@ -122,6 +122,8 @@ def table(report: dict[str, Any]) -> str:
         )
         lines.append(f"purity of prefixes by {report['purity']['column']}: {depths}")
     squeeze = report["squeeze"]
+    if not any(squeeze[third]["events"] for third in ("head", "torso", "tail")):
+        return "\n".join(lines)  # without a log nothing is rare
     lines.append(
         f"first codes of the rarest third: perplexity {squeeze['tail']['perplexity']:.1f} "
         f"against {squeeze['head']['perplexity']:.1f} of the most taken ({squeeze['ratio']:.2f} times)"

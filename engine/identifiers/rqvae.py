@@ -22,6 +22,7 @@ from engine.identifiers.quantiser import Quantised, ResidualQuantiser, distances
 from engine.identifiers.scaling import Scaling
 from engine.training.loop import seed_of
 
+ROUNDS = 8
 BATCH = 4096
 
 
@@ -117,6 +118,8 @@ class Rqvae(Tokenizer):
             end=lambda optimiser, draw: found._end_epoch(x, optimiser, draw, learning),
         )  # fmt: skip
         network.to("cpu")
+        if config.dead_after:
+            found._revive(x.cpu())
         found.record = {"epochs": state.epoch, "seconds": round(state.seconds, 1), "curve": state.curve}
         return found
 
@@ -181,6 +184,22 @@ class Rqvae(Tokenizer):
                     if moment.shape == book.shape:
                         moment[dead] = 0  # what the optimiser remembers belongs to the code's old place
             residual = residual - book[chosen]
+
+    @torch.no_grad()
+    def _revive(self, x: Tensor) -> None:
+        """What is dead when training ends goes to the residuals of the worst served items, level by level."""
+        residual = self._encode(x)
+        for book in self.network.quantiser.books:
+            for _ in range(ROUNDS):  # items nearest to a code that was moved may leave their own one empty
+                error, chosen = distances(residual, book).min(1)
+                used = chosen.bincount(minlength=len(book))
+                waiting = (used == 0).nonzero()[:, 0].tolist()
+                worst = error.argsort(descending=True, stable=True).tolist()
+                for item in (item for item in worst if error[item] > 0):
+                    if waiting and used[chosen[item]] > 1:
+                        used[chosen[item]] -= 1
+                        book[waiting.pop()] = residual[item]
+            residual = residual - book[distances(residual, book).argmin(1)]
 
     @torch.no_grad()
     def _encode(self, x: Tensor) -> Tensor:

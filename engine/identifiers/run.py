@@ -34,6 +34,11 @@ from engine.training import device as devices
 from engine.training.loop import seed_of
 from engine.training.run import provenance
 
+WITHOUT_LOG = {
+    "collaborative": "learns from the vectors of a SASRec, which learns from what people take",
+    "training": "groups items by what people take together",
+}
+"""What a tokenizer needs → why a catalogue alone will not do."""
 LATENTS, REPORT, RECORD = "latents.npy", "report.json", "run.json"
 OWN = {RECORD, REPORT, LATENTS, stored.FILE, "checkpoint.safetensors", "identifiers.json", "identifiers.parquet"}
 
@@ -80,8 +85,7 @@ def _tokenize(
             f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
         )
     if kept and (folder / REPORT).exists():
-        found: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
-        return found
+        return _reported(recipe, dataset, folder, material, judge)
     began = time.monotonic()
     learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
     generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
@@ -110,6 +114,19 @@ def _tokenize(
     return report
 
 
+def _reported(
+    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, material: Material, judge: Path | None
+) -> dict[str, Any]:
+    """The report of a finished run; taken anew where another judge is asked for than the one that it was taken with."""
+    report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+    if judge is None or report.get("neighbours", {}).get("of") == judge.name:
+        return report
+    tokenizer, identifiers, _, _ = open_tokenizer(folder)
+    report = describe(tokenizer, identifiers, material, dataset, find_judge(judge, recipe, dataset, folder.parent))
+    write_json(folder / REPORT, report)
+    return report
+
+
 def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecipe, dict[str, Any]]:
     """The tokenizer of a finished run, the identifiers it gave, its recipe and its record."""
     record = _kept(folder)
@@ -134,6 +151,12 @@ def gather(
         "fingerprint": dataset.info.fingerprint,
         "collisions": recipe.collisions.policy,
     }
+    if not len(dataset.training.values):
+        for need, lacks in WITHOUT_LOG.items():
+            if need in needs:
+                raise SeqscopeError(
+                    f"{recipe.title or recipe.name} {lacks}, and {dataset.path} is a catalogue without a log"
+                )
     items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
     material = Material(items, training=dataset.training)
     if "vectors" in needs or vectors is not None:

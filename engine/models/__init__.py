@@ -11,6 +11,7 @@ from engine.models.markov import Markov, MarkovConfig
 from engine.models.popularity import Popularity, PopularityConfig
 from engine.models.recformer import Recformer, RecformerConfig
 from engine.models.sasrec import SASRec, SASRecConfig
+from engine.models.text_neighbours import TextNeighbours, TextNeighboursConfig
 
 # name → (configuration, model); a model is built as Model(config, num_items, num_users, generator, **what it needs)
 MODELS: dict[str, tuple[type[Any], type[Recommender]]] = {
@@ -20,9 +21,20 @@ MODELS: dict[str, tuple[type[Any], type[Recommender]]] = {
         (BERT4RecConfig, BERT4Rec),
         (AttRecConfig, AttRec),
         (RecformerConfig, Recformer),
+        (TextNeighboursConfig, TextNeighbours),
         (MarkovConfig, Markov),
         (PopularityConfig, Popularity),
     )
 }
 
-__all__ = ["MODELS", "AttentionShape", "Card", "ItemIndex", "Recformer", "RecformerConfig", "Recommender", "score"]
+__all__ = [
+    "MODELS",
+    "AttentionShape",
+    "Card",
+    "ItemIndex",
+    "Recformer",
+    "RecformerConfig",
+    "Recommender",
+    "TextNeighbours",
+    "score",
+]

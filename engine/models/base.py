@@ -53,6 +53,7 @@ class Recommender(nn.Module):
         trained_users: the model keeps a vector per training user.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         needs: what else the model is built from, by the names that engine.training.materials knows.
+        needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
 
     name: ClassVar[str]
@@ -61,6 +62,7 @@ class Recommender(nn.Module):
     trained_users: ClassVar[bool] = False
     unseen_items: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
+    needs_log: ClassVar[bool] = True
 
     num_items: int
     max_length: int

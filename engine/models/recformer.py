@@ -262,6 +262,13 @@ class Recformer(Recommender):
             found |= {f"layers.{layer}.{name}": weight for name, weight in theirs.items()}
         return found
 
+    def widen(self, longest: int) -> None:
+        """Room for items of so many tokens. No answer changes: a graph with room can be given other items (`engine.export`)."""
+        for name in ("table", "kinds", "words_of"):
+            rows = self.get_buffer(name)
+            fill = int(rows[-1, 0])  # of padding
+            setattr(self, name, F.pad(rows, (0, max(0, longest - rows.shape[1])), value=fill))
+
     # --- reading
 
     def sequences(self, items: Tensor) -> Sequences:

@@ -35,9 +35,11 @@ from engine.runtime.compare import (
 )
 from engine.runtime.explain import LeaveOneOut
 from engine.runtime.faults import BundleError, CapabilityError, QuestionError, Refusal
-from engine.runtime.manifest import Manifest
+from engine.runtime.manifest import Manifest, Projection
 from engine.runtime.providers import describe
 from engine.runtime.reader import Word, WordAttention
+from engine.runtime.spaces import Space
+from engine.runtime.studies import Studies, Study
 from engine.runtime.tokenizations import Tokenization
 from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
 from engine.runtime.zoo import Zoo
@@ -56,10 +58,14 @@ __all__ = [
     "Manifest",
     "Move",
     "Neighbours",
+    "Projection",
     "QuestionError",
     "Ranked",
     "Recommendations",
     "Refusal",
+    "Space",
+    "Studies",
+    "Study",
     "Tokenization",
     "Trace",
     "Word",

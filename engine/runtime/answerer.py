@@ -26,6 +26,11 @@ class Answerer(Protocol):
     def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         """The k best items but those left out (fewer where there are fewer), best first, equal ones by number; their scores."""
 
+    def top_many(
+        self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
+    ) -> Iterator[tuple[int, Int32, Float32]]:
+        """As `top`, for each history once, in any order: (its place, items, scores). Many are encoded together."""
+
     def scores(self, events: Events) -> Float32:
         """float32 [items], a new array, finite."""
 

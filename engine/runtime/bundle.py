@@ -26,8 +26,9 @@ from engine.runtime.indexed import Indexed
 from engine.runtime.lazily import Lazily
 from engine.runtime.manifest import SCHEMA_VERSION, Manifest
 from engine.runtime.reader import Reader, WordAttention
+from engine.runtime.sentences import SentenceReader
 from engine.runtime.sessions import Graph
-from engine.runtime.tables import TABLE_BYTES, Column, read_table, side_tables
+from engine.runtime.tables import TABLE_BYTES, Column, read_places, read_table, side_tables
 from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
 
 History = Sequence[int] | npt.NDArray[np.integer]
@@ -75,6 +76,8 @@ class Bundle:
         files, items = manifest.files, manifest.num_items
         self._writer = Generated(folder, manifest) if manifest.generator is not None else None
         self._reader = Reader(folder, manifest, manifest.text) if manifest.text is not None else None
+        asks = manifest.sentence
+        self._sentences = SentenceReader(folder, manifest, asks) if asks is not None else None
         self._answers: Answerer = self._writer or Indexed(folder, manifest)
         self._attention: Graph | None = None
         shape = manifest.attention
@@ -143,6 +146,8 @@ class Bundle:
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()
+        if capability == "unseen_items" and self._sentences is not None:
+            return self._sentences.cannot()
         default = _REASONS[capability]
         if capability == "words":
             return default if self._reader is None else self.cannot("attention")
@@ -189,6 +194,30 @@ class Bundle:
         """`recommend` for one history; the answer ends with its last valid item."""
         items, scores, valid = self.recommend([history], k, exclude_history=exclude_history, exclude=exclude)
         return Ranked(items[0, : valid[0]], scores[0, : valid[0]])
+
+    def recommend_many(
+        self, histories: Sequence[History], k: int, *, exclude_history: bool = True, exclude: Iterable[int] = ()
+    ) -> Recommendations:
+        """As `recommend`, for thousands of histories: encoded and matched in batches of bounded memory; a generator answers them
+        one by one.
+
+        Scores agree with those of `recommend` but for rounding (float32), so items that score alike that closely may change
+        places. Histories that the model cannot answer for (empty ones, where it needs one item) get no items: `valid` is 0.
+        """
+        k = min(_count(k), self.manifest.num_items)
+        left_out = self.check_items(exclude)
+        items = np.full((len(histories), k), -1, np.int32)
+        scores = np.full((len(histories), k), -np.inf, np.float32)
+        valid = np.zeros(len(histories), np.int64)
+        checked = [self.check_items(history) for history in histories]
+        able = [row for row, events in enumerate(checked) if len(events) >= self.manifest.encoder.min_history]
+        asked = [checked[row] for row in able]
+        excluded = [np.append(left_out, events) if exclude_history else left_out for events in asked]
+        for place, found, own in self._answers.top_many(asked, k, excluded):
+            row = able[place]
+            valid[row] = len(found)
+            items[row, : len(found)], scores[row, : len(found)] = found, own
+        return Recommendations(items, scores, valid)
 
     def scores(self, history: History) -> Float32:
         """The score of every item, float32 [items], those of the history included.
@@ -346,15 +375,21 @@ class Bundle:
     def encode(self, items: Sequence[Mapping[str, str]]) -> Float32:
         """The vectors of items that the catalogue does not have, float32 [items, dim], as the rows of `index`.
 
-        An item is its attributes, such as {"title": "…", "genres": "…"}. QuestionError for keys not in `manifest.text.fields`.
+        An item is its attributes, such as {"title": "…", "genres": "…"}. QuestionError for keys that the model does not read
+        (`manifest.text.fields`, or those of `manifest.sentence`).
         """
-        return self._reads().encode(items)
+        return self._sentences.encode(items) if self._sentences is not None else self._reads().encode(items)
 
     def score_new(self, history: History, items: Sequence[Mapping[str, str]]) -> Float32:
         """The scores of such items after the history, float32 [items], comparable with those of `scores`."""
         rows, events = self.encode(items), self.check_history(history)
         assert isinstance(self._answers, Indexed)
         return rows @ self._answers.query(events)
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the words. CapabilityError where the model knows items by their numbers."""
+        return self._reads()
 
     def word_attention(self, history: History) -> WordAttention:
         """Which words of the history the query came from. Raises CapabilityError where the model does not attend to words."""
@@ -445,10 +480,10 @@ class Bundle:
         return table
 
     def _read(self, file: str, columns: dict[str, Column]) -> pa.Table:
-        table = read_table(self.folder, file, columns, expected=self.manifest.files[file])
-        if file == "map.parquet" and len(np.unique(table["item"].to_numpy())) != table.num_rows:
-            raise self.folder.fault(file, "an item stands on the map twice")
-        return table
+        expected = self.manifest.files[file]
+        if file == "map.parquet":
+            return read_places(self.folder, file, expected, self.manifest.num_items)
+        return read_table(self.folder, file, columns, expected=expected)
 
 
 def _count(k: int) -> int:

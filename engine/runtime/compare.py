@@ -5,6 +5,7 @@ Scores of different models have different units: compare places, not scores.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -45,12 +46,18 @@ def rbo(first: Items, second: Items, p: float = 0.9) -> float:
         return 1.0 if not long else 0.0
     s, length = len(short), len(long)
     shared = _shared(short, long)
-    depth = np.arange(1, length + 1)
-    weight = p**depth
+    depth, weight = _depths(p, length)
     seen = np.sum(shared / depth * weight)
-    beyond = np.sum(shared[s - 1] * (depth[s:] - s) / (s * depth[s:]) * weight[s:])
+    beyond = 0.0 if s == length else np.sum(shared[s - 1] * (depth[s:] - s) / (s * depth[s:]) * weight[s:])
     last = (shared[-1] - shared[s - 1]) / length + shared[s - 1] / s
     return float((1 - p) / p * (seen + beyond) + last * p**length)
+
+
+@functools.lru_cache(maxsize=64)
+def _depths(p: float, length: int) -> tuple[npt.NDArray[np.int64], Float64]:
+    """1 … length, and how likely a reader gets to look beyond each."""
+    depth = np.arange(1, length + 1, dtype=np.int64)
+    return depth, np.power(p, depth, dtype=np.float64)
 
 
 def _shared(short: list[int], long: list[int]) -> npt.NDArray[np.int64]:

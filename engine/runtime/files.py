@@ -84,9 +84,9 @@ class Folder:
                 file, "the content is not what the manifest announces (sha256 differs); copy or export it again"
             )
 
-    def json(self, file: str) -> dict[str, Any]:
-        """The object in a JSON file: at most 2 MiB, 32 levels, no NaN, no key twice, text that can be shown."""
-        content = self.read(file, limit=JSON_BYTES)
+    def json(self, file: str, *, limit: int = JSON_BYTES) -> dict[str, Any]:
+        """The object in a JSON file: at most `limit` bytes, 32 levels, no NaN, no key twice, text that can be shown."""
+        content = self.read(file, limit=limit)
         try:
             raw = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
             _shallow(raw)

@@ -83,12 +83,13 @@ def search(
     allowed: Bool | None = None,
     constrained: bool = True,
     record: Record | None = None,
+    known: Float64 | None = None,
 ) -> Beam:
     """Beam search: after each step, the `width` most probable prefixes go on; whole identifiers keep their place among them.
 
     allowed: bool [items]; prefixes that lead to none of these are not followed (constrained search alone; the softmax runs over
     all identifiers all the same). The answer has min(width, identifiers that may be found) rows, fewer only where there are
-    fewer.
+    fewer. known: what `walk_prefixes` found, so that the network need not be asked again (constrained search alone).
     """
     levels = decoder.shape.levels
     end = trie.vocabulary - 1 if decoder.shape.ends else -1
@@ -104,6 +105,8 @@ def search(
         if not len(busy):
             break
         ask = busy[trie.open[nodes[busy]]] if constrained else busy
+        if known is not None:
+            ask = ask[:0]
         logits = np.empty((0, trie.vocabulary), np.float32)
         if len(ask):
             logits, past = decoder.write(memory, written[ask, step - 1], step, past.take(asked[ask]))
@@ -111,7 +114,10 @@ def search(
         row[ask] = np.arange(len(ask))
         if constrained:
             found, owners = trie.children(nodes[busy])
-            gains = shares(logits, row[busy], owners, trie.tokens[found])
+            if known is None:
+                gains = shares(logits, row[busy], owners, trie.tokens[found])
+            else:
+                gains = _known_shares(trie, known, nodes[busy][owners], found)
             tokens, owners = trie.tokens[found], busy[owners]
             if living is not None:
                 alive = living[found]
@@ -148,8 +154,18 @@ def search(
 def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf, constrained: bool = True) -> Float32:
     """The exact score of every item, float32 [items]; items that share an identifier score alike to the last bit.
 
-    floor: prefixes below it are not followed, since what they begin scores no higher; items below it may then be −inf. The tree
-    is walked in batches, depth first, so that memory does not grow with the catalogue.
+    floor: prefixes below it are not followed, since what they begin scores no higher; items below it may then be −inf.
+    """
+    found = walk_prefixes(decoder, trie, memory, floor=floor, constrained=constrained)
+    return found[trie.anchors if constrained else trie.leaves].astype(np.float32)
+
+
+def walk_prefixes(
+    decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf, constrained: bool = True
+) -> Float64:
+    """The exact log-probability of every prefix, float64 [nodes]; −inf below `floor`, and below nodes that leave no choice.
+
+    The tree is walked in batches, depth first, so that memory does not grow with the catalogue.
     """
     found = np.full(len(trie), -np.inf)
     found[0] = 0
@@ -173,7 +189,7 @@ def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf
         size = decoder.batch(step + 1)
         for start in reversed(range(0, len(children), size)):
             batches.append((children[start : start + size], past, owners[start : start + size]))
-    return found[trie.anchors if constrained else trie.leaves].astype(np.float32)
+    return found
 
 
 def path_scores(decoder: Decoder, trie: Trie, memory: Memory, items: Int64) -> Float64:
@@ -210,6 +226,14 @@ def shares(logits: Float32, rows: Int64, owners: Int64, tokens: Int64) -> Float6
     sizes = np.diff(np.append(begins, len(owners)))
     values -= np.repeat(np.maximum.reduceat(values, begins), sizes)
     return values - np.repeat(np.log(np.add.reduceat(np.exp(values), begins)), sizes)
+
+
+def _known_shares(trie: Trie, known: Float64, parents: Int64, children: Int64) -> Float64:
+    """As `shares`, from the scores of all prefixes. parents: int64 [children]"""
+    values = np.zeros(len(children))
+    chosen = trie.open[parents]
+    values[chosen] = known[children[chosen]] - known[parents[chosen]]
+    return values
 
 
 def _anything(logits: Float32, width: int) -> tuple[Int64, Int64, Float64]:

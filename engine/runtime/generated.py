@@ -13,7 +13,7 @@ from engine.runtime.answerer import Events, padded
 from engine.runtime.decoder import Decoder, Memory
 from engine.runtime.faults import CapabilityError, QuestionError
 from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.generate import Beam, Record, path_scores, search, walk
+from engine.runtime.generate import Beam, Record, path_scores, search, walk, walk_prefixes
 from engine.runtime.identified import FILE, read_identifiers
 from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_matrix
 from engine.runtime.indexed import nearness
@@ -92,6 +92,13 @@ class Generated:
         allowed = self._allowed(left_out)
         return self._ranked(search(self.decoder, self.trie, self._memory(events), width, allowed=allowed), allowed, k)
 
+    def top_many(
+        self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
+    ) -> Iterator[tuple[int, Int32, Float32]]:
+        """Each history alone: a beam is a batch already."""
+        for place, (events, out) in enumerate(zip(histories, left_out, strict=True)):
+            yield place, *self.top(events, k, out)
+
     def scores(self, events: Events, *, constrained: bool = True) -> Float32:
         return walk(self.decoder, self.trie, self._memory(events), constrained=constrained)
 
@@ -166,11 +173,12 @@ class Generated:
             memory = self._memory(events)
             left_out = events if exclude_history else events[:0]
             allowed = self._allowed(left_out)
-            scores = walk(self.decoder, self.trie, memory)
+            known = walk_prefixes(self.decoder, self.trie, memory)
+            scores = known[self.trie.anchors].astype(np.float32)
             scores[left_out] = -np.inf
             exact = best(scores, min(k, len(scores)))
             for row, width in enumerate(widths):
-                beam = search(self.decoder, self.trie, memory, _width(width), allowed=allowed)
+                beam = search(self.decoder, self.trie, memory, _width(width), allowed=allowed, known=known)
                 items, _ = self._ranked(beam, allowed, k)
                 shared = len(np.intersect1d(items, exact)) / max(1, len(exact))
                 found[row, place] = shared, np.array_equal(items, exact), np.array_equal(items[:1], exact[:1])

@@ -10,9 +10,10 @@ import ast
 import hashlib
 import struct
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ INDEX_BYTES = 16 << 30
 _ALONE = 128 << 20  # bytes of a table that one core is done with before another would surely have begun
 _PIECE = 8 << 20  # bytes that a core takes at a time from a larger one
 _pool = ThreadPoolExecutor(max(1, cores() - 1), "index")  # makes no thread before its first task
+_ROUNDING = 1e-4  # relative, far beyond what two ways to add a few hundred products differ by
+_SPARE = 16  # items that are looked at besides the k best, so that the next ones can be seen to be worse
 _CHUNK = 1 << 22  # bytes read, hashed and checked at a time: small enough to stay in the cache between the three
 
 
@@ -53,6 +56,46 @@ class ItemIndex:
             with np.errstate(over="ignore"):
                 return query + self.table[:, 0]
         return products(self.table, np.append(query, np.float32(1)))
+
+    def many(self, queries: Float32) -> Float32:
+        """queries: float32 [batch, dim] → float32 [batch, items], by one matrix product: `scores` but for rounding."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.identity:
+                return queries + self.table[:, 0]
+            found: Float32 = queries @ self.rows.T
+            found += self.table[:, -1]
+        return found
+
+    def best_many(self, queries: Float32, rough: Float32, k: int) -> Iterator[tuple[Int32, Float32]]:
+        """For each query the k best items and their scores, as `best` orders them; fewer where fewer are finite.
+
+        rough: float32 [batch, items], `many` of the queries, −inf where an item is left out. Its last bits differ between equal
+        items, so the few that may be among the best are scored once more, alike items alike.
+        """
+        wide = k + _SPARE
+        if wide >= len(self):
+            yield from (
+                self._best(query, own, np.flatnonzero(own > -np.inf), k)
+                for query, own in zip(queries, rough, strict=True)
+            )
+            return
+        near = np.argpartition(rough, len(self) - wide, axis=1)[:, -wide:]
+        values = np.sort(np.take_along_axis(rough, near, axis=1), axis=1)
+        with np.errstate(invalid="ignore"):  # −inf − −inf, where nearly all is left out
+            clear = values[:, -k] - values[:, 0] > _ROUNDING * np.maximum(np.abs(values[:, -1]), 1e-30)
+        for query, own, few, least, is_clear in zip(queries, rough, near, values[:, -k], clear, strict=True):
+            if not is_clear:  # more may be as good as the last of the best
+                slack = _ROUNDING * max(abs(float(own.max())), abs(float(least)), 1e-30) if least > -np.inf else np.inf
+                few = np.flatnonzero(own >= least - slack)
+            yield self._best(query, own, few[own[few] > -np.inf], k)
+
+    def _best(self, query: Float32, rough: Float32, few: npt.NDArray[np.int64], k: int) -> tuple[Int32, Float32]:
+        if self.identity:
+            exact = rough[few]
+        else:
+            exact = np.einsum("ij,j->i", self.table[few, :-1], query) + self.table[few, -1]
+        order = np.lexsort((few, -exact))[:k]
+        return few[order].astype(np.int32), exact[order]
 
     def lengths(self) -> Float32:
         """Euclidean length of every row, float32 [items]."""
@@ -131,16 +174,19 @@ def read_index(folder: Folder, expected: File, items: int, dim: int, identity: b
     return ItemIndex(read_matrix(folder, "index.npy", expected, (items, 1 if identity else dim + 1)), identity)
 
 
-def read_matrix(folder: Folder, file: str, expected: File, shape: tuple[int, ...]) -> Float32:
-    """Reads a float32 array in one pass: content hashed, every number checked to be finite. Raises BundleError."""
+def read_matrix(folder: Folder, file: str, expected: File, shape: tuple[int, ...], kind: str = "<f4") -> Any:
+    """Reads an array of floats in one pass: content hashed, every number checked to be finite. Raises BundleError.
+
+    kind: "<f4" or "<f2", float32 or float16.
+    """
     with folder.open(file, limit=INDEX_BYTES, expected=expected) as (stream, size):
-        header = check_header(folder, file, stream, size, shape)
+        header = check_header(folder, file, stream, size, shape, kind)
         digest = hashlib.sha256(header)
         try:
-            table = np.empty(shape, "<f4")
+            table = np.empty(shape, kind)
         except MemoryError:
             raise folder.fault(file, f"not enough memory for {size:,} bytes") from None
-        step = max(1, _CHUNK // (4 * int(np.prod(shape[1:]))))
+        step = max(1, _CHUNK // (table.itemsize * int(np.prod(shape[1:]))))
         for start in range(0, len(table), step):
             chunk = table[start : start + step]
             content = chunk.view(np.uint8).reshape(-1).data
@@ -156,8 +202,11 @@ def read_matrix(folder: Folder, file: str, expected: File, shape: tuple[int, ...
     return table
 
 
-def check_header(folder: Folder, file: str, stream: BinaryIO, size: int, shape: tuple[int, ...]) -> bytes:
-    """The bytes before the numbers, once they announce float32, C order and `shape`, and the file is as long as that takes.
+def check_header(
+    folder: Folder, file: str, stream: BinaryIO, size: int, shape: tuple[int, ...], kind: str = "<f4"
+) -> bytes:
+    """The bytes before the numbers, once they announce floats of that kind, C order and `shape`, and the file is as long as that
+    takes.
 
     numpy's own reader believes the header (it allocates what a header claims, and unpickles objects on request), hence this one.
     """
@@ -184,13 +233,13 @@ def check_header(folder: Folder, file: str, stream: BinaryIO, size: int, shape: 
         found = (described["descr"], described["fortran_order"], described["shape"])
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
         raise wrong("the header cannot be read") from None
-    if found[0] != "<f4":
-        raise wrong(f"numbers must be float32 (<f4), not {str(found[0])[:40]}")
+    if found[0] != kind:
+        raise wrong(f"numbers must be {np.dtype(kind)} ({kind}), not {str(found[0])[:40]}")
     if found[1] is not False:
         raise wrong("rows must lie one after the other (C order)")
     if found[2] != shape or any(type(n) is not int for n in found[2]):
         raise wrong(f"the shape must be {shape}, not {str(found[2])[:60]}")
-    needed = len(begin) + length + 4 * int(np.prod(shape, dtype=object))
+    needed = len(begin) + length + np.dtype(kind).itemsize * int(np.prod(shape, dtype=object))
     if size != needed:
         raise wrong(f"the file has {size:,} bytes where its header announces {needed:,}")
     return begin + bytes(text)

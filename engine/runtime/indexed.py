@@ -49,6 +49,27 @@ class Indexed:
         found = best(scores, k)
         return found, scores[found]
 
+    def top_many(
+        self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
+    ) -> Iterator[tuple[int, Int32, Float32]]:
+        """In padded batches of like lengths, and one matrix product per batch."""
+        longest = self.manifest.encoder.max_length
+        lengths = np.array([min(len(history), longest) for history in histories], np.int64)
+        order = np.argsort(lengths, kind="stable")
+        wide = max(len(self.index), self.manifest.encoder.dim)
+        start = 0
+        while start < len(order):
+            most = max(1, min(_NUMBERS // wide, _TOKENS // max(1, int(lengths[order[start]]))))
+            rows = order[start : start + most]  # sorted, so that the last is the longest
+            rows = rows[: max(1, _TOKENS // max(1, int(lengths[rows[-1]])))]
+            queries = self._encoder.run(self._input([histories[row] for row in rows]))
+            rough = self._finite(self.index.many(queries))
+            for at, row in enumerate(rows):
+                rough[at, left_out[row]] = -np.inf
+            for row, found in zip(rows.tolist(), self.index.best_many(queries, rough, k), strict=True):
+                yield row, *found
+            start += len(rows)
+
     def scores(self, events: Events) -> Float32:
         return self._match(self.query(events))
 

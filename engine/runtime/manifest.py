@@ -15,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-SCHEMA_VERSION = 2
-"""The newest that is read: 2 for models that write identifiers or read words, 1 for all others."""
+SCHEMA_VERSION = 3
+"""The newest that is read: 3 for models that were carried to another catalogue or ask a text encoder, 2 for others that write
+identifiers or read words, 1 for the rest."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)|tokenizer\.json")
 _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -147,6 +148,41 @@ class Text(Strict):
     vocabulary: int = Field(ge=1, le=1 << 24)
 
 
+class Sentence(Strict):
+    """A model that knows items by vectors of their words, made by a text encoder that lies outside the bundle (docs/words.md).
+
+    The row of an item is the vector of its text (`engine.texts`) less centre.npy, float32 [1, dim], at unit length; zeros where
+    it has no words.
+    """
+
+    encoder: str = Field(pattern=_NAME)
+    """The name of the encoder's folder."""
+    title: str = Field(min_length=1, max_length=200)
+    digest: str = Field(pattern=_SHA256)
+    """Of the encoder: vectors of another one cannot be compared."""
+    fields: list[str] = Field(min_length=1, max_length=100)
+    """Columns that make up the text, in order; "title:16" where another number of words is kept than usual."""
+    without: int = Field(ge=0)
+    """Items of the catalogue that have no words."""
+
+
+class ZeroShot(Strict):
+    """The model was trained on another catalogue, and meets this one without having learned anything from it."""
+
+    bundle: str = Field(pattern=_NAME)
+    """The bundle that it was made from."""
+    digest: str = Field(pattern=_SHA256)
+    """Of that bundle."""
+    dataset: str
+    """What that was trained on: its name, its name for people, its fingerprint."""
+    title: str = Field(max_length=300)
+    fingerprint: str = Field(pattern=_SHA256)
+    words: str = Field(pattern=_SHA256)
+    """Digest of this catalogue's words as the model reads them."""
+    cut: int = Field(ge=0)
+    """Items that have more words than the model's graphs take; their last ones are not read."""
+
+
 class Index(Strict):
     kind: Literal["dense", "identity", "generated"]
     """dense: score = query · row + bias. identity: the query is the score vector, plus bias. generated: there is none; the
@@ -204,7 +240,7 @@ class Check(Strict):
 
 
 class Manifest(Strict):
-    schema_version: Literal[1, 2] = 1
+    schema_version: Literal[1, 2, 3] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses and on the command line."""
     title: str = Field(min_length=1, max_length=60)
@@ -224,7 +260,11 @@ class Manifest(Strict):
     generator: Generator | None = None
     """Where it writes identifiers; schema_version is 2 then."""
     text: Text | None = None
-    """Where it knows items by their words; schema_version is 2 then."""
+    """Where it knows items by their words; schema_version is 2 then, or 3."""
+    sentence: Sentence | None = None
+    """Where it knows items by vectors of their words; schema_version is 3 then."""
+    zero_shot: ZeroShot | None = None
+    """Where it was trained on another catalogue; schema_version is 3 then."""
     index: Index
     capabilities: Capabilities
     training: Training
@@ -246,23 +286,32 @@ class Manifest(Strict):
 
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without `generator` and `text` where there is none: readers of format 1 know no such fields."""
-        new = ("generator", "text")
+        """Without what came after format 1 where there is nothing to say: readers of older formats know no such fields."""
+        new = ("generator", "text", "sentence", "zero_shot")
         return {name: value for name, value in write(self).items() if name not in new or value is not None}
 
     @model_validator(mode="after")
     def _complete(self) -> Manifest:
         """The version, the kind of index and the files are those of one kind of model."""
         writes, reads = self.generator is not None, self.text is not None
-        if reads and (writes or self.schema_version != 2 or self.index.kind != "dense"):
-            raise ValueError("a text belongs to schema_version 2 and an index of the kind dense, without a generator")
-        if not reads and (writes != (self.schema_version == 2) or writes != (self.index.kind == "generated")):
+        carried, asks = self.zero_shot is not None, self.sentence is not None
+        if (carried or asks) != (self.schema_version == 3):
+            raise ValueError("schema_version 3 belongs to models with zero_shot or sentence, and to no others")
+        if carried and not reads:
+            raise ValueError("only a model with a text can meet a catalogue without training")
+        if asks and (writes or reads or self.index.kind != "dense"):
+            raise ValueError("a sentence belongs to an index of the kind dense, without a generator or a text")
+        if reads and (writes or self.schema_version == 1 or self.index.kind != "dense"):
+            raise ValueError(
+                "a text belongs to schema_version 2 or 3 and an index of the kind dense, without a generator"
+            )
+        if not (reads or asks) and (writes != (self.schema_version == 2) or writes != (self.index.kind == "generated")):
             raise ValueError(
                 "schema_version 2, an index of the kind generated and a generator belong together; "
                 f"here are {self.schema_version}, {self.index.kind} and {'one' if writes else 'none'}"
             )
         needed = ["encoder.onnx", *(("decoder.onnx", "identifiers.parquet") if writes else ("index.npy",))]
-        needed += ["item_encoder.onnx", "tokenizer.json", "words.parquet"] * reads
+        needed += ["item_encoder.onnx", "tokenizer.json", "words.parquet"] * reads + ["centre.npy"] * asks
         if self.generator is not None:
             needed += ["latents.npy"] * (self.generator.latents is not None)
             needed += ["codebooks.npy"] * (self.generator.codebooks is not None)
@@ -281,7 +330,7 @@ class Manifest(Strict):
             (can.attention, "attention.onnx" in self.files, "attention.onnx is listed"),
             (can.map, self.projection is not None, "a projection is described"),
             (can.map, "map.parquet" in self.files, "map.parquet is listed"),
-            (can.unseen_items, self.text is not None, "a text is described"),
+            (can.unseen_items, self.text is not None or self.sentence is not None, "a text is described"),
             (can.neighbours, comparable and self.index.geometry != "none", "item rows can be compared"),
         ):
             if claim and not basis:

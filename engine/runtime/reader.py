@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.data.words import TOKENIZER, parse, tokenize
+from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.faults import QuestionError
 from engine.runtime.files import Folder
@@ -90,15 +90,25 @@ class Reader:
             raise QuestionError(f"{len(asked):,} new items at once; ask for at most {ITEMS:,}.")
         if not asked:
             return np.empty((0, self.manifest.encoder.dim), np.float32)
-        words = tokenize(asked, self._tokenizer.value(), self.text.fields, self.text.limit)
+        return self.rows(tokenize(asked, self.tokenizer, self.text.fields, self.text.limit))
+
+    @property
+    def tokenizer(self) -> Any:
+        """Of the package tokenizers."""
+        return self._tokenizer.value()
+
+    def rows(self, words: ItemWords) -> Float32:
+        """float32 [items, dim]: the rows of items by their words, however many."""
         longest = self.text.max_tokens - 1
         tokens, kinds = (words.table(v, 0)[:, :longest] for v in (words.tokens, words.kinds))
         if tokens.max(initial=0) >= self.text.vocabulary:
             raise self.folder.fault(TOKENIZER, f"it has more than the {self.text.vocabulary:,} tokens of the model")
-        found = np.empty((len(asked), self.manifest.encoder.dim), np.float32)
-        for start in range(0, len(asked), BATCH):
-            part = slice(start, start + BATCH)
-            (answer,) = self._network.call(["rows"], {"tokens": tokens[part], "kinds": kinds[part]})
+        found = np.empty((len(words), self.manifest.encoder.dim), np.float32)
+        order = np.argsort(words.lengths, kind="stable")  # like lengths share a batch
+        for start in range(0, len(words), BATCH):
+            part = order[start : start + BATCH]
+            width = min(longest, int(words.lengths[part[-1]]))
+            (answer,) = self._network.call(["rows"], {"tokens": tokens[part, :width], "kinds": kinds[part, :width]})
             found[part] = self._network.checked(answer, found[part].shape)
         return found
 

@@ -16,7 +16,7 @@ from engine.runtime.graphs import FLOAT, INT64, GraphFault, Signature, Value, in
 from engine.runtime.index import Float32
 from engine.runtime.lazily import Lazily
 from engine.runtime.manifest import File
-from engine.runtime.providers import choose_providers, cores
+from engine.runtime.providers import SMALL, choose_providers, cores
 
 GRAPH_BYTES = 2 << 30
 """Protocol buffers end there."""
@@ -81,7 +81,8 @@ class Session(abc.ABC):
         self._content = None
         choice = choose_providers()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = choice.threads  # by default all physical cores, whatever a container may use
+        # by default all physical cores, whatever a container may use
+        options.intra_op_num_threads = 1 if len(content) <= SMALL else choice.threads
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle sessions must not burn a core

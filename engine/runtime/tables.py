@@ -139,6 +139,14 @@ def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted:
     return column
 
 
+def read_places(folder: Folder, file: str, expected: File, items: int) -> pa.Table:
+    """Places of items on a plane: item int32 (each at most once), x float32, y float32. Raises BundleError."""
+    table = read_table(folder, file, side_tables(items)["map.parquet"], expected=expected)
+    if len(np.unique(table["item"].to_numpy())) != table.num_rows:
+        raise folder.fault(file, "an item stands on the map twice")
+    return table
+
+
 def side_tables(items: int) -> dict[str, dict[str, Column]]:
     """File → column → what it may hold, in a bundle of a catalogue of that many items."""
     number, real, item = pa.int32(), pa.float64(), Column(pa.int32(), 0, items - 1)

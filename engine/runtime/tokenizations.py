@@ -5,6 +5,8 @@
     codebooks.npy        float32 [own levels, codes, dim], where codes have vectors
     latents.npy          float32 [items, dim], what was quantised, where that is small
     codes_map.parquet    level, code, x, y, cluster: the vectors of the codes on a plane, one per level
+    codebooks_map.parquet  level, code, x, y: the vectors of all levels on one plane
+    latents_map.parquet  item, x, y: latents.npy on a plane
 
 What a page needs beyond that follows from the codes. Nothing is believed until it is checked.
 """
@@ -13,29 +15,40 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from engine.data.identifiers import NONE, Identifiers
+from engine.runtime.answers import Neighbours
 from engine.runtime.bundle import Catalogue
-from engine.runtime.faults import complaints
+from engine.runtime.faults import CapabilityError, complaints
 from engine.runtime.files import Folder
 from engine.runtime.identified import read_identifiers
 from engine.runtime.index import Float32, read_matrix
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import File, Strict
-from engine.runtime.tables import Column, read_table
+from engine.runtime.manifest import File, Projection, Strict
+from engine.runtime.nearest import nearest
+from engine.runtime.tables import Column, read_places, read_table
 
 ABOUT = "about.json"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""The newest that is read: 2 with places of codebooks or latents on a plane, 1 without."""
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
-_FILES = ("identifiers.parquet", "codebooks.npy", "latents.npy", "codes_map.parquet")
+CODEBOOKS_MAP, LATENTS_MAP = "codebooks_map.parquet", "latents_map.parquet"
+_FILES = ("identifiers.parquet", "codebooks.npy", "latents.npy", "codes_map.parquet", CODEBOOKS_MAP, LATENTS_MAP)
+_OLD = "This export is older than maps of it. Export the tokenizer again."
 
 
 class Shape(Strict):
@@ -78,7 +91,7 @@ class Collisions(Strict):
     largest: int = Field(ge=1)
 
 
-class Neighbours(Strict):
+class Alike(Strict):
     """Whether items that people take together have like codes."""
 
     of: str
@@ -103,7 +116,7 @@ class Figures(Strict):
     """Items that were given other codes for that."""
     reconstruction: float | None = None
     """Share of the variance of the item vectors that codes do not reproduce; None where no vectors are quantised."""
-    neighbours: Neighbours | None = None
+    neighbours: Alike | None = None
 
 
 class Plane(Strict):
@@ -118,7 +131,7 @@ class Plane(Strict):
 
 
 class About(Strict):
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses."""
     title: str = Field(min_length=1, max_length=60)
@@ -139,6 +152,10 @@ class About(Strict):
     latents: int | None = Field(default=None, ge=1, le=2_000_000)
     """Columns of latents.npy."""
     plane: Plane | None = None
+    codebooks_map: Projection | None = None
+    """How codebooks_map.parquet was made, where there is one."""
+    latents_map: Projection | None = None
+    """How latents_map.parquet was made, where there is one."""
     figures: Figures
     recipe: dict[str, Any]
     command: str
@@ -159,9 +176,21 @@ class About(Strict):
             raise ValueError(f"file name {unknown[0]!r} is not one of identifiers")
         return files
 
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what format 1 does not know, where there is none of it."""
+        new = ("codebooks_map", "latents_map")
+        return {name: value for name, value in write(self).items() if name not in new or self.schema_version > 1}
+
     @model_validator(mode="after")
     def _complete(self) -> About:
-        needed = {"identifiers.parquet"}
+        mapped = {CODEBOOKS_MAP: self.codebooks_map, LATENTS_MAP: self.latents_map}
+        found = {file for file, how in mapped.items() if how is not None}
+        if (self.schema_version == 2) != bool(found):
+            raise ValueError("schema_version 2 and a map of codebooks or latents belong together")
+        if (self.codebooks_map and self.codebooks is None) or (self.latents_map and self.latents is None):
+            raise ValueError("there is a map of vectors that are not there")
+        needed = {"identifiers.parquet"} | found
         needed |= {"codebooks.npy"} if self.codebooks is not None else set()
         needed |= {"latents.npy"} if self.latents is not None else set()
         needed |= {"codes_map.parquet"} if self.plane is not None else set()
@@ -189,6 +218,8 @@ class Tokenization:
         self._codebooks = Lazily(lambda: self._read("codebooks.npy", self._shape(about.codebooks)))
         self._latents = Lazily(lambda: self._read("latents.npy", (about.num_items, about.latents or 1)))
         self._plane = Lazily(self._read_plane)
+        self._codebooks_map = Lazily(self._read_codebooks_map)
+        self._latents_map = Lazily(self._read_latents_map)
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Tokenization:
@@ -222,8 +253,19 @@ class Tokenization:
         return f"Tokenization({self.name!r}, {self.about.title!r})"
 
     def warm(self) -> None:
-        """Reads the identifiers and the plane now."""
-        _ = self.identifiers, self.plane
+        """Reads the identifiers and all planes now."""
+        _ = self.identifiers, self.plane, self.codebooks_map(), self.latents_map()
+
+    def cannot(self, capability: Literal["codebooks_map", "latents_map", "neighbours"]) -> str | None:
+        """None where it can show its codes, or what was quantised, on a map, or compare that. Else why not, in a sentence."""
+        about = self.about
+        if capability == "codebooks_map":
+            if about.codebooks is None:
+                return "Its codes have no vectors."
+            return None if about.codebooks_map is not None else _OLD
+        if about.latents is None:
+            return "It quantises no vectors." if about.codebooks is None else "What it quantises did not come along."
+        return None if capability == "neighbours" or about.latents_map is not None else _OLD
 
     @property
     def identifiers(self) -> Identifiers:
@@ -255,6 +297,22 @@ class Tokenization:
         """level int32 (from 0), code int32, x float32, y float32, cluster int32 (from 0); None where codes have no vectors."""
         return self._plane.value()
 
+    def codebooks_map(self) -> pa.Table | None:
+        """The codes of all levels on one plane: level int32 (from 0), code int32, x float32, y float32. None: see `cannot`."""
+        return self._codebooks_map.value()
+
+    def latents_map(self) -> pa.Table | None:
+        """What was quantised on a plane: item int32 (each at most once), x float32, y float32. None: see `cannot`."""
+        return self._latents_map.value()
+
+    def neighbours(self, item: int, k: int) -> Neighbours:
+        """The k items whose latents are nearest to the item's by Euclidean distance, which is how they are quantised; by exact
+        comparison with all. Raises CapabilityError where there are no latents."""
+        rows, reason = self.latents, self.cannot("neighbours")
+        if rows is None or reason is not None:
+            raise CapabilityError(reason or "It quantises no vectors.")
+        return nearest(rows, item, k, "euclidean")
+
     def _shape(self, columns: int | None) -> tuple[int, ...]:
         own = self.about.shape.own
         return len(own), max(own), columns or 1
@@ -263,26 +321,33 @@ class Tokenization:
         return read_matrix(self.folder, file, self.about.files[file], shape)
 
     def _read_plane(self) -> pa.Table | None:
-        shape, plane = self.about.shape, self.about.plane
+        plane = self.about.plane
         if plane is None:
             return None
+        return self._read_codes("codes_map.parquet", {"cluster": Column(pa.int32(), 0, plane.clusters - 1)})
+
+    def _read_codebooks_map(self) -> pa.Table | None:
+        return None if self.about.codebooks_map is None else self._read_codes(CODEBOOKS_MAP, {})
+
+    def _read_latents_map(self) -> pa.Table | None:
+        about = self.about
+        if about.latents_map is None:
+            return None
+        return read_places(self.folder, LATENTS_MAP, about.files[LATENTS_MAP], about.num_items)
+
+    def _read_codes(self, file: str, further: dict[str, Column]) -> pa.Table:
+        """Places of codes: every one at most once, and of a level that has it."""
+        own = self.about.shape.own
         wanted = {
-            "level": Column(pa.int32(), 0, len(shape.own) - 1),
-            "code": Column(pa.int32(), 0, max(shape.own) - 1),
+            "level": Column(pa.int32(), 0, len(own) - 1),
+            "code": Column(pa.int32(), 0, max(own) - 1),
             "x": Column(pa.float32()),
             "y": Column(pa.float32()),
-            "cluster": Column(pa.int32(), 0, plane.clusters - 1),
+            **further,
         }
-        file = "codes_map.parquet"
         table = read_table(self.folder, file, wanted, expected=self.about.files[file])
         levels, codes = table["level"].to_numpy(), table["code"].to_numpy()
-        if (codes >= np.array(shape.own)[levels]).any() or len(np.unique(np.stack([levels, codes]), axis=1).T) != len(
-            codes
-        ):
+        different = np.unique(np.stack([levels, codes]), axis=1)
+        if (codes >= np.array(own)[levels]).any() or different.shape[1] != len(codes):
             raise self.folder.fault(file, "a code stands on its plane twice, or its level does not have it")
         return table
-
-
-def admissible(name: str) -> bool:
-    """Whether a folder of identifiers may be called so."""
-    return re.fullmatch(_NAME, name) is not None

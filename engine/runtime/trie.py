@@ -10,6 +10,7 @@ node stand side by side. An identifier that is shorter than others ends in one n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -113,16 +114,23 @@ class Trie:
     def child(self, nodes: Int64, tokens: Int64) -> Int64:
         """The child of each node under the token beside it; −1 where there is none, or where the node is −1 itself."""
         wanted = nodes * self.vocabulary + tokens
-        keys = self.parents[1:] * self.vocabulary + self.tokens[1:]  # ascending, as the nodes are numbered
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where((nodes >= 0) & (keys[place] == wanted), place + 1, -1)
+        place = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return np.where((nodes >= 0) & (self._keys[place] == wanted), place + 1, -1)
+
+    @functools.cached_property
+    def _keys(self) -> Int64:
+        """Parent and token of each node but the root in one number; ascending, as the nodes are numbered."""
+        return self.parents[1:] * self.vocabulary + self.tokens[1:]
 
     def find(self, tokens: Sequence[int]) -> int:
         """The node that these tokens lead to; −1 where no identifier begins so."""
-        node = np.zeros(1, np.int64)
+        node = 0
         for token in tokens:
-            node = self.child(node, np.array([token], np.int64))
-        return int(node[0])
+            start, count = int(self.starts[node]), int(self.counts[node])
+            node = start + int(np.searchsorted(self.tokens[start : start + count], token))
+            if node == start + count or self.tokens[node] != token:
+                return -1
+        return node
 
     def path(self, node: int) -> list[int]:
         """The nodes from below the root to this one."""

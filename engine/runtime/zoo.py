@@ -7,7 +7,9 @@ import functools
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +21,19 @@ from engine.errors import SeqscopeError
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError, Refusal, complaints
 from engine.runtime.files import Folder
+from engine.runtime.sentences import WORDS
+from engine.runtime.spaces import Space
+from engine.runtime.studies import STUDIES, Studies
 from engine.runtime.tables import Column, read_table
 from engine.runtime.tokenizations import ABOUT, Tokenization
 
 IDENTIFIERS = "identifiers"
 """The folder of a dataset's tokenizations; no bundle is called so."""
+SPACES = "spaces"
+"""The folder of vectors that no model owns; no bundle is called so either."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _INFO = TypeAdapter(DatasetInfo)
+T = TypeVar("T", Tokenization, Space)
 Names = list[str]  # within the class, `list` is its method
 Paths = list[Path]
 _NO_USERS = pa.schema(
@@ -46,6 +54,7 @@ class Zoo:
         popularity: int64 [items].
         bundles: name → `Bundle`, in the order of their manifests' `order`, equal ones by name.
         tokenizations: name → `Tokenization`, in the order of `about.order`, equal ones by name.
+        spaces: name → `Space`, in the order of `about.order`, equal ones by name.
         refused: what was not taken, and why; the rest goes on working.
     """
 
@@ -58,6 +67,7 @@ class Zoo:
         bundles: dict[str, Bundle],
         refused: list[Refusal],
         tokenizations: dict[str, Tokenization] | None = None,
+        spaces: dict[str, Space] | None = None,
     ) -> None:
         self.path = path
         self.info = info
@@ -65,6 +75,7 @@ class Zoo:
         self.users = users
         self.bundles = bundles
         self.tokenizations = tokenizations or {}
+        self.spaces = spaces or {}
         self.refused = refused
         self.popularity: npt.NDArray[np.int64] = items["popularity"].to_numpy()
 
@@ -85,7 +96,7 @@ class Zoo:
         bundles: list[Bundle] = []
         refused: list[Refusal] = []
         for child in _folders(path):
-            if child.name == IDENTIFIERS:
+            if child.name in (IDENTIFIERS, SPACES, STUDIES, WORDS):
                 continue
             shown = _shown(child)
             try:
@@ -99,8 +110,11 @@ class Zoo:
             except Exception as error:  # one bundle must not take the others along, whatever it holds
                 refused.append(Refusal(shown, "manifest.json", f"the bundle cannot be read ({type(error).__name__})"))
         bundles.sort(key=lambda bundle: (bundle.manifest.order, bundle.name))
-        found = _tokenizations(path, catalogue, refused, warm)
-        return cls(path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, found)
+        tokenizations = _beside(path, IDENTIFIERS, Tokenization.open, catalogue, refused, warm)
+        spaces = _beside(path, SPACES, Space.open, catalogue, refused, warm)
+        return cls(
+            path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, tokenizations, spaces
+        )
 
     @staticmethod
     def list(root: Path | str) -> Paths:
@@ -122,6 +136,9 @@ class Zoo:
             path / "users.parquet",
             *sorted(path.glob("*/manifest.json")),
             *sorted(path.glob(f"{IDENTIFIERS}/*/{ABOUT}")),
+            *sorted(path.glob(f"{SPACES}/*/{ABOUT}")),
+            *sorted(path.glob(f"{STUDIES}/*.json")),
+            *sorted(path.glob(f"{WORDS}/*/words.json")),
         ]:
             try:
                 status = file.stat()
@@ -131,6 +148,16 @@ class Zoo:
                 f"{file.parent.name}/{file.name} {status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
             )
         return digest.hexdigest()[:16]
+
+    @functools.cached_property
+    def studies(self) -> Studies:
+        """What was found by changing one thing at a time; read on first use."""
+        return Studies.open(self.path, Catalogue(self.info.name, self.info.fingerprint, len(self)))
+
+    @property
+    def has_log(self) -> bool:
+        """False for a catalogue alone: nobody has taken anything, so nothing is popular, and nobody can be asked."""
+        return bool(self.info.counts.get("events"))
 
     def __len__(self) -> int:
         """How many items the catalogue has."""
@@ -165,27 +192,34 @@ def _shown(child: Path) -> str:
     return child.name.encode("utf-8", "replace").decode()[:100]
 
 
-def _tokenizations(path: Path, catalogue: Catalogue, refused: list[Refusal], warm: bool) -> dict[str, Tokenization]:
-    """Those of the folder, and in `refused` why others were not taken."""
-    folder = path / IDENTIFIERS
-    found: list[Tokenization] = []
+def _beside(
+    path: Path,
+    where: str,
+    open_: Callable[[Path, Catalogue], T],
+    catalogue: Catalogue,
+    refused: list[Refusal],
+    warm: bool,
+) -> dict[str, T]:
+    """What lies in the folder `where` beside the bundles, by name, and in `refused` why others were not taken."""
+    folder = path / where
+    found: list[T] = []
     if not folder.is_dir():
         return {}
     if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
-        refused.append(Refusal(IDENTIFIERS, ABOUT, "the folder is a link that leads out of the dataset's folder"))
+        refused.append(Refusal(where, ABOUT, "the folder is a link that leads out of the dataset's folder"))
         return {}
     for child in _folders(folder):
-        shown = f"{IDENTIFIERS}/{_shown(child)}"
+        shown = f"{where}/{_shown(child)}"
         try:
             _admit(child, path, shown, ABOUT)
-            tokenization = Tokenization.open(child, catalogue)
+            one = open_(child, catalogue)
             if warm:
-                tokenization.warm()
-            found.append(tokenization)
+                one.warm()
+            found.append(one)
         except BundleError as fault:
             refused.append(Refusal(shown, fault.file, fault.reason))
         except Exception as error:  # as with bundles
-            refused.append(Refusal(shown, ABOUT, f"the identifiers cannot be read ({type(error).__name__})"))
+            refused.append(Refusal(shown, ABOUT, f"the {where} cannot be read ({type(error).__name__})"))
     found.sort(key=lambda one: (one.about.order, one.name))
     return {one.name: one for one in found}
 

@@ -19,6 +19,7 @@ from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks, sampled_ranks
+from engine.files import write_json
 from engine.models import Recommender
 from engine.training import checkpoint
 from engine.training.checkpoint import State
@@ -27,6 +28,7 @@ from engine.training.objectives import Objective, Staged
 from engine.training.optimiser import build, learning_rate
 from engine.training.recipe import Recipe
 
+CURVE = "curve.json"
 DIVERGED = 4.0
 """A mean loss so many times that of the first epoch is not coming back."""
 
@@ -92,6 +94,7 @@ class Trainer:
         self.typical_targets = objective.typical_targets
         self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
         self.state = State()
+        self.progress: Progress | None = None
 
     @property
     def checkpoint_path(self) -> Path:
@@ -108,7 +111,7 @@ class Trainer:
     def run(self) -> State:
         training, state = self.recipe.training, self.state
         self.model.train()
-        progress = Progress(training.epochs, self.label) if self.world.leads else None
+        progress = self.progress = Progress(training.epochs, self.label) if self.world.leads else None
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
         if self.staged and self.staged.begins_with_validation and not state.total_steps and state.best < 0:
@@ -141,6 +144,8 @@ class Trainer:
             state.step, state.total_steps = number + 1, state.total_steps + 1
             now = time.monotonic()
             state.seconds = done_before + now - began
+            if self.progress:
+                self.progress.update(state.epoch + state.step / (len(plan) + 1))  # validation is to come
             if now - saved > training.checkpoint_seconds and world.size == 1:
                 state.loss_sum = float(loss_sum)
                 self._save()
@@ -228,3 +233,4 @@ class Trainer:
     def _save(self) -> None:
         if self.world.leads:
             checkpoint.save(self.checkpoint_path, self.model, self.optimiser, self.state)
+            write_json(self.folder / CURVE, self.state.curve)  # for those who look on

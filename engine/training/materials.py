@@ -18,7 +18,7 @@ from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError
 from engine.files import replacing
 from engine.registry import MODELS
-from engine.training import texts
+from engine.training import texts, vectors
 from engine.training.recipe import Recipe
 from engine.words import attributes
 
@@ -33,6 +33,8 @@ class Material:
     value: Any
     digest: str
     source: Path
+    origin: Any = None
+    """What is known of it beside its value."""
 
 
 class Materials(dict[str, Material]):
@@ -168,6 +170,26 @@ class _Attributes:
         pass
 
 
+class _Vectors:
+    """What a model that compares texts is given: a vector of every item's words."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        return _Vectors._material(vectors.make(recipe.model, dataset), dataset.path)
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        return _Vectors._material(vectors.TextVectors.read(folder), folder)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        material.origin.write(folder)
+
+    @staticmethod
+    def _material(found: vectors.TextVectors, source: Path) -> Material:
+        return Material(found.rows, found.identity(), source, found)
+
+
 def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """As `kept`, for a catalogue that the run never saw: its words, in the tokens of the run."""
     found = ItemWords.read(folder)
@@ -180,4 +202,5 @@ KINDS: dict[str, type[Kind]] = {
     "words": _Words,
     "start": _Start,
     "attributes": _Attributes,
+    "vectors": _Vectors,
 }

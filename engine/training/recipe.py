@@ -30,6 +30,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "fold_in": (1, math.inf), "omega": (0, 1), "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf),
     "successors": (1, math.inf),
     "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
+    "decay": (POSITIVE, 1),
     "head_dim": (1, math.inf), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
     # objectives
     "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),
@@ -191,6 +192,7 @@ OBJECTIVES: dict[str, type[Any]] = {
     "language-model": InstructionConfig,
     "markov": CountConfig,
     "popularity": CountConfig,
+    "text-neighbours": CountConfig,
 }
 
 

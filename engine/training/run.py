@@ -89,36 +89,29 @@ def train(
 
 
 def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: World, finish: bool) -> dict[str, Any]:
+    if not len(dataset.events.values) and MODELS[recipe.family][1].needs_log:
+        raise SeqscopeError(
+            f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from. "
+            "Import it with a log (`seqscope data import`); text-neighbours and `seqscope zero-shot` need none."
+        )
     where = devices.choose(device, world.local)
     materials = gather(recipe, dataset, folder)
     key = identity(recipe, dataset, materials)
     if (folder / "best.safetensors").exists():
         checkpoint.check(folder / "best.safetensors", key)
     model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
-    training = dataset.training
-    items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
     record = provenance(recipe.to_dict(), dataset, where)
     count = getattr(model, "fit", None)
     if count is not None:
-        count(items, offsets)
+        training = dataset.training
+        count(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
         if world.leads:
             materials.keep(folder)
         state = State(finished=True, identity=key, best_epoch=0)
         if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)
     else:
-        model.to(where)
-        dtype = devices.product_dtype(recipe.training.precision, where)
-        objective = OBJECTIVES[recipe.family](
-            recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size, dtype
-        )
-        if not objective.steps:
-            raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
-        autocast = dtype == torch.bfloat16
-        trainer = Trainer(
-            recipe, model, objective, _validation(recipe, dataset, model), folder, where, world, autocast,
-            label=f"{dataset.info.name}/{recipe.name}",
-        )  # fmt: skip
+        trainer = build_trainer(recipe, dataset, model, folder, where, world)
         trainer.resume(key)
         if world.leads:
             materials.keep(folder)
@@ -138,6 +131,25 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
     if world.leads:
         write_json(folder / "run.json", record)
     return record
+
+
+def build_trainer(
+    recipe: Recipe, dataset: Dataset, model: Recommender, folder: Path, where: torch.device, world: World = ALONE
+) -> Trainer:
+    """All that trains `model` from the beginning, on the device `where`. Raises SeqscopeError where there is nothing to learn."""
+    training = dataset.training
+    items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+    model.to(where)
+    dtype = devices.product_dtype(recipe.training.precision, where)
+    objective = OBJECTIVES[recipe.family](
+        recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size, dtype
+    )
+    if not objective.steps:
+        raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
+    return Trainer(
+        recipe, model, objective, _validation(recipe, dataset, model), folder, where, world, dtype == torch.bfloat16,
+        label=f"{dataset.info.name}/{recipe.name}",
+    )  # fmt: skip
 
 
 def open_run(
@@ -164,6 +176,10 @@ def open_run(
     except (ValueError, KeyError, TypeError, UsageError) as error:
         raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
     if data.info.fingerprint != trained_on:
+        if elsewhere and not MODELS[recipe.family][1].needs_log:
+            raise SeqscopeError(
+                f"{recipe.name} needs no training: run `seqscope train {recipe.family}` on {data.path} and evaluate that"
+            )
         if elsewhere and MODELS[recipe.family][1].unseen_items:
             return _elsewhere(folder, recipe, data), recipe, record, data
         raise SeqscopeError(

@@ -20,7 +20,7 @@ from engine.errors import SeqscopeError
 from engine.models import RecformerConfig
 from engine.words import attributes, find
 from engine.words.bert import Sentence
-from engine.words.text import Field, choose_fields
+from engine.words.text import Field, choose_fields, fields_elsewhere
 from engine.words.tokenizer import learn
 
 PRETRAINED = "minilm"
@@ -79,10 +79,9 @@ def _run(name: str, folder: Path, file: str) -> Path:
 
 def _fields(config: RecformerConfig, dataset: Dataset, elsewhere: bool) -> tuple[Field, ...]:
     schema = pq.read_schema(dataset.path / "items.parquet")
-    there = {field.partition(":")[0].strip() for field in config.fields} <= set(schema.names)
-    if config.fields and (there or not elsewhere):
+    if config.fields and not elsewhere:
         return choose_fields(schema, config.fields)
-    return choose_fields(schema)[: config.attributes]
+    return fields_elsewhere(schema, config.fields, config.attributes)
 
 
 def _attributes(config: RecformerConfig, dataset: Dataset, elsewhere: bool = False) -> list[list[tuple[str, str]]]:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -166,19 +167,33 @@ def test_figures_escape_titles(hostile: Zoo) -> None:
     history = tuple(range(8))
     found = answers.why(hostile, answers.ask(hostile, list(hostile.bundles), history, 5), history, 9)
     figure, left_out = compare.effects(hostile, found, history)
-    text = json.dumps(figure.to_dict(), default=str)
+    text = go.Figure(figure).to_json()
     assert "<script" not in text and "$" not in text.replace("&#36;", "")
     assert left_out == ""
     frame = answers.agreement(answers.ask(hostile, list(hostile.bundles), history, 5), 5)
     for measure in ("shared", "jaccard", "rbo"):
-        assert compare.agreement(frame, measure, 5).data[0].z.shape == (4, 4)
+        z = go.Figure(compare.agreement(frame, measure, 5)).data[0].z
+        assert [[value is not None for value in row] for row in z] == np.tri(4, dtype=bool).tolist()
+
+
+def test_every_model_has_a_column_of_its_own(models: Zoo) -> None:
+    history = (1, 2, 3, 4)
+    found = answers.why(models, answers.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
+    figure = go.Figure(compare.effects(models, found, history)[0])
+    low, high = figure.layout.xaxis.range
+    column = (high - low) / 3
+    for place, (bars, effect) in enumerate(zip(figure.data, found.effects, strict=True)):
+        assert bars.base == pytest.approx(low + (place + 0.5) * column) == figure.layout.xaxis.tickvals[place]
+        assert np.array(bars.x) == pytest.approx(effect.effect / np.abs(effect.effect).max())
+        assert np.abs(bars.x).max() < column / 2
+        assert found.answers[place].style.sign in figure.layout.xaxis.ticktext[place]
 
 
 def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
     history = tuple(range(30))
     found = answers.why(models, answers.ask(models, ["plain"], history, 5), history, 35)
     figure, left_out = compare.effects(models, found, history)
-    assert len(figure.data[0].y) == 16
+    assert len(go.Figure(figure).data[0].y) == 16
     assert left_out == "The 16 strongest of 30 events; the table has all."
     assert len(answers.why_table(models, found, history)) == 30
     assert "18 earlier" in compare.path(models, history)

@@ -71,3 +71,23 @@ def test_a_figure_comes_with_a_description_a_table_and_downloads() -> None:
     app.run()
     assert len(app.dataframe) == 1
     assert app.get("download_button")
+
+
+def test_a_figure_written_as_a_dictionary_is_drawn_as_plotly_would() -> None:
+    def script() -> None:
+        import pandas as pd
+        import plotly.graph_objects as go
+
+        from app import export
+
+        def written() -> dict:
+            bars = {"type": "bar", "x": [1, None, 0.1], "y": ["a", "b", "기생충"], "marker": {"color": "#0072b2"}}
+            return {"data": [bars], "layout": {"height": 200, "yaxis": {"autorange": "reversed"}}}
+
+        for key, fig in (("ours", written()), ("plotly", go.Figure(written()))):
+            export.figure(fig, key=key, alt="Bars", table=pd.DataFrame(), name="bars")
+
+    app = AppTest.from_function(script).run()
+    assert not app.exception
+    ours, plotly = (json.loads(chart.proto.spec) for chart in app.get("plotly_chart"))
+    assert ours == plotly and ours["layout"]["template"]["layout"]["colorway"]

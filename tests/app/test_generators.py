@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -114,7 +115,7 @@ def test_models_of_one_title_are_told_apart(tmp_path: Path) -> None:
     found = answers.ask(models, list(models.bundles), HISTORY, 5)
     assert [answer.title for answer in found] == ["Alpha", "Writer (ragged)", "Writer (writer)"]
     frame = answers.agreement(found, 5)
-    assert compare.agreement(frame, "shared", 5).data[0].z.shape == (2, 2)
+    assert [len(row) for row in compare.agreement(frame, "shared", 5)["data"][0]["z"]] == [2, 2]
 
 
 # --- the beam
@@ -163,7 +164,7 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
     assert found.invalid == said.invalid > 0
     words = beam.words(found, "Writer", 20, False)
     assert f"**{said.invalid} of its 20 identifiers**" in words
-    drawn = beam_figures.beam(found, "#0072b2", []).to_json()
+    drawn = go.Figure(beam_figures.beam(found, "#0072b2", [])).to_json()
     assert "no item" in drawn and drawn.count('"symbol":"x"') == 1
 
 
@@ -181,7 +182,7 @@ def test_hostile_titles_are_text_in_the_tree(tmp_path: Path) -> None:
     rename(path, HOSTILE * 5, ODD_IDS)
     models = Zoo.open(path)
     found = grown(models, "writer", 20)
-    drawn = beam_figures.beam(found, "#0072b2", ["<b>x</b>"]).to_json()
+    drawn = go.Figure(beam_figures.beam(found, "#0072b2", ["<b>x</b>"])).to_json()
     assert "<script" not in drawn and "<b>x" not in drawn and "$\\\\frac" not in drawn
 
 
@@ -349,7 +350,7 @@ def test_the_map_is_of_what_the_codes_were_made_from(
     page = _page(root, writers, monkeypatch, "map")(item="toy-3")
     assert not any("that the codes were made from" in caption.value for caption in page.caption)
     assert any("Writer: by the vectors that its codes were made from" in caption.value for caption in page.caption)
-    page.get_by_key("map_model").set_value("writer").run()
+    page.get_by_key("map_space").set_value("writer").run()
     assert any("that the codes were made from" in caption.value for caption in page.caption)
     assert not page.exception and not page.error
 

@@ -1,4 +1,4 @@
-"""Map: colours of any column, points by item id, selections, the figure, and the page."""
+"""Map: colours of any column, points by item id, selections, the figure, and the page with every kind of space."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import spaces, state, zoo
+from app.parts import map_page
 from app.views import map as views
 from app.views import map_colour as colour
 from app.views import map_points as points
 from app.widgets import viewport
-from tests.app.test_page_catalogue import HOSTILE, failed, opened
-from tests.runtime.bundles import TOYS
+from tests.app.test_page_catalogue import HOSTILE, failed, films
+from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.spaces import toy_vectors, write_space
+from tests.runtime.tokenizations import toy_codes, write_tokenization
 
 LOOK = views.Look.of(False, "#0072b2", "circle")
 
@@ -86,6 +91,21 @@ def test_missing_values_have_a_group_of_their_own() -> None:
 def test_skewed_numbers_are_coloured_by_their_logarithm() -> None:
     assert colour.colouring(catalogue(), "popularity").log
     assert not colour.colouring(catalogue(), "price").log
+
+
+def test_codes_have_a_colour_and_a_shape_each_up_to_a_number() -> None:
+    codes = np.array([0] * 9 + [1] * 5 + [-1] + list(range(2, 50)), np.int32)
+    found = colour.by_code(codes, "code.t", "First code by T")
+    assert found.group is not None and found.groups[:2] == ("code 0", "code 1")
+    assert found.groups[-2:] == ("Other", "No value") and len(found.groups) == colour.CODES + 2
+    looks = [(found.colour(place), found.symbol(place)) for place in range(colour.CODES)]
+    assert len(set(looks)) == colour.CODES
+    assert found.colour(colour.CODES) not in colour.PALETTE and found.symbol(colour.CODES) == "circle"
+    assert found.groups[found.group[14]] == "No value" and found.groups[found.group[0]] == "code 0"
+    assert (found.group == colour.CODES).sum() == 50 - colour.CODES
+    assert "a point names its code" in found.note
+    few = colour.by_code(np.array([3, 3, 1]), "code.t", "T")
+    assert few.groups == ("code 3", "code 1") and few.note == ""
 
 
 # --- points
@@ -226,56 +246,293 @@ def test_the_twin_lists_what_stands_out() -> None:
     marks = points.Marks(history=(1, 2), following=(5,), chosen=9, near=(4, 3), matches=(8,))
     table = points.marks_table(marks, plane(), [f"t{i}" for i in range(40)], [f"toy-{i}" for i in range(40)])
     assert table["Item id"].tolist() == ["toy-1", "toy-2", "toy-5", "toy-9", "toy-4", "toy-3", "toy-8"]
-    assert "2 items numbered" in views.alt("M", plane(), None, marks)
+    assert "2 items numbered" in views.alt("as M arranges them", plane(), None, marks)
     assert "care" in views.verdict(0.7) and "believed" in views.verdict(0.97)
 
 
 # --- the page
 
 
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A dataset with hostile titles, words, and tokenizers with maps, without, and without vectors."""
+    path = make_zoo(tmp_path / "exports")
+    pq.write_table(films(), path / "items.parquet")
+    write_space(path, "minilm", without=(6,), title="Words (<b>M</b>)")
+    write_tokenization(path, "rqvae", maps=True, order=1)
+    write_tokenization(path, "old", seed=1, order=2)
+    write_tokenization(path, "words", vectors=False, order=3)
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+    return path
+
+
+def opened(root: Path, **address: str) -> AppTest:
+    """The app on the page, as a link leads to it."""
+    app = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
+    app.run()
+    assert not failed(app)
+    app.switch_page("screens/map.py")
+    for name, value in address.items():
+        app.query_params[name] = value
+    return app.run()
+
+
 def charts(page: AppTest) -> list:  # type: ignore[type-arg]
     return page.get("plotly_chart")
 
 
-def test_the_page_of_every_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = opened(tmp_path, monkeypatch, "map").run()
+def figures(page: AppTest) -> list[dict]:
+    return [json.loads(chart.proto.spec) for chart in charts(page)]
+
+
+def words(page: AppTest) -> str:
+    found = [one.value for one in [*page.caption, *page.markdown, *page.info]]
+    return " ".join(found).replace("\\", "").replace("\u2060", "")
+
+
+def state_of(page: AppTest) -> state.State:
+    found: state.State = page.session_state["seqscope_state"]
+    return found
+
+
+def test_the_page_of_every_model(root: Path, path: Path) -> None:
+    page = opened(root)
     assert not failed(page) and len(charts(page)) == 1
-    words = " ".join(caption.value.replace("\\", "") for caption in page.caption)
     for needed in (
         "axes have no units",
         "not meaningful",
         "Trustworthiness 0.90",
-        "Popular** has no map",
+        "Popular's items**: no map. ",
+        "OLD: latents**: no map. This export is older",
+        "WORDS: codes**: no map. Its codes have no vectors.",
         "Nothing is selected",
     ):
-        assert needed in words
-    page.segmented_control("map_model").set_value("beta").run()
+        assert needed in words(page)
+    page.selectbox(key="map_space").set_value("beta").run()
     assert not failed(page) and len(charts(page)) == 1
     page.selectbox(key="map_second").set_value("alpha").run()
     assert not failed(page) and len(charts(page)) == 2
-    for column in ("popularity", "year", "genres", "director", "None"):
+    for column in ("popularity", "year", "genres", "director", "none", "code.rqvae", "code.words"):
         page.selectbox(key="map_colour").set_value(column).run()
-        assert not failed(page)
+        assert not failed(page) and page.query_params["colour"] == column
 
 
-def test_a_search_an_item_and_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = opened(tmp_path, monkeypatch, "map").run()
+def test_every_space_is_in_the_one_list(root: Path, path: Path) -> None:
+    page = opened(root)
+    assert page.selectbox(key="map_space").options == [
+        "Alpha's items", "Beta's items", "Gamma's items", "Plain's items", "Words (<b>M</b>)", "RQVAE: latents", "RQVAE: codes",
+    ]  # fmt: skip
+    for key in ("space.minilm", "latents.rqvae", "codes.rqvae"):
+        page.selectbox(key="map_space").set_value(key).run()
+        assert not failed(page) and len(charts(page)) == 1 and page.query_params["space"] == key
+    options = page.selectbox(key="map_second").options
+    assert "RQVAE: codes" not in options and options[0] == "None"
+
+
+def test_items_without_words_are_not_on_that_map_and_have_no_neighbours_there(root: Path, path: Path) -> None:
+    page = opened(root, space="space.minilm", item="toy-6", top="none")
+    assert not failed(page)
+    (figure,) = figures(page)
+    carried = {one for trace in figure["data"] for one in trace.get("customdata", [])}
+    assert carried == {f"toy-{item}" for item in range(40)} - {"toy-6"}
+    assert "1 item of the catalogue not on the map" in words(page) and "no vector in this space" in words(page)
+
+
+def test_neighbours_are_of_the_space_itself(root: Path, path: Path) -> None:
+    page = opened(root, item="toy-3")
+    rows = toy_vectors(without=(6,)).astype(np.float64)
+    cosine = rows @ rows[3]
+    cosine[[3, 6]] = -9
+    near = np.argsort(-cosine, kind="stable")[:8]
+    keys = [button.key for button in page.button if (button.key or "").startswith("map_item_near_space-minilm_")]
+    assert keys == [f"map_item_near_space-minilm_{item}" for item in near]
+    latents = np.load(path / "identifiers" / "rqvae" / "latents.npy")
+    apart = np.linalg.norm(latents - latents[3], axis=1)
+    apart[3] = np.inf
+    keys = [button.key for button in page.button if (button.key or "").startswith("map_item_near_latents-rqvae_")]
+    assert keys == [f"map_item_near_latents-rqvae_{item}" for item in np.argsort(apart, kind="stable")[:8]]
+
+
+def test_codes_on_a_map(root: Path, path: Path) -> None:
+    codes = toy_codes()
+    page = opened(
+        root, space="codes.rqvae", item="toy-3", code="rqvae.1-2", find="Film 9", top="history", h="toy-5~toy-9"
+    )
+    assert not failed(page) and not page.warning
+    (figure,) = figures(page)
+    carried = {one for trace in figure["data"] if trace.get("showlegend") is not False for one in trace["customdata"]}
+    assert carried == {f"{level}-{code}" for level in (1, 2) for code in range(5)}
+    traces = {trace["name"]: trace for trace in figure["data"] if trace["mode"] != "lines"}
+    assert traces["Codes of the chosen item"]["customdata"] == [f"1-{codes[3, 0]}", f"2-{codes[3, 1]}"]
+    assert traces["Chosen"]["customdata"] == ["1-2"]
+    assert set(traces["Found"]["customdata"]) == {f"1-{codes[9, 0]}", f"2-{codes[9, 1]}"}
+    assert set(traces["History"]["customdata"]) == {f"1-{codes[5, 0]}", f"1-{codes[9, 0]}"}
+    text = json.dumps(figure)
+    assert "<script" not in text and "no item" in text  # the last code of level 2 is dead
+    table = page.dataframe[0].value
+    assert sorted(table["Item id"]) == sorted(f"toy-{item}" for item in np.flatnonzero(codes[:, 0] == 2))
+    page.button(key="map_code_select").click().run()
+    assert not failed(page) and page.query_params["area"] == "prefix.rqvae~2"
+    for by in ("cluster", "items", "level"):
+        page.selectbox(key="map_by").set_value(by).run()
+        assert not failed(page) and page.query_params["by"] == by
+    page.button(key="map_code_clear").click().run()
+    assert "No code is chosen" in words(page) and "code" not in page.query_params
+    deeper = opened(root, space="codes.rqvae", code="rqvae.2-1")
+    assert "after other ones it means something else" in words(deeper)
+    deeper.button(key="map_code_select").click().run()
+    assert deeper.query_params["area"] == "prefix.rqvae~x-1"
+    assert len(deeper.dataframe[1].value) == (codes[:, 1] == 1).sum()
+    dead = opened(root, space="codes.rqvae", code="rqvae.2-4")
+    assert not failed(dead) and "No item has this code" in words(dead) and dead.button(key="map_code_select").disabled
+
+
+def test_a_search_an_item_and_a_selection(root: Path, path: Path) -> None:
+    page = opened(root)
     page.text_input(key="map_search").set_value("أفلام").run()
+    assert page.query_params["find"] == "أفلام"
     page.button(key="map_hit_4").click().run()
     assert not failed(page) and page.query_params["item"] == "toy-4"
-    assert len([b for b in page.button if (b.key or "").startswith("map_item_near_")]) == 8 * 4
-    page.session_state["map_area"] = ("toys", (1, 2, 30))
-    page.run()
+    models = ("alpha", "beta", "gamma", "plain")
+    assert all(sum((b.key or "").startswith(f"map_item_near_{model}_") for b in page.button) == 8 for model in models)
+    page = opened(root, area="item.ids~toy-1~toy-2~toy-30")
     assert not failed(page) and len(page.dataframe[0].value) == 3
-    before = page.session_state["seqscope_state"].history
+    before = state_of(page).history
     page.button(key="map_area_add").click().run()
-    assert not failed(page) and page.session_state["seqscope_state"].history == (*before, "toy-1", "toy-2", "toy-30")
+    assert not failed(page) and state_of(page).history == (*before, "toy-1", "toy-2", "toy-30")
     page.button(key="map_area_zoom").click().run()
     page.button(key="map_area_clear").click().run()
-    assert not failed(page)
+    assert not failed(page) and "area" not in page.query_params and "Nothing is selected" in words(page)
 
 
-def test_without_any_map_the_page_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = opened(tmp_path, monkeypatch, "map", tuple(toy for toy in TOYS if toy.name == "popular")).run()
-    assert not page.exception and "None of this dataset" in page.info[0].value
+def test_an_outline_selects_what_is_inside_on_its_map_alone(root: Path, path: Path) -> None:
+    table = pq.read_table(path / "alpha" / "map.parquet")
+    x, y = table["x"].to_numpy(), table["y"].to_numpy()
+    inside = sorted(table["item"].to_numpy()[(x > 0) & (y > 0)].tolist())
+    box = "0_0_99_99"
+    page = opened(root, area=f"alpha~{box}", space="beta")
+    assert not failed(page) and not page.warning
+    assert sorted(page.dataframe[0].value["Item id"]) == sorted(f"toy-{item}" for item in inside)
+    codes = pq.read_table(path / "identifiers" / "rqvae" / "codebooks_map.parquet").to_pandas()
+    chosen = codes[(codes.x > 0) & (codes.y > 0)]
+    own = toy_codes()
+    wanted = {i for i in range(40) for row in chosen.itertuples() if own[i, row.level] == row.code}
+    page = opened(root, area=f"codes.rqvae~{box}")
+    assert set(page.dataframe[0].value["Item id"]) == {f"toy-{item}" for item in wanted}
+
+
+def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = zoo.open_zoo("toys")
+    said: list[str | None] = []
+    kept: dict[str, object] = {}
+    monkeypatch.setattr(map_page.st, "session_state", kept)
+    monkeypatch.setattr(map_page.state, "choose", lambda **own: said.append(own["area"]))
+    monkeypatch.setattr(map_page.state, "get", lambda: state.State("toys"))
+    places, box = spaces.able(models), [([-99.0, 99.0], [-99.0, 99.0])]
+    everything = list(range(40))
+    map_page.draw_around(models, places["alpha"], "map_alpha", box, everything)
+    assert said[-1] is not None and said[-1].startswith("alpha~-99_-99_99_99") and map_page.drawn_on("map_alpha")
+    assert map_page.inside(models, said[-1]).tolist() == everything
+    # of what is inside, some points were hidden
+    map_page.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
+    assert said[-1] == "item.ids~toy-3~toy-9" and map_page.inside(models, said[-1]).tolist() == [3, 9]
+    codes = spaces.codes(models, places["codes.rqvae"])
+    row = codes.rows["1-2"]
+    map_page.draw_around(models, places["codes.rqvae"], "map_codes-rqvae", box, [row])
+    assert map_page.inside(models, str(said[-1])).tolist() == np.flatnonzero(toy_codes()[:, 0] == 2).tolist()
+    map_page.draw_around(models, places["alpha"], "map_alpha", box, [])
+    assert said[-1] is None
+    # too many to name: it is held without an address
+    monkeypatch.setattr(map_page.map_area, "LISTED", 1)
+    map_page.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
+    assert said[-1] is None and map_page.selected(models) == (3, 9) and map_page.is_held()
+
+
+def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: Path) -> None:
+    address = {
+        "space": "codes.rqvae", "beside": "latents.rqvae", "colour": "code.rqvae", "by": "items", "find": "Film", "top": "next",
+        "item": "toy-9", "code": "rqvae.1-2", "area": "prefix.rqvae~2-1",
+    }  # fmt: skip
+    page = opened(root, **address)
+    assert not failed(page) and not page.warning and dict(state_of(page).own) == address
+    assert page.selectbox(key="map_space").value == "codes.rqvae"
+    assert page.selectbox(key="map_second").value == "latents.rqvae"
+    assert page.selectbox(key="map_colour").value == "code.rqvae"
+    assert page.selectbox(key="map_by").value == "items"
+    assert page.text_input(key="map_search").value == "Film"
+    assert page.get("button_group")[0].value == ["next"]
+    page.get("button_group")[0].set_value([]).run()
+    assert page.query_params["top"] == "none"
+    page.get("button_group")[0].set_value(["history", "next"]).run()
+    assert "top" not in page.query_params
+    page.text_input(key="map_search").set_value("  ").run()
+    assert "find" not in page.query_params and not failed(page)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ({"space": "nothing"}, "asks for a map that this dataset does not have: “nothing”"),
+        ({"space": "latents.old"}, "asks for the map “latents.old”. This export is older"),
+        ({"space": "popular"}, "asks for the map “popular”."),
+        ({"beside": "<script>"}, "map that this dataset does not have: “<script>”"),
+        ({"colour": "smell"}, "asks for colours by “smell”"),
+        ({"colour": "code.nobody"}, "asks for colours by “code.nobody”"),
+        ({"by": "weight"}, "colours of codes by “weight”; possible is level, cluster or items"),
+        ({"find": "x" * 201}, "a text of more than 200 characters"),
+        ({"top": "history~history"}, "draws “history~history” on top"),
+        ({"top": ""}, "possible is history, next"),
+        ({"item": "nobody"}, "item that this dataset does not have: “nobody”"),
+        ({"code": "rqvae.1-5"}, "a code that no tokenizer of this dataset has: “rqvae.1-5”"),
+        ({"code": "old.1-1"}, "a code that no tokenizer"),
+        ({"code": "1-1"}, "a code that no tokenizer"),
+        ({"area": "alpha"}, "an area of a map that cannot be read"),
+        ({"area": "alpha~1_2_3"}, "cannot be read"),
+        ({"area": "alpha~nan_nan_1_1"}, "cannot be read"),
+        ({"area": "alpha~" + "~".join(["0_0_1_1"] * 11)}, "cannot be read"),
+        ({"area": "popular~0_0_1_1"}, "cannot be read"),
+        ({"area": "alpha~" + "1_" * 4_000 + "1"}, "cannot be read"),
+        ({"area": "item.ids~toy-1~nobody"}, "items that this dataset does not have"),
+        ({"area": "item.ids~"}, "items that this dataset does not have"),
+        ({"area": "prefix.rqvae~9"}, "by the codes “prefix.rqvae~9”"),
+        ({"area": "prefix.rqvae~1-1-0"}, "by the codes"),
+        ({"area": "prefix.nobody~1"}, "by the codes"),
+    ],
+)
+def test_a_bad_address_gets_one_clear_notice(root: Path, path: Path, address: dict[str, str], says: str) -> None:
+    page = opened(root, beside="beta", **address) if "beside" not in address else opened(root, colour="year", **address)
+    assert not failed(page) and len(page.warning) == 1
+    assert says in page.warning[0].value.replace("\\", "").replace("\u2060", "")
+    assert len(charts(page)) == (2 if "beside" not in address else 1)  # the rest of the link is kept
+    assert not set(address) & set(state_of(page).own)
+
+
+def test_the_page_is_as_it_was_left(root: Path, path: Path) -> None:
+    page = opened(root, space="latents.rqvae", find="Film 9")
+    page.switch_page("screens/compare.py")
+    page.query_params.clear()
+    page.run()
+    assert "space" not in page.query_params
+    page.switch_page("screens/map.py")
+    page.query_params.clear()
+    page.run()
+    assert (
+        page.selectbox(key="map_space").value == "latents.rqvae" and page.text_input(key="map_search").value == "Film 9"
+    )
+    assert page.query_params["space"] == "latents.rqvae"
+
+
+def test_without_any_map_the_page_says_why(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_zoo(tmp_path / "exports", tuple(toy for toy in TOYS if toy.name == "popular"))
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+    page = opened(root)
+    assert not page.exception and "Nothing of this dataset has a map" in page.info[0].value
     assert any("Popular" in caption.value for caption in page.caption)
+    assert not failed(opened(root, space="alpha", area="alpha~0_0_1_1", code="x.1-1"))
+
+
+def test_a_damaged_space_does_not_take_the_others_along(root: Path, path: Path) -> None:
+    (path / "spaces" / "minilm" / "map.parquet").write_bytes(b"PAR1")
+    page = opened(root, space="space.minilm")
+    assert not failed(page) and len(charts(page)) == 1 and len(page.warning) == 1
+    assert page.selectbox(key="map_space").value == "alpha"

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import state, zoo
 from app.views import metrics as views
 from app.views import metrics_figures as figures
 from app.zoo import Style
-from engine.runtime import judge
+from engine.runtime import BundleError, Zoo, judge
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 Opened = Callable[..., AppTest]
@@ -226,11 +227,14 @@ def test_spans() -> None:
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    def make(change: Callable[[Path], None] = lambda path: None) -> AppTest:
+    def make(change: Callable[[Path], None] = lambda path: None, **address: str) -> AppTest:
         path = make_zoo(tmp_path / "exports")
         change(path)
         monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
-        return AppTest.from_function(_script, default_timeout=60).run()
+        page = AppTest.from_function(_script, default_timeout=60)
+        for name, value in address.items():
+            page.query_params[name] = value
+        return page.run()
 
     return make
 
@@ -240,12 +244,85 @@ def _script() -> None:
 
     from app import state, zoo
 
-    state.sync(list(zoo.datasets()))
+    state.sync(list(zoo.datasets()), "metrics")
     runpy.run_path("app/screens/metrics.py", run_name="metrics")
 
 
 def words(page: AppTest) -> str:
     return " ".join(one.value for kind in (page.markdown, page.caption, page.info) for one in kind)
+
+
+GOOD = {
+    "protocol": "full", "metric": "HR", "at": "5", "baseline": "beta", "by": "length", "first": "beta", "second": "gamma",
+    "person": "u1", "along": "seconds",
+}  # fmt: skip
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    path = make_zoo(tmp_path / "exports")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+    return zoo.open_zoo("toys")
+
+
+def test_all_choices_are_read_and_written(toys: Zoo) -> None:
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, "metrics")
+    assert now.own == GOOD and not now.problems
+    assert state.parse(state.params(now, toys), ["toys"], zoo.open_zoo, "metrics") == now
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("protocol", "luck", "protocol “luck”, which no model here was evaluated under; there is full"),
+        ("metric", "AUC", "metric “AUC”; possible is NDCG, HR or MRR"),
+        ("at", "11", "cut-off “11”; possible is 1, 5, 10, 20 or 50"),
+        ("at", "٥", "cut-off"),
+        ("baseline", "nobody", "not evaluated under this protocol, or that is not here: “nobody”"),
+        ("by", "attribute:smell", "groups people by “attribute:smell”"),
+        ("first", "<b>", "that is not here: “<b>”"),
+        ("second", "beta", "the model “beta” with itself"),
+        ("person", "u99", "the person “u99”, whom this dataset does not have"),
+        ("along", "miles", "possible is epoch, seconds or step"),
+    ],
+)
+def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(toys: Zoo, name: str, text: str, says: str) -> None:
+    now = state.parse({"ds": "toys", **GOOD, name: text}, ["toys"], zoo.open_zoo, "metrics")
+    assert len(now.problems) == 1 and says in now.problems[0]
+    assert now.own == {other: value for other, value in GOOD.items() if other != name}
+
+
+def test_a_damaged_file_is_no_end_of_the_address(toys: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise BundleError("alpha", "ranks.parquet", "it is damaged")
+
+    monkeypatch.setattr("app.choices_metrics.answers.people", broken)
+    now = state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "metrics")
+    assert len(now.problems) == 3 and "ranks.parquet: it is damaged" in now.problems[0]
+    assert now.own["by"] == "length" and "baseline" not in now.own
+
+
+def test_the_page_shows_what_the_address_says(opened: Opened) -> None:
+    def differ(path: Path) -> None:
+        source = pq.read_table(path / "beta" / "ranks.parquet")
+        pq.write_table(source.set_column(4, "rank", pa.array([9.0, 1.0, 1.0, 2.0])), path / "beta" / "ranks.parquet")
+        seal(path / "beta")
+
+    page = opened(differ, **GOOD)
+    assert not page.exception and not page.error and not page.warning
+    assert page.segmented_control(key="metrics_name").value == "HR"
+    assert page.segmented_control(key="metrics_k").value == "5"
+    assert page.selectbox(key=f"metrics_baseline_toys_{len(TOYS)}").value == "beta"
+    assert page.selectbox(key="metrics_slice_toys").value == "length"
+    assert page.selectbox(key=f"metrics_second_beta_{len(TOYS)}").value == "gamma"
+    assert page.selectbox(key="metrics_person_beta_gamma").value == "u1"
+    assert page.segmented_control(key="metrics_along").value == "seconds"
+    page.segmented_control(key="metrics_name").set_value("MRR").run()
+    page.selectbox(key=f"metrics_first_{len(TOYS)}").set_value("alpha").run()
+    own = page.session_state["seqscope_state"].own
+    assert own["metric"] == "MRR" and own["first"] == "alpha" and own["baseline"] == "beta"
+    assert "second" not in own and "person" not in own  # they were of another pair
+    assert page.query_params["metric"] == "MRR" and not page.exception and not page.error
 
 
 def test_the_page(opened: Opened) -> None:
@@ -259,6 +336,7 @@ def test_the_page(opened: Opened) -> None:
         "People on whom two models differ",
         "Training",
         "How it was made",
+        "What each piece adds",
     ]
     text = words(page)
     assert "Full ranking" in text and "seed 0" in text and "4 people" in text and "simulated" in text

@@ -128,7 +128,8 @@ def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> 
     app.button(key="semantic_add").click().run()
     assert set(state_of(app).history[len(before) :]) == {f"toy-{item}" for item in wanted}
     app.button(key="semantic_map").click().run()
-    assert not failed(app) and app.session_state["map_area"] == ("toys", tuple(wanted.tolist()))
+    prefix = "-".join(map(str, codes[codes[:, 0] == 2][0, :2]))
+    assert not failed(app) and app.query_params["area"] == f"prefix.rqvae~{prefix}"
     assert app.title[0].value == "Map" and len(app.dataframe[0].value) == len(wanted)
 
 

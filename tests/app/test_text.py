@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.text import cell, clean, count, label, listed, md, short
+from app.text import cell, clean, count, label, listed, md, short, wide
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,17 @@ def test_one_line_without_control_characters() -> None:
     assert clean("\u202eabc\u202c") == "abc"
 
 
+@pytest.mark.parametrize(
+    "text", ["Alien (1979)", " a ", "a  b", "a\tb", "", " ", "x" * 20, "x" * 21, "a" + " " * 19, "\x7f~"]
+)
+def test_plain_titles_take_a_shorter_way_to_the_same(text: str) -> None:
+    longer = clean(f"é{text}é", 22)  # a letter of no plain title
+    whole = " ".join(f"é{text}é".replace("\x7f", "").split())
+    assert longer == (whole if len(whole) <= 22 else f"{whole[:21].rstrip()}…")
+    short_way = " ".join(text.replace("\x7f", "").split())
+    assert clean(text, 20) == (short_way if len(short_way) <= 20 else f"{short_way[:19].rstrip()}…")
+
+
 def test_right_to_left_is_kept_to_itself() -> None:
     assert clean("أفلام") == "\u2068أفلام\u2069"
     assert clean("Alien") == "Alien"
@@ -94,3 +105,11 @@ def test_words() -> None:
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a"]) == "a"
     assert listed([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "pixels"), [("LETTER-TIGER", 71), ("Popularity", 52), ("Markov chain", 67), ("기생충", 36), ("", 0)]
+)
+def test_width_is_rather_too_much_than_too_little(text: str, pixels: int) -> None:
+    assert pixels <= wide(text) <= 1.2 * pixels  # as a browser measured them at 12 pixels
+    assert wide(text, 24) == pytest.approx(2 * wide(text), abs=1)

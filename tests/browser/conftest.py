@@ -18,7 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -102,9 +102,28 @@ def serve(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         return running[exports]
 
     yield start
-    for server in running.values():
+    _stop(list(running.values()))
+
+
+@pytest.fixture
+def own_server(root: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """own_server(exports, *options, home=folder) starts an app of this test's own, which ends with it."""
+    running: list[Server] = []
+
+    def start(exports: Path, *options: str, home: Path | None = None) -> Server:
+        folder = tmp_path / f"server-{len(running)}"
+        folder.mkdir()
+        running.append(_start(root, exports.resolve(), folder / "log.txt", options, home))
+        return running[-1]
+
+    yield start
+    _stop(running)
+
+
+def _stop(running: list[Server]) -> None:
+    for server in running:
         server.process.terminate()
-    for server in running.values():
+    for server in running:
         try:
             server.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -229,16 +248,20 @@ def _note_request(heard: Heard, url: str) -> None:
         heard.foreign.append(url)
 
 
-def _start(root: Path, exports: Path, log_file: Path) -> Server:
+def _start(root: Path, exports: Path, log_file: Path, options: Sequence[str] = (), home: Path | None = None) -> Server:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/main.py"]
+    command = [sys.executable, "-m", "streamlit", "run", "app/serve.py"]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--server.address=127.0.0.1", f"--server.port={port}"],
+            [*command, "--server.address=127.0.0.1", f"--server.port={port}", *options],
             cwd=root,
-            env={**os.environ, "SEQSCOPE_EXPORTS": str(exports)},
+            env={
+                **os.environ,
+                "SEQSCOPE_EXPORTS": str(exports),
+                "SEQSCOPE_HOME": str(home or log_file.parent / "home"),
+            },
             stdout=log,
             stderr=subprocess.STDOUT,
         )

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -28,6 +29,27 @@ def url(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) 
     rename(path, HOSTILE * 5, ODD_IDS)
     found: str = serve(path.parent).url
     return found
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_figures_have_room_for_their_labels_before_they_are_drawn(
+    url: str, page: Page, settle: Callable[..., None], width: int
+) -> None:
+    """Plotly widens a margin that is too narrow, and draws everything a second time."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{url}/?ds=writers&h=toy-11~{quote('ключ')}&beam=writer")
+    until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= 3, True)
+    settle(page)
+    margins = page.locator(".js-plotly-plot").evaluate_all(
+        "all => all.map(g => ['l', 'r', 't', 'b'].map(side => [g._fullLayout._size[side], g.layout.margin[side]]))"
+    )
+    assert len(margins) == 3  # agreement, beam, effects
+    for figure in margins:
+        assert all(drawn == given for drawn, given in figure), margins
+    hidden = page.locator(".js-plotly-plot .xtick text, .js-plotly-plot .ytick text").evaluate_all(
+        "all => all.filter(text => text.style.display === 'none').map(text => text.textContent)"
+    )
+    assert hidden == []
 
 
 def test_the_beam_is_drawn_when_it_is_asked_for(

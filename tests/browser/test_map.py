@@ -12,7 +12,10 @@ from playwright.sync_api import expect
 
 from tests.app.test_page_catalogue import films
 from tests.browser.conftest import until
+from tests.browser.test_pages import told
 from tests.runtime.bundles import make_zoo
+from tests.runtime.spaces import write_space
+from tests.runtime.tokenizations import toy_codes, write_tokenization
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -24,7 +27,10 @@ DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && documen
 @pytest.fixture(scope="module")
 def url(serve: Callable, tmp_path_factory: pytest.TempPathFactory) -> str:
     exports = tmp_path_factory.mktemp("map") / "exports"
-    pq.write_table(films(), make_zoo(exports) / "items.parquet")
+    path = make_zoo(exports)
+    pq.write_table(films(), path / "items.parquet")
+    write_space(path, "minilm", without=(6,))
+    write_tokenization(path, "rqvae", maps=True, title="RQ <b>")
     address: str = serve(exports).url
     return address
 
@@ -76,7 +82,7 @@ def test_zoom_survives_another_colour_and_another_history(go: Callable, settle: 
     until(page, lambda: span(page) > 0.8 * whole, True)
 
 
-def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[str]) -> None:
+def test_a_box_becomes_a_table_and_a_history(go: Callable, settle: Callable, console_errors: list[str]) -> None:
     page = go("/map")
     page.locator(PLOT).hover()
     page.locator(f'{PLOT} [data-title="Box Select"]').click()
@@ -88,6 +94,10 @@ def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[
     page.mouse.move(frame["x"] + frame["width"] - 5, frame["y"] + frame["height"] - 5, steps=5)
     page.mouse.up()
     page.get_by_text("40 items.").wait_for()
+    page.wait_for_url(re.compile(r"[?&]area=alpha~[-0-9._]+(&|$)"))
+    page.reload()
+    page.get_by_text("40 items.").wait_for()
+    settle(page)
     page.get_by_role("button", name="Add the most popular 20 to the history").click()
     page.wait_for_url(re.compile("toy-0~toy-1~toy-2"))
     page.get_by_role("button", name="Clear selection").click()
@@ -112,6 +122,90 @@ def test_two_models_side_by_side(go: Callable) -> None:
     page.get_by_role("option", name="Beta").click()
     page.wait_for_function("document.querySelectorAll('.js-plotly-plot canvas').length >= 2")
     expect(page.get_by_role("figure")).to_have_count(2)
+    page.wait_for_url(re.compile(r"[?&]beside=beta(&|$)"))
+
+
+CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
+
+
+def wait_for_codes(page: Page) -> None:
+    page.wait_for_function(
+        f"document.querySelector('{CODES}')?._fullLayout && document.querySelector('{CODES} canvas')"
+    )
+
+
+def at(page: Page, name: str) -> tuple[float, float]:
+    """Where a code is on the screen."""
+    found = page.evaluate(
+        """([plot, name]) => {
+          const figure = document.querySelector(plot), {xaxis, yaxis} = figure._fullLayout
+          const box = figure.getBoundingClientRect()
+          for (const trace of figure._fullData) {
+            const place = (trace.customdata ?? []).indexOf(name)
+            if (place >= 0) return [box.x + xaxis._offset + xaxis.d2p(trace.x[place]),
+                                    box.y + yaxis._offset + yaxis.d2p(trace.y[place])]
+          }
+        }""",
+        [CODES, name],
+    )
+    return found[0], found[1]
+
+
+def test_from_a_code_to_its_items_to_semantic_ids(
+    page: Page, url: str, settle: Callable, console_errors: list[str], foreign_requests: list[str]
+) -> None:
+    page.goto(f"{url}/map")
+    page.wait_for_function(DRAWN)
+    settle(page)
+    page.locator(".st-key-map_space input").click()
+    page.get_by_role("option", name="RQ <b>: codes").click()
+    page.wait_for_url(re.compile(r"[?&]space=codes\.rqvae(&|$)"))
+    wait_for_codes(page)
+    settle(page)
+    expect(page.get_by_role("figure", name="Map of RQ <b>: codes, 10 codes of 2 levels")).to_have_count(1)
+    page.mouse.click(*at(page, "1-2"))
+    page.wait_for_url(re.compile(r"[?&]code=rqvae\.1-2(&|$)"))
+    items = int((toy_codes()[:, 0] == 2).sum())
+    page.get_by_text(f"{items} items.").wait_for()
+    settle(page)
+    page.get_by_role("link", name="Open in Semantic IDs").click()
+    page.get_by_role("heading", name="Items by their codes").wait_for()
+    page.wait_for_url(re.compile(r"[?&]prefix=2(&|$)"))
+    page.get_by_text(re.compile(f"^{items} items? with codes that begin 2")).wait_for()
+    assert not console_errors and not foreign_requests
+
+
+def test_what_is_typed_is_searched_and_in_the_link(go: Callable, settle: Callable) -> None:
+    page = go("/map")
+    page.get_by_label("Find on the map").press_sequentially("Film 1", delay=120)
+    page.wait_for_url(re.compile(r"[?&]find=Film(\+|%20)1(&|$)"))
+    settle(page)
+    expect(page.get_by_label("Find on the map")).to_have_value("Film 1")
+    page.reload()
+    page.get_by_text("10 items ringed").wait_for()
+    expect(page.get_by_label("Find on the map")).to_have_value("Film 1")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_codes_and_words_for_everybody(
+    new_page: Callable, url: str, settle: Callable, scheme: str, console_errors: list[str], foreign_requests: list[str]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = new_page(color_scheme=scheme)
+    page.goto(
+        f"{url}/map?space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1"
+    )
+    page.get_by_text("In other spaces").wait_for()
+    wait_for_codes(page)
+    settle(page)
+    found = axe.Axe().run(page, context={"exclude": [["[data-testid=stSidebarNav]"]]})  # Streamlit's own menu
+    serious = [told(one) for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert not serious, "\n".join(serious)
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert not console_errors and not foreign_requests
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

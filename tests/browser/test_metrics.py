@@ -24,6 +24,7 @@ PARTS = [
     "People on whom two models differ",
     "Training",
     "How it was made",
+    "What each piece adds",
 ]
 
 
@@ -69,6 +70,32 @@ def test_a_persons_history_opens_in_compare(go: Callable[..., Page]) -> None:
     page.get_by_role("button", name="Open in Compare").click()
     page.wait_for_url(re.compile(r"://[^/]+/(compare)?\?(.*&)?u=u"))
     page.get_by_role("heading", level=1, name=re.compile("^What did u. choose next")).wait_for()
+
+
+def test_choices_are_in_the_link_and_survive_a_reload(
+    judged: Any, new_page: Callable[..., Page], settle: Callable[..., None], console_errors: list[str]
+) -> None:
+    page = new_page()
+    page.goto(f"{judged.url}/metrics?metric=HR&at=5&baseline=beta&by=length&first=beta&second=alpha")
+    page.get_by_role("heading", name=PARTS[-1]).wait_for()
+    settle(page)
+    for key, shown in (("metrics_slice", "Length of the history"), ("metrics_first", "<script>")):
+        until(page, lambda key=key, shown=shown: shown in page.locator(f"[class*='st-key-{key}']").first.inner_text()
+              + (page.locator(f"[class*='st-key-{key}'] input").first.get_attribute("value") or ""), True)  # fmt: skip
+    page.get_by_text("NDCG", exact=True).first.click()
+    page.wait_for_url(re.compile(r"[?&]metric=NDCG(&|$)"))
+    settle(page)
+    address = page.url
+    page.reload()
+    page.get_by_role("heading", name=PARTS[-1]).wait_for()
+    settle(page)
+    assert page.url == address and "baseline=beta" in address and "at=5" in address
+    expect(page.get_by_role("figure", name=re.compile(r"^NDCG@5 of \d"))).to_have_count(1)
+    page.goto(f"{judged.url}/metrics?metric=luck&baseline=nobody")
+    page.get_by_text("metric “luck”; possible is NDCG, HR or MRR").wait_for()
+    page.get_by_text("was not evaluated under this protocol").wait_for()
+    page.get_by_role("heading", name=PARTS[-1]).wait_for()
+    assert not console_errors
 
 
 def test_narrow_and_dark(go: Callable[..., Page]) -> None:

@@ -20,6 +20,8 @@ LAST = {  # what a page shows last of all
     "/map": ("heading", "An item and its neighbours"),
     "/metrics": ("heading", "How it was made"),
     "/about": ("heading", "Limits"),
+    "/your_data": ("heading", "Bring a catalogue"),
+    "/report": ("heading", "Many histories at once"),
 }
 
 

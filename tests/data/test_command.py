@@ -95,7 +95,7 @@ def test_the_options_in_dataset_json_repeat_the_import(bench: Bench) -> None:
         2,
     )
     names = {field.name for field in dataclasses.fields(ImportOptions)}
-    assert set(kept) == names - {"out", "report", "overwrite", "memory", "threads", "strict"}
+    assert set(kept) == names - {"out", "name", "report", "overwrite", "memory", "threads", "strict"}
     assert str(bench.folder) not in json.dumps(kept)  # nothing about this machine
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import torch
 
 from engine.data.dataset import Dataset
 from engine.models import MODELS, Recommender
-from engine.runtime import Zoo
+from engine.runtime import CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
 
 
@@ -35,7 +36,7 @@ def lengths(model: Recommender) -> list[int]:
 
 def test_every_model_is_offered(zoo: Zoo) -> None:
     assert zoo.refused == []
-    assert list(zoo.bundles) == ["sasrec", "bert4rec", "attrec", "recformer", "markov", "popularity"]
+    assert list(zoo.bundles) == ["sasrec", "bert4rec", "attrec", "recformer", "text-neighbours", "markov", "popularity"]
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -129,7 +130,8 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     can = manifest.capabilities
     assert can.attention == (name in ("sasrec", "bert4rec", "attrec", "recformer"))
     assert can.trained_users == (name == "attrec")
-    assert can.unseen_items == (name == "recformer")
+    assert can.unseen_items == (name in ("recformer", "text-neighbours"))
+    assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3}.get(name, 1)
     for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")
@@ -141,8 +143,11 @@ def test_maps_and_curves(zoo: Zoo) -> None:
         if name in ("markov", "popularity"):
             assert (curve, drawn) == (None, None)
             continue
-        assert curve is not None
-        assert curve["epoch"].to_pylist() == [1, 2, 3]
+        if name == "text-neighbours":
+            assert curve is None
+        else:
+            assert curve is not None
+            assert curve["epoch"].to_pylist() == [1, 2, 3]
         assert drawn is not None
         assert drawn["item"].to_pylist() == list(range(150))
         assert bundle.manifest.projection is not None
@@ -165,6 +170,46 @@ def test_neighbours_are_near_in_the_models_own_space(zoo: Zoo, run_of: Callable[
             nearness = -((table - table[7]) ** 2).sum(1)
         nearness[7] = -np.inf
         assert zoo.bundles[name].neighbours(7, 5).items.tolist() == np.argsort(-nearness)[:5].tolist()
+
+
+def test_an_item_is_known_by_its_words(zoo: Zoo, exports: Path, tmp_path: Path) -> None:
+    """One that the catalogue does not have gets the row that it would have there."""
+    bundle = zoo.bundles["text-neighbours"]
+    said = [{"title": title} for title in zoo.titles[:5]]
+    np.testing.assert_allclose(bundle.encode(said), bundle.index.rows[:5], atol=1e-4)
+    new = bundle.score_new([3, 7], [*said, {"title": "   "}])
+    np.testing.assert_allclose(new[:5], bundle.scores([3, 7])[:5], atol=1e-4)
+    assert new[5] == 0 and bundle.manifest.sentence is not None and bundle.manifest.sentence.without == 0
+    with pytest.raises(QuestionError, match="does not read 'colour'"):
+        bundle.encode([{"colour": "red"}])
+    with pytest.raises(QuestionError, match="at most 1,000"):
+        bundle.encode([{"title": "x"}] * 1001)
+    with pytest.raises(CapabilityError):
+        bundle.word_attention([1])
+
+
+@pytest.mark.parametrize("how", ["missing", "another", "damaged"])
+def test_without_its_text_encoder_a_model_works_but_for_new_items(
+    exports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_WORDS", str(tmp_path / "none"))
+    copy = tmp_path / "tiny"
+    shutil.copytree(exports, copy)
+    if how == "missing":
+        shutil.rmtree(copy / "words")
+    else:
+        about = copy / "words" / "scratch" / "words.json"
+        raw = json.loads(about.read_text("utf-8"))
+        about.write_text("{" if how == "damaged" else json.dumps(raw | {"digest": "0" * 64}), "utf-8")
+    zoo = Zoo.open(copy, warm=True)
+    assert zoo.refused == []
+    bundle = zoo.bundles["text-neighbours"]
+    assert "is not installed here" in (bundle.cannot("unseen_items") or "")
+    assert len(bundle.recommend_one([1, 2], 5).items) == 5
+    with pytest.raises(CapabilityError, match="is not installed here"):
+        bundle.encode([{"title": "x"}])
+    monkeypatch.setenv("SEQSCOPE_WORDS", str(exports / "words"))
+    assert Zoo.open(copy).bundles["text-neighbours"].cannot("unseen_items") is None
 
 
 def test_the_dataset_beside_the_bundles(zoo: Zoo, dataset: Dataset, exports: Path) -> None:
@@ -190,4 +235,6 @@ def test_nobodys_vector_is_in_a_graph(exports: Path, run_of: Callable[[str], Pat
 
 
 def test_nothing_is_left_beside_the_bundles(exports: Path) -> None:
-    assert {path.name for path in exports.iterdir()} == {*MODELS, "dataset.json", "items.parquet", "users.parquet"}
+    beside = {"dataset.json", "items.parquet", "users.parquet", "words"}
+    assert {path.name for path in exports.iterdir()} == {*MODELS, *beside}
+    assert [path.name for path in (exports / "words").iterdir()] == ["scratch"]

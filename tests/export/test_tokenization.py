@@ -13,6 +13,7 @@ import pytest
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
+from engine.export import projection
 from engine.export.tokenization import principal
 from engine.runtime import Zoo
 
@@ -42,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> Path:
 
 
 def test_it_is_read_as_it_was_made(
-    runs: Path, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, dataset: Dataset, no_umap: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(runs / "rqvae"), str(runs / "random"), "--to", str(out)]) == 0
@@ -63,11 +64,26 @@ def test_it_is_read_as_it_was_made(
         rows = one.plane.filter(one.plane["level"].to_numpy() == level)
         assert rows["code"].to_pylist() == list(range(8))
         assert np.allclose(rows["x"].to_numpy(), principal(one.codebooks[level])[0][:, 0], atol=1e-5)
+    # the codes of both levels on one map, and what was quantised on another
+    codes, items = one.codebooks_map(), one.latents_map()
+    assert one.about.schema_version == 2 and codes is not None and items is not None
+    assert codes["level"].to_pylist() == [0] * 8 + [1] * 8 and codes["code"].to_pylist() == [*range(8), *range(8)]
+    for table, rows, how in (
+        (codes, one.codebooks.reshape(-1, 4), one.about.codebooks_map),
+        (items, one.latents, one.about.latents_map),
+    ):
+        assert how is not None and how.parameters["metric"] == "euclidean"
+        xy = np.column_stack([table[name].to_numpy() for name in "xy"])
+        trust = projection.trustworthiness(rows, xy, "euclidean", projection.NEIGHBOURS, 42)
+        assert how.trustworthiness == pytest.approx(trust)
     # codes without vectors have no plane
     assert zoo.tokenizations["random"].plane is None and zoo.tokenizations["random"].codebooks is None
+    assert zoo.tokenizations["random"].about.schema_version == 1
+    raw = json.loads((out / "identifiers" / "random" / "about.json").read_text())
+    assert "codebooks_map" not in raw and "latents_map" not in raw  # as readers of format 1 know it
 
 
-def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, tmp_path: Path) -> None:
+def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, no_umap: None, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     for title in ("One", "Two"):
         assert main(["export", str(runs / "rqvae"), "--to", str(out), "--title", title, "--name", "mine"]) == 0
@@ -82,11 +98,12 @@ def test_beside_bundles(runs: Path, run_of: Callable[[str], Path], no_umap: None
     assert list(zoo.bundles) == ["popularity"] and list(zoo.tokenizations) == ["random"]
 
 
+@pytest.mark.parametrize(("name", "whose"), [("identifiers", "for tokenizers"), ("spaces", "for vectors of items")])
 def test_no_model_may_take_the_folders_name(
-    run_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, whose: str
 ) -> None:
-    assert main(["export", str(run_of("popularity")), "--to", str(tmp_path / "x"), "--name", "identifiers"]) == 2
-    assert "for tokenizers" in capsys.readouterr().err
+    assert main(["export", str(run_of("popularity")), "--to", str(tmp_path / "x"), "--name", name]) == 2
+    assert whose in capsys.readouterr().err
 
 
 def test_what_cannot_be_exported(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

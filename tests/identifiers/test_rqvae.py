@@ -162,6 +162,18 @@ def test_dead_codes_come_back() -> None:
     assert used == 8
 
 
+def test_no_code_is_dead_after_training() -> None:
+    vectors = planted(spread=0.5)
+    given = Material(material().items, vectors)
+    settings = {"epochs": 1, "codes": 16, "levels": 2, "start": "random"}
+    left = fit("rqvae", given, dead_after=0, **settings)
+    revived = fit("rqvae", given, dead_after=50, **settings)  # not within this training
+    dead = [level["dead"] for level in measures.usage(left.identify(given), left.sizes)]
+    assert max(dead) > 0
+    assert [level["dead"] for level in measures.usage(revived.identify(given), revived.sizes)] == [0, 0]
+    assert revived.lost(given, revived.identify(given)) <= left.lost(given, left.identify(given)) + 1e-6
+
+
 def test_dead_codes_stay_where_that_is_asked_for() -> None:
     x = torch.from_numpy(planted())
     settings = config("rqvae", dead_after=0)

@@ -72,7 +72,17 @@ def tokenized(items: list[list[tuple[str, str]]]) -> ItemWords:
     )
 
 
-MATERIALS: dict[str, Any] = {"identifiers": identifiers(), "words": tokenized(words()), "start": None}
+def vectors() -> np.ndarray:
+    """float32 [ITEMS, 6] of unit length; one item has none."""
+    found = np.random.default_rng(8).normal(1, 1, (ITEMS, 6)).astype(np.float32)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    found[4] = 0
+    return found
+
+
+MATERIALS: dict[str, Any] = {
+    "identifiers": identifiers(), "words": tokenized(words()), "start": None, "vectors": vectors(),
+}  # fmt: skip
 
 
 def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
@@ -82,6 +92,8 @@ def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
         codes = np.empty_like(found["identifiers"].codes)
         codes[new.numpy()] = found["identifiers"].codes
         found["identifiers"] = dataclasses.replace(found["identifiers"], codes=codes)
+    if new is not None and "vectors" in found:
+        found["vectors"] = found["vectors"][torch.argsort(new).numpy()]
     if new is not None and "words" in found:
         found["words"] = tokenized([words()[old] for old in torch.argsort(new).tolist()])
     return found

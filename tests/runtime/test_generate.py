@@ -212,6 +212,20 @@ def test_more_items_than_a_beam_may_hold_are_scored_exactly(
 
 
 @toys
+@pytest.mark.parametrize("width", [1, 3, 12])
+def test_a_beam_over_known_scores_is_the_one_that_asks_the_network(writers: Zoo, toy: ToyGenerator, width: int) -> None:
+    writer = writers.bundles[toy.name]._writer
+    for history in HISTORIES:
+        memory, allowed = writer._memory(np.array(history)), np.ones(ITEMS, bool)
+        allowed[history] = False
+        known = generate.walk_prefixes(writer.decoder, writer.trie, memory)
+        asked = generate.search(writer.decoder, writer.trie, memory, width, allowed=allowed)
+        found = generate.search(writer.decoder, writer.trie, memory, width, allowed=allowed, known=known)
+        assert found.nodes.tolist() == asked.nodes.tolist() and found.tokens.tolist() == asked.tokens.tolist()
+        assert found.scores == pytest.approx(asked.scores, abs=1e-5)
+
+
+@toys
 def test_agreement_grows_to_one(writers: Zoo, toy: ToyGenerator) -> None:
     bundle = writers.bundles[toy.name]
     found = bundle.agreement(HISTORIES, [1, 4, 100], 5)

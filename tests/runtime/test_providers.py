@@ -10,7 +10,7 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from engine.runtime import describe, providers
+from engine.runtime import Zoo, describe, providers, sessions
 from engine.runtime.providers import CPU, CUDA, choose_providers, cores, needed_libraries
 
 
@@ -140,3 +140,19 @@ def test_loading_looks_in_the_wheels(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_the_session_says_where_it_runs(zoo) -> None:
     assert zoo.bundles["alpha"].provider in (CPU, CUDA)
+
+
+def test_small_graphs_run_on_one_thread(zoo_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    create = onnxruntime.InferenceSession
+    monkeypatch.setattr(
+        onnxruntime,
+        "InferenceSession",
+        lambda content, options, **more: given.append(options.intra_op_num_threads) or create(content, options, **more),
+    )
+    Zoo.open(zoo_path, warm=True)
+    assert given and set(given) == {1}
+    given.clear()
+    monkeypatch.setattr(sessions, "SMALL", 1)
+    Zoo.open(zoo_path, warm=True)
+    assert given and set(given) == {cores()}

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.data.identifiers import NONE
-from engine.runtime import BundleError, Zoo
+from engine.runtime import BundleError, CapabilityError, Zoo
 from tests.runtime.bundles import TOYS, make_zoo
-from tests.runtime.tokenizations import CODES, DIM, seal, toy_codes, write_tokenization
+from tests.runtime.tokenizations import CODES, DIM, PROJECTION, seal, toy_codes, write_tokenization
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,11 @@ EAGER: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "gone": ("about.json", "is missing", lambda f: (f / "about.json").unlink()),
     "no json": ("about.json", "not valid JSON", lambda f: (f / "about.json").write_text("{")),
     "unknown entry": ("about.json", "hacked", lambda f: edit(f, hacked=1)),
-    "newer": ("about.json", "newer Seqscope", lambda f: edit(f, schema_version=2)),
+    "newer": ("about.json", "newer Seqscope", lambda f: edit(f, schema_version=3)),
+    "a version without its maps": ("about.json", "belong together", lambda f: edit(f, schema_version=2)),
+    "maps of the older version": (
+        "about.json", "belong together", lambda f: edit(f, codebooks_map=PROJECTION),
+    ),
     "another name": ("about.json", "names the tokenizer other", lambda f: edit(f, name="other")),
     "other data": ("about.json", "another dataset", lambda f: edit(f, fingerprint="cd" * 32)),
     "other items": ("about.json", "41 items", lambda f: edit(f, num_items=41)),
@@ -126,6 +130,98 @@ def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
     assert list(zoo.tokenizations) == ["letter"] and list(zoo.bundles) == ["alpha"]
     (refusal,) = zoo.refused
     assert refusal.name == "identifiers/rqvae" and refusal.file == file and says in refusal.reason
+
+
+# --- maps and neighbours
+
+
+@pytest.fixture
+def mapped(path: Path) -> Path:
+    """The folder of a third tokenizer, with places of its codes and of what it quantised."""
+    return write_tokenization(path, "mapped", seed=2, maps=True)
+
+
+def test_maps_of_codes_and_of_what_was_quantised(mapped: Path, path: Path) -> None:
+    zoo = Zoo.open(path, warm=True)
+    assert zoo.refused == []
+    one, old = zoo.tokenizations["mapped"], zoo.tokenizations["rqvae"]
+    codes, items = one.codebooks_map(), one.latents_map()
+    assert codes is not None and codes.column_names == ["level", "code", "x", "y"] and codes.num_rows == 2 * CODES
+    assert items is not None and items["item"].to_pylist() == list(range(40))
+    assert [one.cannot(what) for what in ("codebooks_map", "latents_map", "neighbours")] == [None] * 3
+    assert old.codebooks_map() is None and old.latents_map() is None
+    assert "older" in str(old.cannot("codebooks_map")) and "older" in str(old.cannot("latents_map"))
+    assert old.cannot("neighbours") is None  # for that its latents are enough
+
+
+def test_without_vectors_it_says_so(path: Path) -> None:
+    write_tokenization(path, "words", vectors=False)
+    one = Zoo.open(path).tokenizations["words"]
+    assert one.cannot("codebooks_map") == "Its codes have no vectors."
+    assert one.cannot("latents_map") == one.cannot("neighbours") == "It quantises no vectors."
+    with pytest.raises(CapabilityError, match="quantises no vectors"):
+        one.neighbours(0, 3)
+
+
+def test_neighbours_are_those_of_the_latents_and_not_of_the_map(mapped: Path, path: Path) -> None:
+    one = Zoo.open(path).tokenizations["mapped"]
+    rows = np.load(mapped / "latents.npy").astype(np.float64)
+    for item in (0, 17, 39):
+        apart = np.linalg.norm(rows - rows[item], axis=1)
+        apart[item] = np.inf
+        found = one.neighbours(item, 6)
+        assert found.items.tolist() == np.argsort(apart, kind="stable")[:6].tolist() and found.measure == "euclidean"
+        assert np.allclose(-found.similarity, np.sort(apart)[:6], atol=1e-5)
+
+
+def narrowed(folder: Path) -> None:
+    """Level 2 has a code less, which only the map of all levels still shows."""
+    file = folder / "codes_map.parquet"
+    pq.write_table(pq.read_table(file).slice(0, 2 * CODES - 1), file)
+    shaped(folder, own=[CODES, CODES - 1])
+
+
+MAPS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "codes gone": ("codebooks_map.parquet", "is missing", lambda f: (f / "codebooks_map.parquet").unlink()),
+    "not listed": ("about.json", "should be", lambda f: seal(f, latents_map=None)),
+    "of vectors that are not there": (
+        "about.json", "not there", lambda f: [(f / "latents.npy").unlink(), seal(f, latents=None)],
+    ),
+    "no table": ("latents_map.parquet", "not a readable", lambda f: rewritten(f / "latents_map.parquet", b"PAR1")),
+    "no y": ("latents_map.parquet", "column y is missing", lambda f: without(f, "latents_map.parquet", "y")),
+    "item twice": ("latents_map.parquet", "twice", lambda f: table(f, "latents_map.parquet", item=[*range(39), 3])),
+    "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: table(f, "latents_map.parquet", item=range(1, 41))),
+    "nowhere": ("latents_map.parquet", "NaN", lambda f: table(f, "latents_map.parquet", x=[np.nan] * 40)),
+    "code twice": ("codebooks_map.parquet", "twice", lambda f: table(f, "codebooks_map.parquet", code=[0] * 2 * CODES)),
+    "code beyond": (
+        "codebooks_map.parquet", "may hold 0 to 4", lambda f: table(f, "codebooks_map.parquet", code=[*range(9), 5]),
+    ),
+    "level beyond": ("codebooks_map.parquet", "0 to 1", lambda f: table(f, "codebooks_map.parquet", level=[2] * 2 * CODES)),
+    "level without the code": ("codebooks_map.parquet", "does not have it", narrowed),
+    "trust beyond numbers": (
+        "about.json", "trustworthiness", lambda f: seal(f, latents_map={**PROJECTION, "trustworthiness": "much"}),
+    ),
+}  # fmt: skip
+
+
+def rewritten(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    seal(file.parent)
+
+
+def without(folder: Path, file: str, column: str) -> None:
+    pq.write_table(pq.read_table(folder / file).drop_columns([column]), folder / file)
+    seal(folder)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_damaged_map_is_refused_by_name(mapped: Path, path: Path, name: str) -> None:
+    file, says, spoil = MAPS[name]
+    spoil(mapped)
+    zoo = Zoo.open(path, warm=True)
+    assert list(zoo.tokenizations) == ["letter", "rqvae"]
+    (refusal,) = zoo.refused
+    assert refusal.name == "identifiers/mapped" and refusal.file == file and says in refusal.reason
 
 
 @pytest.mark.parametrize("file", ["codebooks.npy", "latents.npy"])

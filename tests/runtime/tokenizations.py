@@ -15,6 +15,7 @@ from engine.data.identifiers import NONE
 from tests.runtime.bundles import FINGERPRINT
 
 ITEMS, CODES, DIM = 40, 5, 3
+PROJECTION = {"method": "by hand", "parameters": {"metric": "euclidean"}, "trustworthiness": 0.9, "neighbours": 4}
 
 
 def toy_codes(seed: int = 0, items: int = ITEMS) -> np.ndarray:
@@ -36,11 +37,12 @@ def write_tokenization(
     *,
     own: tuple[int, ...] = (CODES, CODES),
     vectors: bool = True,
+    maps: bool = False,
     seed: int = 0,
     **changes: Any,
 ) -> Path:
     """root: the dataset's folder. codes: int [items, levels] with −1 in trailing places; `own` levels are the tokenizer's.
-    changes: entries of about.json."""
+    maps: places of codebooks and latents, as format 2 has them. changes: entries of about.json."""
     codes = toy_codes(seed) if codes is None else codes
     folder = root / "identifiers" / name
     folder.mkdir(parents=True)
@@ -62,6 +64,16 @@ def write_tokenization(
             "cluster": pa.array([code % 2 for _, code in places], pa.int32()),
         }
         pq.write_table(pa.table(plane), folder / "codes_map.parquet")
+    if vectors and maps:
+        rng = np.random.default_rng(seed + 2)
+        for file, columns in (
+            ("codebooks_map.parquet", {"level": plane["level"], "code": plane["code"]}),
+            ("latents_map.parquet", {"item": table["item"]}),
+        ):
+            xy = rng.normal(size=(2, len(next(iter(columns.values())))))
+            placed = {name: pa.array(values, pa.float32()) for name, values in zip("xy", xy, strict=True)}
+            pq.write_table(pa.table({**columns, **placed}), folder / file)
+        changes = {"schema_version": 2, "codebooks_map": PROJECTION, "latents_map": PROJECTION, **changes}
     raw = about(name, codes, own, vectors)
     (folder / "about.json").write_text(json.dumps(raw))
     seal(folder, **changes)

@@ -41,6 +41,31 @@ def test_all_bundles_open_and_belong_to_the_log(zoo: Zoo, root: Path) -> None:
     assert zoo.info.fingerprint == Dataset(root / "data" / "sample").info.fingerprint
 
 
+def test_every_space_has_a_map_that_is_better_than_chance(zoo: Zoo) -> None:
+    """The words', the latents' and the codes'; of residual k-means what it quantises are the words' own vectors."""
+    assert set(zoo.spaces) == {"minilm"} and zoo.spaces["minilm"].about.without == 0
+    made = [zoo.spaces["minilm"].about.projection]
+    for name, one in zoo.tokenizations.items():
+        assert one.codebooks_map() is not None
+        made += [one.about.codebooks_map, *([one.about.latents_map] if name != "residual-kmeans" else [])]
+    assert len(made) == 6 and all(how is not None and how.trustworthiness > 0.6 for how in made)
+
+
+def test_films_of_like_words_are_of_like_genres(zoo: Zoo) -> None:
+    """Neighbours in the words and in the latents made of them share a genre far more often than films drawn at random."""
+    genres = [set(found.split(", ")) for found in zoo.items["genres"].to_pylist()]
+    rng = np.random.default_rng(0)
+    asked = rng.choice(len(zoo), 200, replace=False).tolist()
+
+    def shared(item: int, others: list[int]) -> float:
+        return float(np.mean([bool(genres[item] & genres[other]) for other in others]))
+
+    chance = np.mean([shared(item, rng.choice(len(zoo), 8).tolist()) for item in asked])
+    for space in (zoo.spaces["minilm"], zoo.tokenizations["rqvae"], zoo.tokenizations["letter"]):
+        near = np.mean([shared(item, space.neighbours(item, 8).items.tolist()) for item in asked])
+        assert near > chance + 0.2, f"{space.name}: {near:.2f}, by chance {chance:.2f}"
+
+
 def test_the_folder_stays_small(root: Path) -> None:
     assert sum(path.stat().st_size for path in (root / "exports" / "sample").rglob("*") if path.is_file()) <= LIMIT
 

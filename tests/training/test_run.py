@@ -40,7 +40,9 @@ def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> No
     for name in MODELS:
         folder = run_of(name)
         files = {path.name for path in folder.iterdir()} - {".lock"}
-        learned = {"checkpoint.safetensors"} if name in LEARNED else set()
+        learned = {"checkpoint.safetensors", "curve.json"} if name in LEARNED else set()
+        if "vectors" in MODELS[name][1].needs:
+            learned |= {"text_vectors.npy", "text_vectors.json"}
         if "words" in MODELS[name][1].needs:
             learned |= {"words.safetensors", "tokenizer.json"}
         assert files == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json"} | learned

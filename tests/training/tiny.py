@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,11 @@ import pyarrow as pa
 
 from engine.data.dataset import Dataset
 from engine.data.write import write_dataset
+from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import open_run, train
+from engine.words.scratch import ScratchConfig, scratch
 
 # Enough to tell a model that learns from one that does not; float32, so that every machine computes the same.
 RECIPES: dict[str, dict[str, Any]] = {
@@ -46,6 +51,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"per_user": 3},
         "optimiser": {"name": "adamw", "lr": 0.01},
     },
+    "text-neighbours": {},
     "markov": {},
     "popularity": {},
 }
@@ -55,11 +61,31 @@ TRAINING = {"epochs": 3, "batch_size": 32, "validate_every": 1, "patience": 0, "
 def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     """The small recipe of a model, with some entries changed: recipe("sasrec", training={"epochs": 1})."""
     raw = {table: dict(entries) for table, entries in RECIPES[name].items()}
+    if name == "text-neighbours":
+        raw["model"] = {"encoder": text_encoder()}
     if name in ("sasrec", "bert4rec", "attrec", "recformer"):
         raw["training"] = TRAINING | raw.get("training", {})
     for table, entries in tables.items():
         raw[table] = raw.get(table, {}) | entries
     return from_dict({"family": name, "name": name, **raw}, name)
+
+
+@functools.cache
+def text_encoder() -> str:
+    """The folder of a text encoder of next to no size, the same for all processes of all tests."""
+    said = [[("title", f"Item {number} of {what}")] for number, what in enumerate(("gold", "tin", "wood", "은"))]
+    folder = Path(tempfile.gettempdir()) / f"seqscope-tests-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    config = ScratchConfig(vocabulary=300, dim=16, layers=1, heads=2, steps=2)
+    while True:
+        try:
+            scratch(said, folder, config)
+            break
+        except SeqscopeError as error:  # another process is making it
+            assert "another process" in str(error), error
+            time.sleep(0.1)
+    (found,) = (path.parent for path in folder.glob("scratch-*/scratch.json"))
+    return str(found)
 
 
 def write_log(

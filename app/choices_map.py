@@ -1,0 +1,113 @@
+"""What the page Map has in the address for itself.
+
+space    whose map is drawn: a model's name, space.<name>, latents.<tokenizer>, codes.<tokenizer> (see `spaces`)
+beside   the map beside it; none
+colour   of items: a column of the catalogue, code.<tokenizer> for the first code, or none
+by       what colours codes: level, cluster or items
+find     a text that titles are searched for
+top      what is drawn on top: history and next with ~ between them, or none
+item     that is chosen, by item_id
+code     that is chosen: <tokenizer>.<level>-<code>, levels counted from 1
+area     what is selected (see `views.map_area`)
+"""
+
+from __future__ import annotations
+
+from app import spaces
+from app.address import decode
+from app.checks import Check, Own, is_item, one_of
+from app.store.catalogue import MAX_QUERY
+from app.text import short
+from app.views import map_area, map_codes
+from engine.runtime import Zoo
+
+NOTHING = "none"
+CODE = "code."
+"""What a colour by first codes begins with; the tokenizer's name follows."""
+LAYERS = ("history", "next")
+
+
+def shown(models: Zoo, own: Own) -> tuple[str, str | None]:
+    """(the map on the left, the one beside it or None). There is at least one."""
+    able = list(spaces.able(models))
+    first = own["space"] if own.get("space") in able else able[0]
+    second = own.get("beside")
+    return first, second if second in able and second != first else None
+
+
+def layers(own: Own) -> frozenset[str]:
+    """What is drawn on top."""
+    return frozenset(LAYERS if "top" not in own else own["top"].split("~")) & frozenset(LAYERS)
+
+
+def code(models: Zoo, own: Own) -> tuple[str, str] | None:
+    """(tokenizer, level-code) of the chosen code."""
+    name, _, found = own.get("code", "").partition(".")
+    return (name, found) if name in models.tokenizations else None
+
+
+def _is_space(text: str, models: Zoo, own: Own) -> str:
+    found = next((place for place in spaces.every(models) if place.key == text), None)
+    if found is None:
+        return f"The link asks for a map that this dataset does not have: “{short(text)}”."
+    return "" if found.cannot is None else f"The link asks for the map “{short(text)}”. {found.cannot}"
+
+
+def _is_beside(text: str, models: Zoo, own: Own) -> str:
+    return "" if text == NOTHING else _is_space(text, models, own)
+
+
+def _is_colour(text: str, models: Zoo, own: Own) -> str:
+    if text == NOTHING or text in models.items.column_names or text.removeprefix(CODE) in models.tokenizations:
+        return ""
+    return f"The link asks for colours by “{short(text)}”, which this catalogue does not have."
+
+
+def _is_search(text: str, models: Zoo, own: Own) -> str:
+    return "" if len(text) <= MAX_QUERY else f"The link searches for a text of more than {MAX_QUERY} characters."
+
+
+def _are_layers(text: str, models: Zoo, own: Own) -> str:
+    wanted = text.split("~")
+    if text == NOTHING or (set(wanted) <= set(LAYERS) and len(set(wanted)) == len(wanted)):
+        return ""
+    return f"The link draws “{short(text, 20)}” on top; possible is history, next, both with ~ between them, or none."
+
+
+def _is_code(text: str, models: Zoo, own: Own) -> str:
+    name, _, wanted = text.partition(".")
+    place = spaces.able(models).get(f"codes.{name}")
+    if place is not None and wanted in spaces.codes(models, place).rows:
+        return ""
+    return f"The link names a code that no tokenizer of this dataset has: “{short(text)}”."
+
+
+def _is_area(text: str, models: Zoo, own: Own) -> str:
+    where, what = map_area.split(text)
+    if where == map_area.IDS:
+        wanted = decode(what) if len(what) <= map_area.LONGEST else []
+        if 0 < len(wanted) <= map_area.LISTED and all(models.position(one) is not None for one in wanted):
+            return ""
+        return "The link selects items that this dataset does not have, or too many by name."
+    if where.startswith("prefix."):
+        one, codes = models.tokenizations.get(where.removeprefix("prefix.")), map_area.prefix(what)
+        sizes = one.about.shape.own if one is not None else []
+        if codes and len(codes) <= len(sizes) and all(c is None or c < n for c, n in zip(codes, sizes, strict=False)):
+            return ""
+        return f"The link selects items by the codes “{short(text)}”, which no tokenizer of this dataset has."
+    if where in spaces.able(models) and map_area.outlines(what) is not None:
+        return ""
+    return f"The link selects an area of a map that cannot be read: “{short(text)}”."
+
+
+CHECKS: dict[str, Check] = {
+    "space": _is_space,
+    "beside": _is_beside,
+    "colour": _is_colour,
+    "by": one_of("colours of codes by", map_codes.BY),
+    "find": _is_search,
+    "top": _are_layers,
+    "item": is_item,
+    "code": _is_code,
+    "area": _is_area,
+}

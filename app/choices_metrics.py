@@ -1,0 +1,75 @@
+"""What the page Metrics has in the address for itself.
+
+protocol       that people were ranked under
+metric         NDCG, HR or MRR
+at             how many of the first count
+baseline       the model that others are compared with
+by             what people are grouped by: popularity-10, length, attribute:genres, …
+first, second  the two models that differ on people
+person         whose history can be opened, by user_id
+along          what training is drawn along: epoch, seconds or step
+"""
+
+from __future__ import annotations
+
+from app import examples
+from app.checks import Check, Own, one_of
+from app.text import listed, short
+from app.views import metrics as views
+from app.views import metrics_answers as answers
+from engine.runtime import Zoo, judge
+
+ALONG = ("epoch", "seconds", "step")
+
+
+def protocol(models: Zoo, own: Own) -> str | None:
+    """The protocol that the page shows: the chosen one, else the first; None where no model was evaluated."""
+    found = answers.protocols(models)
+    return own["protocol"] if own.get("protocol") in found else next(iter(found), None)
+
+
+def _protocol(text: str, models: Zoo, own: Own) -> str:
+    found = answers.protocols(models)
+    if text in found:
+        return ""
+    possible = f"; there is {listed([short(name, 30) for name in found[:10]])}" if found else ""
+    return f"The link asks for the protocol “{short(text, 30)}”, which no model here was evaluated under{possible}."
+
+
+def _judged(text: str, models: Zoo, own: Own) -> str:
+    """A model with ranks under the protocol."""
+    shown = protocol(models, own)
+    if shown is not None and text in answers.people(models, shown)[0]:
+        return ""
+    return f"The link names a model that was not evaluated under this protocol, or that is not here: “{short(text)}”."
+
+
+def _other(text: str, models: Zoo, own: Own) -> str:
+    if text == own.get("first"):
+        return f"The link compares the model “{short(text)}” with itself."
+    return _judged(text, models, own)
+
+
+def _slicing(text: str, models: Zoo, own: Own) -> str:
+    if text in answers.sliceable(models):
+        return ""
+    return f"The link groups people by “{short(text)}”, which this dataset does not have."
+
+
+def _person(text: str, models: Zoo, own: Own) -> str:
+    if examples.user_row(models, text) is not None:
+        return ""
+    return f"The link names the person “{short(text)}”, whom this dataset does not have."
+
+
+CHECKS: dict[str, Check] = {
+    "protocol": _protocol,
+    "metric": one_of("metric", views.METRICS),
+    "at": one_of("cut-off", tuple(map(str, judge.CUTOFFS))),
+    "baseline": _judged,
+    "by": _slicing,
+    "first": _judged,
+    "second": _other,
+    "person": _person,
+    "along": one_of("curves along", ALONG),
+}

@@ -1,0 +1,189 @@
+"""The cookie with the browser's key, and the small page on which a key is brought to another browser.
+
+Streamlit's own pages cannot set a cookie that scripts cannot read, so this is done where the server answers: a middleware gives
+every page that it sends the cookie (again, so that it does not run out while it is used), and the route /key takes a form.
+
+The key is in no log and in no page; the app shows it only where it is asked for (app/parts/you.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app import keys
+
+_MAX_AGE = 400 * 24 * 3600  # seconds; browsers allow no more
+_MAX_FORM = 2_000  # bytes
+
+
+class KeyCookie:
+    """Middleware: every HTML page that is sent carries the visitor's key, or a new one. needed: asked at each page."""
+
+    def __init__(self, app: ASGIApp, needed: Callable[[], bool] = lambda: True) -> None:
+        self._app = app
+        self._needed = needed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self._app(scope, receive, send)
+            return
+
+        given = Headers(scope=scope)
+        own = _own(given)
+
+        async def with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                is_page = headers.get("content-type", "").startswith("text/html") and message["status"] == 200
+                if is_page and self._needed():
+                    headers.append("set-cookie", cookie(own or keys.make(), is_secure(scope, given)))
+                    headers["cache-control"] = "no-store"  # nobody may get another one's page
+            await send(message)
+
+        if own is None:  # a page that the browser still had from a server without keys would come without one
+            asked = [pair for pair in scope["headers"] if pair[0] not in (b"if-none-match", b"if-modified-since")]
+            scope = {**scope, "headers": asked}
+        await self._app(scope, receive, with_cookie)
+
+
+def cookie(key: str, secure: bool) -> str:
+    """The header's value: out of reach of scripts, and not sent along when another site posts a form here."""
+    return f"{keys.COOKIE}={key}; Path=/; Max-Age={_MAX_AGE}; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
+
+
+def is_secure(scope: Scope, headers: Headers) -> bool:
+    """Whether the visitor came by https, to us or to the proxy before us."""
+    forwarded = headers.get("x-forwarded-proto", "").split(",")[0].strip().lower()
+    return str(scope.get("scheme")) == "https" or forwarded == "https"
+
+
+def _own(headers: Headers) -> str | None:
+    jar: SimpleCookie = SimpleCookie()
+    try:
+        jar.load(headers.get("cookie", ""))
+    except CookieError:
+        return None
+    return keys.read(jar[keys.COOKIE].value) if keys.COOKIE in jar else None
+
+
+# --- /key
+
+
+async def page(request: Request) -> Response:
+    """GET: the form. POST: this browser takes the key that was typed, or a new one, and goes to the front page."""
+    home = request.url.path.removesuffix("key")
+    if request.method != "POST":
+        return _form(home)
+    if not _same_site(request.headers):  # another site must not be able to plant its key here
+        return _form(
+            home, "This form was not sent from this server's own page. Open the page again and try once more.", 403
+        )
+    fields = await _fields(request)
+    if fields.get("do") == ["new"]:
+        key: str | None = keys.make()
+    else:
+        key = keys.read(fields.get("key", [""])[0])
+    if key is None:
+        words = "That is not a key: it has six groups of five letters and digits. Look for a missing or mistyped one."
+        return _form(home, words, 400)
+    answer = RedirectResponse(home, status_code=303)
+    answer.headers.append("set-cookie", cookie(key, is_secure(request.scope, request.headers)))
+    answer.headers["cache-control"] = "no-store"
+    return answer
+
+
+def _same_site(headers: Headers) -> bool:
+    origin, host = headers.get("origin"), headers.get("host")
+    if origin is None or host is None or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    return urlsplit(origin).netloc == host
+
+
+async def _fields(request: Request) -> dict[str, list[str]]:
+    """What the form says; nothing where it is too long or no form."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MAX_FORM:
+            return {}
+    try:
+        return parse_qs(body.decode("ascii"), max_num_fields=5)
+    except ValueError:
+        return {}
+
+
+def _form(home: str, problem: str = "", status: int = 200) -> Response:
+    told = f'<p class="problem" role="alert">{html.escape(problem)}</p>' if problem else ""
+    body = _PAGE.replace("{style}", _STYLE).replace("{home}", html.escape(home)).replace("{problem}", told)
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    return HTMLResponse(
+        body,
+        status_code=status,
+        headers={
+            "cache-control": "no-store",
+            "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; "
+            "frame-ancestors 'none'; base-uri 'none'",
+            "referrer-policy": "same-origin",
+            "x-content-type-options": "nosniff",
+        },
+    )
+
+
+# The colours of .streamlit/config.toml
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fcfcfb; --field: #f1f4f3; --ink: #0f181a; --faint: #556264; --line: #d5dcda;
+  --accent: #0b6e6e; --on: #fff; --bad: #a32020 }
+@media (prefers-color-scheme: dark) { :root { --paper: #111718; --field: #1b2426; --ink: #e6ecea; --faint: #a9b5b6;
+  --line: #334043; --accent: #5cc8bd; --on: #0c1112; --bad: #ff9d94 } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 "Source Sans", "Segoe UI", system-ui, sans-serif }
+main { max-width: 34rem; margin: 8vh auto; padding: 0 1.25rem }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .75rem } h2 { font-size: 1.1rem; margin: 2.25rem 0 .5rem }
+p { margin: .5rem 0 } .faint { color: var(--faint) } .problem { color: var(--bad) }
+label { display: block; font-weight: 600; margin: 1.25rem 0 .35rem }
+input { width: 100%; padding: .6rem .7rem; border: 1px solid var(--line); border-radius: .375rem; background: var(--field);
+  color: var(--ink); font: 1rem ui-monospace, Menlo, Consolas, monospace }
+button { margin-top: .9rem; padding: .5rem 1rem; border: 1px solid var(--accent); border-radius: .375rem; font: inherit;
+  background: var(--accent); color: var(--on); cursor: pointer }
+button.plain { background: none; color: var(--accent) }
+a { color: var(--accent) } :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
+"""
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>Your key – Seqscope</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<h1>Bring your key to this browser</h1>
+<p>What you upload and save belongs to the browser that you did it with. With the key of that browser, this one shows the same.
+You find the key there in the sidebar, under “Yours”.</p>
+{problem}
+<form method="post" action="{home}key" autocomplete="off">
+<label for="key">Key</label>
+<input id="key" name="key" type="password" maxlength="60" required autocapitalize="none" spellcheck="false">
+<button name="do" value="bring">Use this key</button>
+</form>
+<p class="faint">This browser’s own key is then gone from it. Save that one first, if there is anything that you want to keep.</p>
+<h2>Leave nothing behind</h2>
+<p>On somebody else’s computer: forget the key. Whoever uses this browser next begins with nothing.</p>
+<form method="post" action="{home}key"><button class="plain" name="do" value="new">Forget the key</button></form>
+<p><a href="{home}">Back to Seqscope</a></p>
+</main>
+</body>
+</html>
+"""

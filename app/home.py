@@ -1,0 +1,176 @@
+"""Where visitors' own data lie: SEQSCOPE_HOME, or var/ of this project. Only the account that runs the app may read it.
+
+    folder = home.dataset(owner, id)       # folder.upload, folder.clean, folder.exports, …
+    staged = home.stage()                  # a new folder beside all others, to be renamed into place when it is complete
+    home.discard(folder.path)              # gone at once, whatever happens; its files are deleted afterwards
+
+    store.duckdb                      rows: app/store; one server process holds it
+    owners/<owner>/datasets/<id>/     files of one dataset
+    jobs/<id>/                        what a job is to do, and how far it is
+    reports/<id>/                     files of a report
+    tmp/                              staging, on the same file system so that a rename is one step
+
+No path is made from a name that came from outside: owners and ids have a form of their own, which is checked here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import string
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import SeqscopeError
+
+OWNER = re.compile(r"[ab][0-9a-f]{32}")
+"""a: an account; b: a browser. The rest is a hash."""
+ID = re.compile(r"[a-z0-9]{16}")
+RESTORING = "restoring"  # a file that is there while a backup is put into place
+GONE = "gone-"  # folders in tmp/ that wait to be deleted
+_LETTERS = string.ascii_lowercase + string.digits
+
+
+def root() -> Path:
+    """The folder itself; it may not be there yet."""
+    return Path(os.environ.get("SEQSCOPE_HOME") or Path(__file__).resolve().parents[1] / "var").absolute()
+
+
+def ready() -> Path:
+    """The folder, made where it was missing. Raises SeqscopeError where it cannot be had."""
+    path = root()
+    try:
+        for folder in (path, path / "owners", path / "jobs", path / "reports", path / "tmp"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable")
+    except OSError as error:
+        raise SeqscopeError(
+            f"Uploads cannot be kept: {path} cannot be written ({error.strerror}). Set SEQSCOPE_HOME to a folder that can."
+        ) from error
+    return path
+
+
+def database() -> Path:
+    return root() / "store.duckdb"
+
+
+def new_id() -> str:
+    """Nobody can guess it (82 bits)."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(16))
+
+
+# --- folders
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The files of one dataset."""
+
+    path: Path
+
+    @property
+    def upload(self) -> Path:
+        """What was uploaded, byte for byte, and reading.json: how it is read."""
+        return self.path / "upload"
+
+    @property
+    def clean(self) -> Path:
+        """items.parquet and log.parquet, as the check wrote them."""
+        return self.path / "clean"
+
+    @property
+    def findings(self) -> Path:
+        return self.path / "findings.parquet"
+
+    @property
+    def data(self) -> Path:
+        """The prepared dataset (engine/data), only with a log."""
+        return self.path / "data"
+
+    @property
+    def runs(self) -> Path:
+        """Trainings, one folder per model."""
+        return self.path / "runs"
+
+    @property
+    def exports(self) -> Path:
+        """The zoo of this dataset."""
+        return self.path / "exports"
+
+    @property
+    def cache(self) -> Path:
+        """What can be computed again, such as vectors of texts."""
+        return self.path / "cache"
+
+
+def dataset(owner: str, id: str) -> Folder:
+    return Folder(datasets(owner) / _checked(ID, id))
+
+
+def datasets(owner: str) -> Path:
+    """The folder of all datasets of one owner; it may not be there yet."""
+    return root() / "owners" / _checked(OWNER, owner) / "datasets"
+
+
+def job(id: str) -> Path:
+    return root() / "jobs" / _checked(ID, id)
+
+
+def report(id: str) -> Path:
+    return root() / "reports" / _checked(ID, id)
+
+
+def _checked(form: re.Pattern[str], text: str) -> str:
+    if not form.fullmatch(text):
+        raise ValueError(f"not an id: {text!r}")
+    return text
+
+
+# --- whole folders appear and go in one step
+
+
+def stage() -> Path:
+    """A new, empty folder that nobody sees; rename it into place when it is complete."""
+    path = ready() / "tmp" / new_id()
+    path.mkdir(mode=0o700)
+    return path
+
+
+def place(staged: Path, target: Path) -> None:
+    """Renames what was staged to where it belongs. The target must not be there."""
+    for folder in reversed([parent for parent in target.parents if parent.is_relative_to(root())]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    os.rename(staged, target)
+
+
+def discard(path: Path) -> None:
+    """Takes a folder or file away in one step, then deletes it; what a crash leaves is swept later (app/store/sweep.py)."""
+    gone = ready() / "tmp" / f"{GONE}{new_id()}"
+    try:
+        os.rename(path, gone)
+    except FileNotFoundError:
+        return
+    delete(gone)
+
+
+def delete(path: Path) -> None:
+    """Deletes a folder or file that nobody needs; what cannot be deleted now is left for the next sweep."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def size(path: Path) -> int:
+    """Bytes of all files below a folder."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:  # it went meanwhile
+                continue
+    return total

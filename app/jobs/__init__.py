@@ -1,0 +1,13 @@
+"""Work in the background: what a job is, the process that carries it out, and the queue that starts it.
+
+    spec.py       a job and its steps, each a command of the engine
+    status.py     how far it is, replaced as a whole
+    runner.py     python -m app.jobs.runner FOLDER: one step after the other; goes on where it was interrupted
+    launch.py     how a runner is started on this machine, and whether it lives
+    ray.py        the same on a Ray cluster
+    queue.py      a thread of the server: at most so many runners, none lost
+    kinds.py      the jobs that there are
+    estimate.py   how long a training would take
+
+A job's folder is the truth about it; app/store lists whose it is. Nothing here needs Streamlit.
+"""

@@ -1,0 +1,338 @@
+"""The queue: a thread of the server that starts runners, at most so many at a time, and loses none.
+
+    queue = Queue(home.root() / "jobs", on_change=told)
+    queue.start()
+    queue.submit(job)
+    queue.status(job.id).progress
+
+SEQSCOPE_JOBS           runners at a time (default 1)
+SEQSCOPE_JOBS_WAITING   jobs that may wait or run, of all owners together (default 50)
+
+Of several servers with one home, one alone starts runners; when it ends, the next takes over. A server that starts again finds
+the runners that live, and starts those again that do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from app.jobs import spec, status
+from app.jobs.launch import Launcher, Local
+from app.jobs.runner import CANCEL, LOG
+from app.jobs.spec import Job
+from app.jobs.status import Status
+from engine.errors import SeqscopeError
+
+log = logging.getLogger("seqscope.jobs")
+TICK = 1.0
+"""Seconds between two looks at the folders."""
+TRIES = 3
+"""How often a lost runner is replaced."""
+LEAD = "queue.lock"
+_ID = re.compile(r"[a-z0-9]{1,64}")
+Told = Callable[[Job, Status], None]
+
+
+class Full(SeqscopeError):
+    """There are as many jobs as may be."""
+
+
+class Queue:
+    """All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        runners: int | None = None,
+        waiting: int | None = None,
+        launcher: Launcher | None = None,
+        on_change: Told | None = None,
+        tick: float = TICK,
+    ) -> None:
+        """on_change: is told of every job whose state is another than when it was last told of, all once at the start."""
+        self.root = root
+        self.runners = _number("SEQSCOPE_JOBS", 1) if runners is None else runners
+        self.waiting = _number("SEQSCOPE_JOBS_WAITING", 50) if waiting is None else waiting
+        self.launcher = launcher or _launcher()
+        self._told = on_change or (lambda job, now: None)
+        self._tick = tick
+        self._known: dict[str, str] = {}
+        self._kept: dict[str, tuple[tuple[int, int, int] | None, Job, Status]] = {}
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._lock = threading.RLock()
+        self._lead: IO[bytes] | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Nothing where it has begun."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._loop, name="seqscope-jobs", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread. Runners live on."""
+        self._stop.set()
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(10)
+        self._release()
+
+    # --- what pages ask
+
+    def submit(self, job: Job) -> None:
+        """Takes the job; it begins when it is its turn. Raises Full, or SeqscopeError where its folder cannot be written."""
+        with self._lock:
+            if sum(not now.over for _, now in self._all()) >= self.waiting:
+                raise Full(f"{self.waiting} jobs are waiting or running already. Try again when some have ended.")
+            try:
+                staged = self.root / f".{job.id}.{secrets.token_hex(4)}"
+                staged.mkdir(mode=0o700, parents=True)
+                try:
+                    job.write(staged)
+                    Status(words="Waiting for its turn").write(staged, durable=True)
+                    target = self.folder(job.id)
+                    if target.exists():
+                        raise SeqscopeError(f"There is a job {job.id} already.")
+                    os.rename(staged, target)
+                finally:
+                    shutil.rmtree(staged, ignore_errors=True)
+            except OSError as error:
+                raise SeqscopeError(f"The job cannot be written ({error.strerror or error}).") from None
+        self._wake.set()
+
+    def job(self, id: str) -> Job:
+        """Raises SeqscopeError where there is none."""
+        return spec.read(self.folder(id))
+
+    def status(self, id: str) -> Status:
+        """That of a job nobody has begun, where there is no such job."""
+        return status.read(self.folder(id))
+
+    def cancel(self, id: str) -> None:
+        """The job is to end; one that waits ends at once. Nothing where it is over."""
+        folder = self.folder(id)
+        if self.status(id).over or not folder.is_dir():
+            return
+        with contextlib.suppress(FileNotFoundError):
+            (folder / CANCEL).touch()
+        self._wake.set()
+
+    def cancelling(self, id: str) -> bool:
+        return (self.folder(id) / CANCEL).exists() and not self.status(id).over
+
+    def retry(self, id: str) -> None:
+        """Once more, from the step that failed. Raises SeqscopeError where the job is not over, and Full."""
+        with self._lock:
+            now, folder = self.status(id), self.folder(id)
+            if not now.over or not folder.is_dir():
+                raise SeqscopeError("The job is waiting or running already.")
+            if sum(not other.over for _, other in self._all()) >= self.waiting:
+                raise Full(f"{self.waiting} jobs are waiting or running already. Try again when some have ended.")
+            (folder / CANCEL).unlink(missing_ok=True)
+            first = next((n for n, part in enumerate(now.parts) if part.state in ("failed", "left out")), now.step)
+            parts = tuple(
+                part if part.state == "done" else part.model_copy(update={"state": "waiting"}) for part in now.parts
+            )
+            changes = {
+                "state": "queued", "step": first, "parts": parts, "message": "", "notes": (), "tries": 0, "ended": None,
+                "words": "Waiting for its turn",
+            }  # fmt: skip
+            now.model_copy(update=changes).write(folder, durable=True)
+        self._wake.set()
+
+    def position(self, id: str) -> int:
+        """How many jobs are before this one; 0 where it is running or the next, or over."""
+        before = 0
+        for job, now in self._all():
+            if job.id == id:
+                return before if not now.over else 0
+            before += not now.over
+        return 0
+
+    def log(self, id: str, most: int = 65_536) -> str:
+        """What the commands said, the last of it."""
+        try:
+            with (self.folder(id) / LOG).open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - most))
+                return file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def folder(self, id: str) -> Path:
+        if not _ID.fullmatch(id):
+            raise ValueError(f"not an id: {id!r}")
+        return self.root / id
+
+    # --- the thread
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.look()
+            except Exception:  # the next look may be luckier; a thread that ended would leave every job waiting
+                log.exception("the queue of jobs")
+            self._wake.wait(self._tick)
+            self._wake.clear()
+
+    def look(self) -> None:
+        """One look at all folders; what the thread does again and again."""
+        with self._lock:
+            leads = self._leads()
+            found = self._all()
+            if leads:
+                running = 0
+                candidates = []
+                for job, now in found:
+                    folder = self.folder(job.id)
+                    if now.over:
+                        continue
+                    if self.launcher.alive(folder):
+                        running += 1
+                        if (folder / CANCEL).exists():
+                            self.launcher.stop(folder)
+                    else:
+                        # its runner may have ended between the two looks
+                        after = self._without(folder, job, status.read(folder))
+                        if after is not None and not after.over:
+                            candidates.append(folder)
+                for folder in candidates:
+                    if running >= self.runners:
+                        break
+                    running += self._begin(folder)
+                found = self._all()
+        for job, now in found:
+            if self._known.get(job.id) != now.state:
+                self._known[job.id] = now.state
+                try:
+                    self._told(job, now)
+                except Exception:
+                    self._known.pop(job.id)  # to be told again
+                    log.exception("who is told of job %s", job.id)
+
+    def _without(self, folder: Path, job: Job, now: Status) -> Status | None:
+        """What becomes of a job without a runner that is not over; None where its folder went meanwhile."""
+        if (folder / CANCEL).exists():
+            return self._write(
+                folder, now, state="cancelled", words="Cancelled", pid=None, left=None, ended=time.time()
+            )
+        if now.state == "running":  # it died
+            tries = now.tries + 1
+            if tries > TRIES:
+                step = job.steps[min(now.step, len(job.steps) - 1)].title
+                message = f"{step}: the process was lost {tries} times, most likely because memory ran out."
+                return self._failed(folder, now, message, tries=tries)
+            log.warning("job %s lost its runner (%d of %d)", job.id, tries, TRIES)
+            return self._write(
+                folder, now, state="queued", words="Interrupted; it goes on from here", tries=tries, pid=None
+            )
+        return now
+
+    def _begin(self, folder: Path) -> int:
+        """1 where a runner was started, else 0."""
+        try:
+            self.launcher.start(folder)
+        except (OSError, SeqscopeError) as error:
+            now = status.read(folder)
+            if folder.is_dir():
+                self._failed(folder, now, f"No process could be started for it ({error}).")
+            return 0
+        return 1
+
+    def _failed(self, folder: Path, now: Status, message: str, **changes: object) -> Status | None:
+        ended = {"state": "failed", "words": "Failed", "pid": None, "left": None, "ended": time.time()}
+        return self._write(folder, now, message=message, **ended, **changes)
+
+    def _write(self, folder: Path, now: Status, **changes: object) -> Status | None:
+        after = now.model_copy(update=changes)
+        try:
+            after.write(folder, durable=True)
+        except OSError:
+            if folder.is_dir():
+                raise
+            return None
+        return after
+
+    def _all(self) -> list[tuple[Job, Status]]:
+        """All jobs that can be read, in the order in which they came."""
+        found = []
+        if self.root.is_dir():
+            for folder in self.root.iterdir():
+                if _ID.fullmatch(folder.name) and (one := self._one(folder)) is not None:
+                    found.append(one)
+        return sorted(found, key=lambda pair: (pair[0].created, pair[0].id))
+
+    def _one(self, folder: Path) -> tuple[Job, Status] | None:
+        """Read again only where its status was replaced: a job itself never changes."""
+        try:
+            stat = (folder / status.FILE).stat()
+            stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            stamp = None
+        kept = self._kept.get(folder.name)
+        if kept is not None and kept[0] == stamp and stamp is not None:
+            return kept[1], kept[2]
+        try:
+            job = kept[1] if kept is not None and stamp is not None else spec.read(folder)
+        except SeqscopeError:
+            self._kept.pop(folder.name, None)
+            return None
+        now = status.read(folder)
+        self._kept[folder.name] = (stamp, job, now)
+        return job, now
+
+    # --- one of several servers
+
+    def _leads(self) -> bool:
+        if self._lead is not None:
+            return True
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = (self.root / LEAD).open("ab")
+        except OSError as error:
+            log.warning("jobs cannot be started: %s", error)
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return False
+        self._lead = file
+        return True
+
+    def _release(self) -> None:
+        if self._lead is not None:
+            self._lead.close()
+            self._lead = None
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name)
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise SeqscopeError(f"{name}={text}: a whole number from 1")
+    return int(text)
+
+
+def _launcher() -> Launcher:
+    if os.environ.get("SEQSCOPE_RAY_ADDRESS"):
+        from app.jobs.ray import OnRay
+
+        return OnRay(os.environ["SEQSCOPE_RAY_ADDRESS"])
+    return Local()

@@ -1,0 +1,109 @@
+"""Runners on a Ray cluster, through Ray's job interface: SEQSCOPE_RAY_ADDRESS, such as http://ray-head:8265 (the extra `ray`).
+
+The cluster sees SEQSCOPE_HOME under the same path (a shared file system) and has Seqscope installed; SEQSCOPE_RAY_PYTHON is its
+Python (default: python). Which submission a job has is kept in its folder, so that a server that starts again knows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shlex
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from app.jobs import status
+from app.jobs.runner import ROOT
+from engine.errors import SeqscopeError
+
+FILE = "ray.json"
+LIVES = ("PENDING", "RUNNING")
+KNOWN = 2.0
+"""Seconds for which an answer of the cluster is believed."""
+LOST = 120.0
+"""Seconds of silence after which a runner is given up that the cluster cannot be asked about."""
+
+
+class OnRay:
+    """See `Launcher`."""
+
+    def __init__(self, address: str, client: Any = None) -> None:
+        """client: in place of Ray's own."""
+        self.address = address
+        self._client = client
+        self._asked: dict[str, tuple[float, bool]] = {}
+        self._lock = threading.Lock()
+
+    def start(self, folder: Path) -> None:
+        if self.alive(folder):
+            return
+        name = f"seqscope-{folder.name}-{secrets.token_hex(4)}"
+        python = os.environ.get("SEQSCOPE_RAY_PYTHON") or "python"
+        words = [*shlex.split(python), "-m", "app.jobs.runner", str(folder)]
+        kept = {key: value for key, value in os.environ.items() if key.startswith("SEQSCOPE_") and "RAY" not in key}
+        try:
+            self._ray().submit_job(
+                entrypoint=shlex.join(words),
+                submission_id=name,
+                runtime_env={"env_vars": kept | {"PYTHONPATH": str(ROOT)}},
+                metadata={"seqscope": folder.name},
+            )
+        except SeqscopeError:
+            raise
+        except Exception as error:  # Ray has many, and the cluster's answers come as RuntimeError
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise SeqscopeError(f"The Ray cluster at {self.address} did not take the job ({reason}).") from error
+        status.replace(folder / FILE, json.dumps({"submission": name, "address": self.address}) + "\n", durable=True)
+        now = status.read(folder)
+        now.model_copy(update={"words": "Handed to the Ray cluster", "heartbeat": time.time()}).write(folder)
+
+    def alive(self, folder: Path) -> bool:
+        name = _submission(folder)
+        if name is None:
+            return False
+        with self._lock:
+            when, answer = self._asked.get(name, (-KNOWN, False))
+            if time.monotonic() - when < KNOWN:
+                return answer
+        try:
+            answer = str(getattr(found := self._ray().get_job_status(name), "value", found)) in LIVES
+        except Exception:  # it cannot be asked now: what the runner itself wrote says whether it lives
+            answer = time.time() - status.read(folder).heartbeat < LOST
+        with self._lock:
+            self._asked[name] = (time.monotonic(), answer)
+        return answer
+
+    def stop(self, folder: Path) -> None:
+        """A runner that has begun looks for itself; one that waits in the cluster does not."""
+        name = _submission(folder)
+        if name is not None and status.read(folder).state == "queued":
+            with contextlib.suppress(Exception):
+                self._ray().stop_job(name)
+            with self._lock:
+                self._asked.pop(name, None)
+
+    def _ray(self) -> Any:
+        if self._client is None:
+            try:
+                from ray.job_submission import JobSubmissionClient
+            except ImportError:
+                raise SeqscopeError(
+                    "SEQSCOPE_RAY_ADDRESS is set, but Ray is not installed: pip install 'seqscope[ray]'."
+                ) from None
+            try:
+                self._client = JobSubmissionClient(self.address)
+            except Exception as error:  # as above
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+                raise SeqscopeError(f"The Ray cluster at {self.address} cannot be reached ({reason}).") from error
+        return self._client
+
+
+def _submission(folder: Path) -> str | None:
+    try:
+        return str(json.loads((folder / FILE).read_text("utf-8"))["submission"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

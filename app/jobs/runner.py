@@ -1,0 +1,385 @@
+"""The process that carries a job out: python -m app.jobs.runner FOLDER
+
+It outlives the server that started it, and dies alone: what it was doing, the next runner of the folder takes up. The lock in the
+folder is held as long as it lives. `cancel` in the folder ends the job; SIGTERM ends the runner, and leaves the job to the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from app.jobs import spec, status
+from app.jobs.spec import Job, Step
+from app.jobs.status import Part
+from engine.errors import SeqscopeError
+
+LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
+EVERY = 1.0
+"""Seconds between two writings of the status."""
+TICK = 0.1
+PATIENCE = 10.0
+"""Seconds that a command has to end by itself."""
+HOURS = 12.0
+"""What a step may take, where SEQSCOPE_JOB_HOURS does not say otherwise."""
+TAIL = 16_384
+MESSAGE = 1_000
+"""Characters."""
+NICE = 5
+"""The page comes before the work."""
+ROOT = Path(__file__).resolve().parents[2]
+_KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "TZ", "VIRTUAL_ENV", "SYSTEMROOT")
+_FAMILIES = (
+    "LC_",
+    "LD_",
+    "PYTHON",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "NUMBA_",
+    "CUDA_",
+    "NVIDIA_",
+    "TORCH",
+    "HF_",
+    "XDG_",
+    "SEQSCOPE_",
+)
+
+
+class Left(Exception):
+    """The runner is to go, and the job to stay."""
+
+
+class Cancelled(Exception):
+    pass
+
+
+class Runner:
+    """One job, from wherever its status says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.job: Job = spec.read(folder)
+        self.place = self.job.place(folder)
+        before = status.read(folder)
+        parts = before.parts if len(before.parts) == len(self.job.steps) else (Part(),) * len(self.job.steps)
+        self.status = before.model_copy(update={"parts": parts})
+        self.stopping = False
+        self.hours = _hours()
+        self._written = 0.0
+
+    def run(self) -> int:
+        """0: the job is over or left to another runner; 1: it failed."""
+        if self.status.over:
+            return 0
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        started = self.status.started or time.time()
+        self._note(state="running", pid=os.getpid(), started=started, message="", durable=True)
+        try:
+            while self.status.step < len(self.job.steps):
+                self._one(self.status.step)
+            return self._end()
+        except Cancelled:
+            self._part(self.status.step, "failed")
+            self._note(state="cancelled", words="Cancelled", left=None, pid=None, ended=time.time(), durable=True)
+        except Left:
+            self._note(state="queued", words="Interrupted; it goes on from here", left=None, pid=None, durable=True)
+        except Gone:
+            pass
+        return 0
+
+    def _stop(self, signum: int, frame: Any) -> None:
+        self.stopping = True
+
+    # --- one step
+
+    def _one(self, number: int) -> None:
+        step = self.job.steps[number]
+        self._look()
+        made = step.made_of(self.place)
+        if self._lost(step):
+            self._part(number, "left out")
+        elif made is not None and self._known(step) == made:
+            self._part(number, "done")
+        else:
+            self._part(number, "running")
+            self._note(words=step.title, progress=self._share(number, 0.0), left=None, durable=True)
+            message = self._command(number, step)
+            if message:
+                if not step.may_fail:
+                    self._part(number, "failed")
+                    raise Failed(message)
+                self._part(number, "failed")
+                self._note(notes=(*self.status.notes, f"{step.title}: {message}"))
+            else:
+                if made is not None:
+                    self._remember(step, step.made_of(self.place) or "")
+                self._part(number, "done")
+        self._note(step=number + 1, progress=self._share(number + 1, 0.0), durable=True)
+
+    def _command(self, number: int, step: Step) -> str:
+        """Carries it out; why it failed, or "" where it did not."""
+        progress = self.folder / PROGRESS
+        progress.unlink(missing_ok=True)
+        before, began = self.status.parts[number].seconds, time.monotonic()
+        with (self.folder / LOG).open("ab") as log:
+            log.write(f"--- {step.title}\n".encode())
+            log.flush()
+            from_here = log.tell()
+            child = subprocess.Popen(
+                [sys.executable, "-m", step.program, *step.words],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place, env=environment(progress),
+                process_group=0, preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509 (this process has one thread)
+            )  # fmt: skip
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(TICK)
+                taken = time.monotonic() - began
+                self._part(number, "running", before + taken)
+                if child.returncode is not None:
+                    return "" if child.returncode == 0 else self._why(child.returncode, from_here)
+                self._look()
+                if taken > 3600 * self.hours:
+                    return f"It took more than {self.hours:g} hours and was ended."
+                self._tell(number, step, before + taken)
+        finally:
+            _end(child)
+
+    def _tell(self, number: int, step: Step, taken: float) -> None:
+        """The status, now and then, from what the command says of itself."""
+        if time.monotonic() - self._written < EVERY:
+            return
+        share, words, left = said(self.folder / PROGRESS)
+        if share is None and self.job.timed:
+            share = min(0.95, taken / step.weight)
+        rest = sum(other.weight for other in self.job.steps[number + 1 :]) if self.job.timed else None
+        if left is None and self.job.timed:
+            left = max(0.0, step.weight - taken)
+        whole = None if left is None or (rest is None and number + 1 < len(self.job.steps)) else left + (rest or 0.0)
+        self._note(
+            words=f"{step.title}: {words}" if words else step.title,
+            progress=max(self._share(number, 0.0), self._share(number, share or 0.0)),
+            left=whole,
+        )
+
+    def _look(self) -> None:
+        """Whether somebody wants something else."""
+        if not (self.folder / spec.FILE).exists():
+            raise Gone
+        if not self.place.is_dir():
+            raise Failed("Its files are not there any more: the dataset was deleted.")
+        if (self.folder / CANCEL).exists():
+            raise Cancelled
+        if self.stopping:
+            raise Left
+
+    def _lost(self, step: Step) -> bool:
+        """Whether something that it needs is not there."""
+        states = {one.key: part.state for one, part in zip(self.job.steps, self.status.parts, strict=True) if one.key}
+        return any(states.get(need) in ("failed", "left out") for need in step.needs)
+
+    def _why(self, code: int, from_here: int) -> str:
+        """What the command said last, as the engine does in one message; else how it ended."""
+        with (self.folder / LOG).open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(from_here, size - TAIL))
+            lines = log.read().decode("utf-8", "replace").splitlines()
+        starts = [place for place, line in enumerate(lines) if line.startswith("seqscope: ")]
+        if starts:
+            return "\n".join(lines[starts[-1] :]).removeprefix("seqscope: ").strip()[:MESSAGE]
+        if code == -signal.SIGKILL:
+            return "The system ended it, most likely because memory ran out. Try a smaller catalogue or fewer models."
+        if code < 0:
+            return f"It was ended by the signal {signal.Signals(-code).name}."
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f"It ended with code {code}" + (f": {last[:MESSAGE]}" if last else ".")
+
+    # --- steps that need not be done again
+
+    def _known(self, step: Step) -> str | None:
+        if not (self.place / step.output).exists():
+            return None
+        return self._made().get(step.output)
+
+    def _remember(self, step: Step, made: str) -> None:
+        status.replace(self.place / f".{MADE}", json.dumps(self._made() | {step.output: made}, indent=1) + "\n")
+
+    def _made(self) -> dict[str, str]:
+        try:
+            found = json.loads((self.place / f".{MADE}").read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    # --- the status
+
+    def _end(self) -> int:
+        parts = list(zip(self.job.steps, self.status.parts, strict=True))
+        goals = [part.state for step, part in parts if step.goal]
+        if goals and "done" not in goals:
+            raise Failed(self.status.notes[0] if self.status.notes else "Nothing of it succeeded.")
+        self._note(
+            state="done", words="Done", progress=1.0, left=None, pid=None, ended=time.time(), durable=True
+        )  # fmt: skip
+        return 0
+
+    def fail(self, message: str) -> None:
+        self._note(
+            state="failed",
+            message=message[:MESSAGE],
+            words="Failed",
+            left=None,
+            pid=None,
+            ended=time.time(),
+            durable=True,
+        )
+
+    def _share(self, number: int, share: float) -> float:
+        """0 to 1 of the whole job, with the share 0 to 1 of the step in hand."""
+        weights = [step.weight for step in self.job.steps]
+        done = sum(weights[:number]) + (weights[number] * share if number < len(weights) else 0.0)
+        return min(1.0, done / sum(weights))
+
+    def _part(self, number: int, state: str, seconds: float | None = None) -> None:
+        parts = list(self.status.parts)
+        if number < len(parts):
+            now = parts[number].seconds if seconds is None else round(seconds, 2)
+            parts[number] = Part(state=state, seconds=now)  # type: ignore[arg-type]
+        self.status = self.status.model_copy(update={"parts": tuple(parts)})
+
+    def _note(self, *, durable: bool = False, **changes: Any) -> None:
+        self.status = self.status.model_copy(update={**changes, "heartbeat": time.time()})
+        self._written = time.monotonic()
+        try:
+            self.status.write(self.folder, durable=durable)
+        except OSError:
+            if not (self.folder / spec.FILE).exists():
+                raise Gone from None
+            raise
+
+
+class Failed(Exception):
+    """With words for people."""
+
+
+class Gone(Exception):
+    """The job's folder was taken away."""
+
+
+def said(path: Path) -> tuple[float | None, str, float | None]:
+    """(share 0 to 1, words, seconds left) as a command wrote them; None where it does not say."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        done, of, left = float(found["done"]), float(found["of"]), found["left"]
+        words = str(found["words"])[:300]
+        return (
+            min(1.0, max(0.0, done / of)) if of > 0 else None,
+            words,
+            None if left is None else max(0.0, float(left)),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, "", None
+
+
+def environment(progress: Path | None = None) -> dict[str, str]:
+    """For a command: no secret of the server among it."""
+    kept = {
+        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_FAMILIES)
+    }  # fmt: skip
+    path = [str(ROOT), *filter(None, [kept.get("PYTHONPATH")])]
+    kept |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+    kept.pop("SEQSCOPE_PROGRESS", None)
+    return kept | ({"SEQSCOPE_PROGRESS": str(progress)} if progress is not None else {})
+
+
+def _dies_with(parent: int) -> Callable[[], None] | None:
+    """A command must not go on when its runner is gone: the next one would find it in the way."""
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None  # not Linux: the engine's own locks make the next one wait
+
+    def before() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """By asking first; with all that it started."""
+    if child.returncode is not None:
+        return
+    for wanted, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, None)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, wanted)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(wait)
+            return
+
+
+def _hours() -> float:
+    try:
+        return max(1e-4, float(os.environ.get("SEQSCOPE_JOB_HOURS") or HOURS))
+    except ValueError:
+        return HOURS
+
+
+@contextlib.contextmanager
+def held(folder: Path, handed: int | None) -> Iterator[bool]:
+    """Whether the lock of the folder is ours while the block runs. handed: an open file that holds it already."""
+    if handed is not None:
+        os.set_inheritable(handed, False)
+        yield True
+        return
+    with (folder / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--lock", type=int, help="an open file that holds the lock of the folder")
+    args = parser.parse_args()
+    folder = args.folder.absolute()
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    try:
+        with held(folder, args.lock) as ours:
+            if not ours:
+                return 0  # another runner has it
+            runner = Runner(folder)
+            try:
+                return runner.run()
+            except Failed as error:
+                runner.fail(str(error))
+            except Exception as error:
+                runner.fail(f"The job could not be carried out ({type(error).__name__}: {error}).")
+                raise
+            return 1
+    except (SeqscopeError, FileNotFoundError) as error:
+        print(f"seqscope: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

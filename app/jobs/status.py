@@ -1,0 +1,87 @@
+"""How far a job is: status.json, written by whoever has the job in hand and read by everybody.
+
+It is replaced by renaming, so that a reader finds the one before or this one, never half of either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+FILE = "status.json"
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+STATES: tuple[State, ...] = get_args(State)
+ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
+
+
+class Part(BaseModel):
+    """How far a step is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    state: Literal["waiting", "running", "done", "failed", "left out"] = "waiting"
+    seconds: float = Field(default=0.0, ge=0)
+    """What it took, over all its beginnings."""
+
+
+class Status(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Literal[1] = 1
+    state: State = "queued"
+    step: int = Field(default=0, ge=0)
+    """The one in hand, from 0; as many as there are when all is done."""
+    parts: tuple[Part, ...] = ()
+    progress: float = Field(default=0.0, ge=0, le=1)
+    words: str = ""
+    """What is being done, in words."""
+    left: float | None = None
+    """Seconds, where that can be said."""
+    message: str = ""
+    """Why it failed."""
+    notes: tuple[str, ...] = ()
+    """What failed without the rest."""
+    pid: int | None = None
+    heartbeat: float = 0.0
+    """When the runner last wrote, in unix seconds."""
+    tries: int = Field(default=0, ge=0)
+    """How often a runner was lost."""
+    started: float | None = None
+    ended: float | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.state in ENDED
+
+    def write(self, folder: Path, *, durable: bool = False) -> None:
+        replace(folder / FILE, self.model_dump_json() + "\n", durable=durable)
+
+
+def read(folder: Path) -> Status:
+    """That of a job nobody has begun, where there is none or where it cannot be read: a runner then begins, and every step that
+    was done says so quickly."""
+    try:
+        return Status.model_validate_json((folder / FILE).read_bytes())
+    except (OSError, ValidationError):
+        return Status()
+
+
+def replace(path: Path, text: str, *, durable: bool = False) -> None:
+    """durable: survives the loss of power. Raises OSError."""
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(staged, "w", encoding="utf-8") as file:
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(staged, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            staged.unlink(missing_ok=True)
+        raise

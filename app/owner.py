@@ -1,0 +1,99 @@
+"""Who is looking: the owner of what this visitor uploads and saves.
+
+    who = owner.get()
+    if who is None:                         # sign-in is configured, and nobody has signed in
+        you.sign_in()                       # app/parts/you.py
+    else:
+        store.datasets.of(who.id)
+
+account   signed in through Streamlit's st.login (OIDC), where secrets.toml has [auth]
+browser   everybody else: an unguessable key in a cookie, which the server sets (app/cookie.py)
+session   without that cookie, because the browser refuses cookies or the app runs without app/serve.py: until the tab is closed
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+from streamlit.errors import StreamlitAuthError
+
+from app import keys
+from app.text import clean
+from engine.errors import SeqscopeError
+
+_SESSION, _LAST = "seqscope_session_owner", "seqscope_owner"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose data are shown. `id` is a hash: no key and no name can be had from it."""
+
+    id: str
+    kind: Literal["account", "browser", "session"]
+    name: str = ""
+    """How the provider calls the person, not escaped; "" for browsers."""
+
+
+def get() -> Owner | None:
+    """None where one must sign in first. What a tab remembers of one owner is forgotten when another one takes its place."""
+    found = _account() if providers() is not None else _browser()
+    id = found.id if found is not None else ""
+    if st.session_state.setdefault(_LAST, id) != id:
+        st.session_state.clear()
+        st.session_state[_LAST] = id
+    return found
+
+
+def required() -> Owner:
+    """The owner. Raises SeqscopeError where one must sign in first."""
+    found = get()
+    if found is None:
+        raise SeqscopeError("Sign in to use data of your own.")
+    return found
+
+
+def key() -> str | None:
+    """The browser's key itself, to be shown to those who ask for it and put nowhere else; None without one."""
+    sent = st.context.cookies.get(keys.COOKIE, "")
+    return keys.read(sent) if isinstance(sent, str) else None  # AppTest's browser sends anything
+
+
+def _browser() -> Owner:
+    own = key()
+    if own is not None:
+        return Owner(keys.owner(own), "browser")
+    id = st.session_state.setdefault(_SESSION, "b" + secrets.token_hex(16))
+    return Owner(id, "session")
+
+
+# --- sign-in
+
+
+def providers() -> list[str] | None:
+    """Names of the providers that one can sign in with; "" is one without a name. None where sign-in is not configured."""
+    if not st.secrets.load_if_toml_exists() or "auth" not in st.secrets:
+        return None
+    section = st.secrets["auth"]
+    named = [name for name, value in section.items() if hasattr(value, "get") and value.get("client_id")]
+    return named or [""]
+
+
+def sign_in(provider: str = "") -> None:
+    """Leads to the provider. For callbacks. Raises SeqscopeError where the server is not set up for it."""
+    try:
+        st.login(provider or None)
+    except StreamlitAuthError as error:
+        raise SeqscopeError(f"Sign-in is not set up rightly: {error}") from error
+
+
+def _account() -> Owner | None:
+    if not st.user.get("is_logged_in"):
+        return None
+    issuer, subject = st.user.get("iss"), st.user.get("sub")
+    if not isinstance(issuer, str) or not isinstance(subject, str) or not issuer or not subject:
+        return None  # a provider that does not say who somebody is
+    called = next((st.user.get(claim) for claim in ("name", "preferred_username", "email") if st.user.get(claim)), "")
+    return Owner(keys.account(issuer, subject), "account", clean(called, 80))

@@ -1,0 +1,77 @@
+"""What a model that reads words looked at: by item and attribute as bars, and word by word as text."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export, zoo
+from app.text import clean, md
+from app.views import attention_answers as answers
+from app.views import attention_words as views
+from app.views import attention_words_figures as figures
+from app.widgets import choice, words
+from engine.runtime import Zoo
+
+_CARDS = 12  # items whose words are drawn; the table has all
+_WEIGHT = st.column_config.NumberColumn(format="%.4f")
+
+
+def show(models: Zoo, name: str, history: tuple[int, ...]) -> views.Parts:
+    """Draws the section; returns what each item got, for the figure of effects."""
+    bundle = models.bundles[name]
+    reads = bundle.manifest.text
+    assert reads is not None
+    title, colour = bundle.manifest.title, zoo.style(models, name).colour
+    found = answers.word_attention(models, name, history)
+    layers, heads = found.weights.shape[:2]
+    st.subheader("What the prediction looked at")
+    sentence = st.empty()
+    with st.container(horizontal=True):
+        layer = _number("Layer", "word_layer", layers, str(layers))
+        head = _number("Head", "word_head", heads, "mean")
+    weights = views.weigh(found, layer, head)
+    titles = {word.item: zoo.titled(models, word.item) for word in found.words}
+    parts = views.parts(found, weights, titles, reads.fields)
+    sentence.markdown(views.sentence(title, found, weights, parts))
+    own = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
+    export.figure(
+        figures.items(parts.strongest()),
+        key="attention_items",
+        alt=f"Attention of {clean(title)} by item, oldest on top, split by attribute.",
+        table=parts.table(),
+        name=f"attention {name} items {own}",
+        columns={column: _WEIGHT for column in ("weight", "words_alike", *(f"in {one}" for one in parts.attributes))},
+    )
+    st.caption(md(views.note(found, weights, layer, head), 2_000))
+    st.subheader("Word by word")
+    st.markdown(
+        "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
+        "or open the table. A word of several tokens has their sum."
+    )
+    words.show(
+        views.blocks(found, weights, parts, _CARDS),
+        colour,
+        key="attention_words",
+        label=f"Words of the history, shaded by the attention of {clean(title)}",
+    )
+    export.under(
+        views.table(found, weights, titles),
+        key="attention_words",
+        alt=f"Attention of {clean(title)} to each word, oldest item first.",
+        name=f"attention {name} words {own}",
+        columns={"weight": _WEIGHT},
+    )
+    rest = views.left_out(found, parts, _CARDS, reads.max_tokens)
+    if rest:
+        st.caption(md(rest))
+    return parts
+
+
+def _number(label: str, name: str, many: int, default: str) -> int | None:
+    """One of `many`, counted from 0, or None for the mean over all of them."""
+    if many < 2:
+        return 0
+    options = {"mean": "Mean", **{str(at): str(at) for at in range(1, many + 1)}}
+    ask = choice.segmented if many <= 6 else choice.selected
+    chosen = ask(label, name, options, default, key=f"attention_{name}_{many}")
+    return None if chosen == "mean" else int(chosen) - 1

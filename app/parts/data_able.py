@@ -1,0 +1,97 @@
+"""What each model can do with a dataset: which answer at once, which have to be trained, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from app import home
+from app.jobs import kinds
+from app.store.records import Dataset
+from app.text import count, md
+
+_COUNTS = "It counts what people took, which is what a log says."
+_NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
+_WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
+_WHY = {"sasrec": _NUMBERS, "bert4rec": _NUMBERS, "attrec": _NUMBERS, "markov": _COUNTS, "popularity": _COUNTS}
+_ELSEWHERE = {"tiger": "TIGER", "letter-tiger": "LETTER-TIGER"}
+"""Models that are not trained from a page: they take hours, or other runs before them."""
+
+
+class Able(NamedTuple):
+    """One model."""
+
+    name: str
+    title: str
+    words: str
+
+
+def show(owner: str, dataset: Dataset) -> None:
+    exports = home.dataset(owner, dataset.id).exports
+    now, codes, later = answering(exports), identifiers(exports), waiting(exports, bool(dataset.rows_events))
+    label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
+    with st.expander(label, icon=":material/fact_check:"):
+        st.markdown("**At once**")
+        for able in now:
+            _line(":material/check_circle:", able)
+        if codes:
+            st.markdown("**Identifiers**")
+            for able in codes:
+                _line(":material/tag:", able)
+        if later:
+            st.markdown("**After training**")
+            for able in later:
+                _line(":material/school:", able)
+
+
+def _line(icon: str, able: Able) -> None:
+    st.caption(f"{icon} **{md(able.title, 60)}** – {md(able.words, 300)}")
+
+
+def answering(exports: Path) -> list[Able]:
+    """The models that answer now."""
+    found = []
+    for path in sorted(exports.glob("*/manifest.json")):
+        manifest = _json(path)
+        carried = manifest.get("zero_shot")
+        if carried:
+            words = f"Carried over from {carried.get('title', 'other data')}: it knows items by their words."
+        elif manifest.get("sentence"):
+            words = "It needs no training: near is what reads alike."
+        else:
+            words = "Trained on your log."
+        found.append(Able(path.parent.name, str(manifest.get("title") or path.parent.name), words))
+    return found
+
+
+def identifiers(exports: Path) -> list[Able]:
+    """The tokenizers that gave the items codes."""
+    return [
+        Able(
+            path.parent.name, str(_json(path).get("title") or path.parent.name), "Gave every item a code of its words."
+        )
+        for path in sorted(exports.glob("identifiers/*/about.json"))
+    ]
+
+
+def waiting(exports: Path, has_log: bool) -> list[Able]:
+    """The models that have not learned anything from this dataset yet."""
+    mend = "Train it below." if has_log else "Bring the catalogue with a log to train it."
+    found = [
+        Able(name, title, f"{_WHY[name]} {mend}")
+        for name, title in kinds.MODELS.items()
+        if name in _WHY and not (exports / name / "manifest.json").is_file()
+    ]
+    mend = "With a log it can be trained on the command line (seqscope train)."
+    return [*found, *(Able(name, title, f"{_WRITES} {mend}") for name, title in _ELSEWHERE.items())]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

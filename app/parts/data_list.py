@@ -1,0 +1,150 @@
+"""The visitor's datasets on the page Your data: a card for each, which opens, renames and deletes it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from app import guard, home, state, work, zoo
+from app.parts import data_able, data_jobs, data_train
+from app.store.database import open_store
+from app.store.records import Dataset
+from app.store.rows import MAX_NAME
+from app.text import clean, count, md
+
+_DOING = "data_doing"  # (what, id) that a card asks about
+_SAID = "data_said"
+_STATES = {
+    "uploaded": ("Not checked yet", "gray", ":material/hourglass_empty:"),
+    "checked": ("Not prepared yet", "gray", ":material/hourglass_empty:"),
+    "ready": ("Ready", "green", ":material/check:"),
+    "failed": ("Preparation failed", "red", ":material/error:"),
+}
+
+
+def show(owner: str) -> int:
+    """How many there are."""
+    said = st.session_state.pop(_SAID, "")
+    if said:
+        st.success(md(said), icon=":material/check:")
+    datasets = open_store().datasets.of(owner)
+    for dataset in datasets:
+        with st.container(border=True, key=f"data_card_{dataset.id}"), guard.watch("the dataset"):
+            _card(owner, dataset)
+    return len(datasets)
+
+
+def _card(owner: str, dataset: Dataset) -> None:
+    works = work.of(owner, dataset.id)
+    active = next((one for one in works if not one.over), None)
+    ready = work.can_open(home.dataset(owner, dataset.id))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(md(dataset.title, 100), anchor=False, width="content")
+        if active is not None:
+            st.badge(
+                "Being prepared" if active.row.kind == "prepare" else "At work", color="blue", icon=":material/sync:"
+            )
+        else:
+            words, colour, icon = _STATES[dataset.state]
+            st.badge(words, color=colour, icon=icon)  # type: ignore[arg-type]
+    st.caption(md(" · ".join(_facts(dataset)), 400))
+    doing, which = st.session_state.get(_DOING, ("", ""))
+    if which == dataset.id and doing == "rename":
+        _rename(owner, dataset)
+    elif which == dataset.id and doing == "delete":
+        _delete(owner, dataset, active is not None)
+    else:
+        _buttons(dataset, ready)
+    data_jobs.show(owner, dataset, works)
+    if ready:
+        data_able.show(owner, dataset)
+    data_train.show(owner, dataset, active is not None)
+
+
+def _facts(dataset: Dataset) -> list[str]:
+    facts = [count(dataset.rows_items, "item")]
+    facts.append(count(dataset.rows_events, "event") if dataset.rows_events else "no log")
+    facts.append(size(dataset.bytes))
+    facts.append(f"from {dataset.created:%-d %b %Y}")
+    if dataset.expires is not None:
+        days = (dataset.expires - datetime.now(UTC)).total_seconds() / 86_400
+        left = count(round(days), "day") if days >= 1.5 else f"{max(1, round(days * 24))} h"
+        facts.append(f"deleted on {dataset.expires:%-d %b %Y} (in {left}) unless it is used")
+    return facts
+
+
+def size(bytes: int) -> str:
+    """For people."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if bytes >= 0.1 * scale:
+            return f"{bytes / scale:,.1f} {unit}".replace(".0 ", " ")
+    return f"{round(bytes / 1e3):,} kB"
+
+
+def _buttons(dataset: Dataset, ready: bool) -> None:
+    with st.container(horizontal=True, gap="small"):
+        if st.button(
+            "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
+            disabled=not ready, help=None if ready else "Nothing is ready to be looked at yet",
+        ):  # fmt: skip
+            st.switch_page("screens/compare.py", query_params={"ds": dataset.id})
+        for what, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
+            st.button(
+                what, key=f"data_{what.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
+                args=(what.lower(), dataset.id),
+            )  # fmt: skip
+
+
+def _ask(what: str, id: str) -> None:
+    st.session_state[_DOING] = (what, id)
+
+
+def _leave() -> None:
+    st.session_state.pop(_DOING, None)
+
+
+def _rename(owner: str, dataset: Dataset) -> None:
+    key = f"data_title_{dataset.id}"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.text_input("New title", dataset.title, key=key, max_chars=MAX_NAME)
+        st.button(
+            "Save",
+            key=f"data_renamed_{dataset.id}",
+            type="primary",
+            on_click=guard.callback(_renamed),
+            args=(owner, dataset.id),
+        )
+        st.button("Cancel", key=f"data_unnamed_{dataset.id}", on_click=_leave)
+
+
+def _renamed(owner: str, id: str) -> None:
+    found = work.rename(owner, id, clean(st.session_state.get(f"data_title_{id}") or "", MAX_NAME))
+    _leave()
+    st.session_state[_SAID] = f"It is called “{found.title}” now."
+
+
+def _delete(owner: str, dataset: Dataset, busy: bool) -> None:
+    also = "Its jobs are cancelled. " if busy else ""
+    st.warning(
+        f"Delete **{md(dataset.title, 100)}**, its files, models, reports, and the histories and comparisons saved of it? "
+        f"{also}This cannot be undone.",
+        icon=":material/delete:",
+    )
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Delete it all", key=f"data_deleted_{dataset.id}", type="primary", on_click=guard.callback(_deleted),
+            args=(owner, dataset.id),
+        )  # fmt: skip
+        st.button("Keep it", key=f"data_kept_{dataset.id}", on_click=_leave)
+
+
+def _deleted(owner: str, id: str) -> None:
+    _leave()
+    store = open_store()
+    title = store.datasets.get(owner, id).title
+    store.datasets.delete(owner, id)
+    others = zoo.datasets()
+    if others and state.get().dataset == id:
+        state.choose_dataset(next(iter(others)))
+    st.session_state[_SAID] = f"Deleted “{title}” and everything that was made of it."

@@ -1,0 +1,168 @@
+"""Metrics: what each piece of a model adds, from studies that change one thing at a time."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app import export, guard
+from app.text import clean, count, md
+from app.views import metrics_studies as views
+from app.views import metrics_studies_answers as answers
+from app.views import metrics_studies_figures as figures
+from engine.runtime import Study, Zoo
+from engine.runtime.studies import MEASURES
+
+ACROSS = 3  # panels side by side; on a phone they stand one below the other
+_FIGURE = st.column_config.NumberColumn(format="%.4f")
+_SIGNED = st.column_config.NumberColumn(format="%+.4f")
+_COLUMNS = {
+    **dict.fromkeys(("mean", "low", "high", "p", "holm", "spread", "figure"), _FIGURE),
+    **dict.fromkeys(("difference", "lowest", "highest"), _SIGNED),
+}
+
+
+def show(models: Zoo, metric: str) -> None:
+    """metric: "NDCG@10", or any other with a cut-off."""
+    st.subheader("What each piece adds", anchor="pieces")
+    studies = list(models.studies.found.values())
+    for refusal in models.studies.refused:
+        st.warning(md(f"Not shown: {refusal}", 1_000), icon=":material/block:")
+    if not studies:
+        st.info(
+            "There is no study of this dataset. `seqscope study` trains variants of a model that differ in one thing, judges "
+            "them on the same people, and puts the result here."
+        )
+        return
+    st.markdown(
+        "Variants that differ in one thing, trained alike and judged on the same people by full ranking. They were trained for "
+        "these comparisons alone, so their figures are not those of the models above."
+    )
+    for study in studies:
+        if study.axis is None:
+            with guard.watch(f"the study {study.name}"):
+                _ablation(study, metric)
+    sweeps = [study for study in studies if study.axis is not None]
+    for these, draw, words in (
+        ([study for study in sweeps if views.ranked(study)], _ranked, "the sweeps"),
+        ([study for study in sweeps if not views.ranked(study)], _of_codes, "the sweeps of tokenizers"),
+    ):
+        if these:
+            with guard.watch(words):
+                draw(these, metric)
+    with guard.watch("how the studies were made"):
+        _made(studies)
+
+
+def _ablation(study: Study, metric: str) -> None:
+    st.markdown(f"#### {md(study.title)}")
+    st.caption(md(study.about, 2_000))
+    if not views.ranked(study):
+        _codes_alone(study)
+        return
+    found = answers.table(study, metric)
+    baseline = study.variant(study.baseline).title
+    st.markdown(views.verdicts(study, found, metric))
+    export.figure(
+        figures.differences(found, answers.singles(study, metric), metric, baseline),
+        key=f"metrics_study_{study.name}",
+        alt=f"{clean(study.title)}: difference in {metric} to {clean(baseline)}, with 95 % intervals.",
+        table=_plain(found),
+        name=f"study {study.name} {metric}",
+        columns=_COLUMNS,
+    )
+    st.table(
+        views.grid(study, found, metric), border="horizontal", hide_index=True,
+        alt=f"{clean(study.title)}: {metric} of every variant, with 95 % intervals.",
+    )  # fmt: skip
+    st.caption(md(f"{views.how_sure(study, found)} Hollow: level with {clean(baseline)}.", 1_000))
+
+
+def _codes_alone(study: Study) -> None:
+    found = views.measured(study, study.figures)
+    means = found.pivot_table(index="variant", columns="measure", values="figure", sort=False).reset_index()
+    st.dataframe(
+        means, hide_index=True, key=f"metrics_study_{study.name}",
+        alt=f"{clean(study.title)}: the tokenizer's figures, means over seeds.",
+    )  # fmt: skip
+    export.csv_button(views.download([study]), f"study {study.name}", key=f"metrics_study_{study.name}")
+
+
+def _ranked(studies: list[Study], metric: str) -> None:
+    st.markdown("#### Along a setting")
+    found = {study.name: answers.table(study, metric) for study in studies}
+    ends = [end for table in found.values() for column in ("low", "high") for end in table[column]]
+    for first in range(0, len(studies), ACROSS):
+        for place, study in zip(st.columns(ACROSS), studies[first : first + ACROSS], strict=False):
+            table = found[study.name]
+            assert study.axis is not None
+            with place:
+                st.markdown(f"**{md(study.title)}**")
+                st.plotly_chart(
+                    figures.sweep(table, metric, study.axis.title, figures.reach(ends)),
+                    key=f"metrics_study_{study.name}",
+                    alt=f"{metric} along {clean(study.axis.title)}, with 95 % intervals; the table below has the numbers.",
+                    config=export.config(f"study {study.name}"),
+                )
+                st.caption(f"{md(study.about, 2_000)} {views.verdicts(study, table, metric)}")
+    whole = pd.concat([_plain(found[study.name]).assign(study=clean(study.title)) for study in studies])
+    export.under(
+        whole, key="metrics_sweeps", alt=f"{metric} along each setting.", name=f"sweeps {metric}", columns=_COLUMNS
+    )
+    seeds = {len(study.variants[0].outcomes) for study in studies}
+    st.caption(
+        "Diamond: the recipe's own value, with which the others are compared. Pale: level with it. All panels have one scale. "
+        f"Intervals: 95 %, over {count(studies[0].people or 0, 'person', 'people')}"
+        + (
+            "; one seed each, so they do not say how far another training would be away."
+            if seeds == {1}
+            else "; means over seeds."
+        )
+    )
+
+
+def _of_codes(studies: list[Study], metric: str) -> None:
+    st.markdown("#### Along a setting of the tokenizer")
+    names = [name for name in views.OF_CODES if all(name in study.figures for study in studies)]
+    found = {study.name: views.measured(study, names) for study in studies}
+    whole = pd.concat(
+        [table.assign(study=clean(study.title)) for study, table in zip(studies, found.values(), strict=True)]
+    )
+    reach = {name: figures.reach(whole.loc[whole["measure"] == name, "figure"]) for name in names}
+    for first in range(0, len(studies), ACROSS):
+        for place, study in zip(st.columns(ACROSS), studies[first : first + ACROSS], strict=False):
+            assert study.axis is not None
+            default = study.variant(study.baseline).value or 0.0
+            with place:
+                st.markdown(f"**{md(study.title)}**")
+                st.plotly_chart(
+                    figures.sweep_of_codes(found[study.name], names, study.axis.title, default, reach),
+                    key=f"metrics_study_{study.name}",
+                    alt=f"Figures of identifiers along {clean(study.axis.title)}; the table below has the numbers.",
+                    config=export.config(f"study {study.name}"),
+                )
+                st.caption(md(study.about, 2_000))
+    export.under(
+        whole, key="metrics_sweeps_codes", alt="Figures of identifiers along each setting.", name="sweeps of tokenizers",
+        columns=_COLUMNS,
+    )  # fmt: skip
+    words = "; ".join(f"{MEASURES[name].title.lower()}: {MEASURES[name].words}" for name in names)
+    st.caption("Diamond: the recipe's own value. Dots: seeds; the line is their mean. A row has one scale.")
+    st.caption(md(f"{words[:1].upper()}{words[1:]}.", 2_000))
+
+
+def _plain(found: pd.DataFrame) -> pd.DataFrame:
+    """For people: titles in place of names."""
+    return found.drop(columns=["variant", "value"]).assign(title=[clean(title) for title in found["title"]])
+
+
+def _made(studies: list[Study]) -> None:
+    folded = st.expander("How the studies were made", key="metrics_studies_made", on_change="rerun")
+    if not folded.open:
+        return
+    with folded:
+        for study in studies:
+            st.markdown(f"**{md(study.title)}**")
+            st.code(clean(study.command, 1_000), language="bash", wrap_lines=True)
+            st.table(views.made(study), border="horizontal", hide_index=True, alt=f"Runs of {clean(study.title)}.")
+        export.csv_button(views.download(studies), "studies", key="metrics_studies_all", label="Every figure as CSV")

@@ -1,0 +1,167 @@
+"""Bringing a dataset: its files, how they are read, the check, and what becomes of them when the visitor says so.
+
+    upload.show(owner, use=take)        # on the page Your data
+
+Nothing is read in this process (app/uploads). What is not finished belongs to the session and lies in a staged folder, which is
+swept where nobody comes back to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app import guard, home
+from app.parts import upload_check, upload_columns, upload_file
+from app.store.database import open_store
+from app.store.quota import QuotaReached
+from app.text import md
+from app.uploads import files
+from app.uploads.limits import MB, Limits
+from app.uploads.reading import Checked, Guess, Reading, What
+from app.uploads.runner import Cancelled, Progress, UploadFailed
+
+KINDS: tuple[What, ...] = ("catalogue", "log")
+_STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
+_KEY, _ROUND = "upload_draft", "upload_round"
+
+Use = Callable[[str, "Draft"], None]
+"""Takes a title and a draft whose clean files are in use; its folder is the taker's from then on. Raises SeqscopeError."""
+
+
+@dataclass
+class Draft:
+    """An upload that is not finished."""
+
+    limits: Limits
+    round: int
+    """Part of the keys of all widgets: another draft begins with new ones."""
+    staged: Path | None = None
+    names: dict[What, str] = field(default_factory=dict)
+    """What the visitor's files are called; shown, and used for nothing."""
+    guesses: dict[What, Guess] = field(default_factory=dict)
+    readings: dict[What, Reading] = field(default_factory=dict)
+    """As guessed, and changed by the visitor."""
+    fixed: dict[What, dict[str, str]] = field(default_factory=dict)
+    faults: dict[What, str] = field(default_factory=dict)
+    """Why a file could not be read, or not like that."""
+    checked: Checked | None = None
+    fault: str = ""
+    """Why the check came to nothing."""
+    uploads: int = 0
+    todo: Callable[[Progress], None] | None = None
+    doing: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie; made when the first one comes."""
+        if self.staged is None:
+            self.staged = home.stage()
+        return self.staged
+
+    def key(self, *words: str) -> str:
+        return "_".join(("upload", *words, str(self.round)))
+
+    def changed(self) -> None:
+        """What was checked is no longer what would be used."""
+        self.checked, self.fault = None, ""
+
+    def forget(self, what: What) -> None:
+        for kept in (self.names, self.guesses, self.readings, self.fixed, self.faults):
+            kept.pop(what, None)
+        files.forget(self.folder, [what])
+        self.uploads += 1
+        self.changed()
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """How the files are read, as the store keeps it."""
+        return {what: reading.model_dump(mode="json") for what, reading in files.readings(self.folder).items()}
+
+
+def show(owner: str, use: Use) -> None:
+    draft = _draft(owner)
+    if draft is None:
+        return
+    if draft.todo is not None:
+        _work(draft)
+    st.markdown(_steps(draft))
+    if not draft.names:
+        most = draft.limits.upload // MB
+        st.caption(md(f"CSV, TSV, JSON lines or Parquet, plain or packed with gzip, up to {most:,} MB each."))
+    for what, place in zip(KINDS, st.columns(2, gap="large"), strict=True):
+        with place, guard.watch(f"the {what}"):
+            upload_file.show(draft, what)
+    ready = [what for what in KINDS if what in draft.readings]
+    for what in ready:
+        with guard.watch(f"the columns of the {what}"):
+            upload_columns.show(draft, what)
+    if ready:
+        with guard.watch("the check"):
+            upload_check.show(draft, lambda title: _use(draft, title, use), lambda: _discard(draft))
+
+
+def _steps(draft: Draft) -> str:
+    """Where one is: the steps, the present one in bold."""
+    now = 0 if not draft.readings else 1 if draft.checked is None else 2 if draft.checked.stopped else 3
+    steps = [f"**{step}**" if place == now else f":gray[{step}]" for place, step in enumerate(_STEPS)]
+    return " :gray[→] ".join(steps)
+
+
+def _draft(owner: str) -> Draft | None:
+    """The session's; made where there is none. None where the owner may bring no more."""
+    draft: Draft | None = st.session_state.get(_KEY)
+    if draft is not None and (draft.staged is None or draft.staged.is_dir()):  # else it was swept, after a day
+        return draft
+    quota, limits = open_store().quota, Limits.of_environment()
+    try:
+        quota.check(owner, datasets=1, rows=1, bytes=1)
+    except QuotaReached as error:
+        st.warning(md(str(error), 500), icon=":material/database:")
+        return None
+    left = quota.limits.rows - quota.usage(owner).rows
+    draft = Draft(limits.model_copy(update={"rows": left}), st.session_state.get(_ROUND, 0))
+    st.session_state[_KEY] = draft
+    return draft
+
+
+def _work(draft: Draft) -> None:
+    """Does what is to be done next, with how far it is; the page that follows shows what came of it."""
+    todo, draft.todo = draft.todo, None
+    assert todo is not None
+    with st.container(border=True, key=draft.key("work")):
+        bar = st.progress(0.0, text=md(draft.doing))
+        # Any click draws the page anew, which ends the work.
+        st.button("Cancel", key=draft.key("cancel"), icon=":material/close:")
+    with contextlib.suppress(Cancelled):
+        todo(lambda done, words: _tell(bar, done, words))
+    st.rerun()
+
+
+def _tell(bar: Any, done: float, words: str) -> None:
+    bar.progress(min(1.0, max(0.0, done)), text=md(f"{words} …"))
+
+
+def _use(draft: Draft, title: str, use: Use) -> None:
+    if draft.checked is None:
+        raise UploadFailed("The files have changed since they were checked. Check them again.")
+    if not (draft.folder / files.CLEAN).is_dir():  # else an earlier attempt was refused for another reason
+        files.accept(draft.folder, draft.checked, without_bad_rows=True)
+    use(title, draft)
+    _end(draft)
+
+
+def _discard(draft: Draft) -> None:
+    if draft.staged is not None:
+        home.discard(draft.staged)
+    _end(draft)
+
+
+def _end(draft: Draft) -> None:
+    st.session_state.pop(_KEY, None)
+    st.session_state[_ROUND] = draft.round + 1

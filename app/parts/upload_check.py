@@ -1,0 +1,141 @@
+"""The check of an upload and what it found: everything at once; then it is used, with or without the bad rows, or mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from app import guard
+from app.store.rows import MAX_NAME
+from app.text import clean, count, md
+from app.uploads import files
+from app.uploads.findings import SHOWN
+from app.uploads.reading import Checked, Reading, What
+from app.uploads.runner import Progress, UploadFailed
+from app.views import upload as views
+
+if TYPE_CHECKING:
+    from app.parts.upload import Draft
+
+
+def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) -> None:
+    stopped = any(draft.guesses[what].stop or reading.faults(what) for what, reading in draft.readings.items())
+    stopped = stopped or set(draft.names) != set(draft.readings)  # a file that could not be read is not passed over
+    if draft.checked is None:
+        with st.container(horizontal=True, gap="small"):
+            st.button(
+                "Check",
+                key=draft.key("check"),
+                type="primary",
+                icon=":material/fact_check:",
+                disabled=stopped,
+                help="Looks at every row; nothing is used yet",
+                on_click=guard.callback(_check),
+                args=(draft, dict(draft.readings)),
+            )
+            st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
+        if draft.fault:
+            st.error(md(draft.fault, 1_000), icon=":material/error:")
+        return
+    st.subheader("What was found", anchor=False)
+    _found(draft, draft.checked)
+    _go_on(draft, draft.checked, use, discard)
+
+
+def _check(draft: Draft, readings: dict[What, Reading]) -> None:
+    def check(say: Progress) -> None:
+        draft.changed()
+        try:
+            draft.checked = files.check(draft.folder, readings, draft.limits, on_progress=say)
+        except UploadFailed as error:
+            draft.fault = str(error)
+
+    draft.todo, draft.doing = check, "Checking"
+
+
+def _found(draft: Draft, checked: Checked) -> None:
+    for words in views.kept_words(checked):
+        st.markdown(md(words))
+    if not checked.counts:
+        st.success("Nothing is wrong.", icon=":material/check_circle:")
+        return
+    for words in views.stops(checked):
+        st.error(md(words, 600), icon=":material/block:")
+    bad, warnings = views.problem_lines(checked, "bad"), views.problem_lines(checked, "warning")
+    if bad:
+        st.markdown(f":material/error: **{md(count(checked.bad_rows, 'row'))} cannot be used**")
+        st.markdown(_listed(bad))
+    if warnings:
+        st.markdown(":material/warning: **Used, and worth knowing**")
+        st.markdown(_listed(warnings))
+    more = f"the first {SHOWN} of {checked.findings:,}" if checked.findings > SHOWN else f"all {checked.findings:,}"
+    with st.expander(f"Findings line by line: {more}", key=draft.key("findings")):
+        st.dataframe(
+            views.findings_table(checked),
+            hide_index=True,
+            column_config={
+                "File": st.column_config.TextColumn(width="small"),
+                "Line": st.column_config.NumberColumn(width="small", format="localized"),
+                "": st.column_config.TextColumn(width="small"),
+            },
+            alt="Findings with line, column, value, problem and what to do",
+            key=draft.key("lines"),
+        )
+        with st.container(horizontal=True, gap="small"):
+            for ending, mime in (("csv", "text/csv"), ("parquet", "application/vnd.apache.parquet")):
+                path = draft.folder / f"findings.{ending}"
+                st.download_button(
+                    f"All {checked.findings:,} as {'CSV' if ending == 'csv' else 'Parquet'}",
+                    data=partial(_bytes, path),
+                    file_name=f"seqscope-findings.{ending}",
+                    mime=mime,
+                    key=draft.key("findings", ending),
+                    icon=":material/download:",
+                    on_click="ignore",
+                )
+
+
+def _listed(lines: list[tuple[str, str]]) -> str:
+    return "\n".join(f"- **{md(head, 300)}.** {md(advice, 600)}" for head, advice in lines)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise UploadFailed("The findings are no longer there. Check the files again.")
+
+
+def _go_on(draft: Draft, checked: Checked, use: Callable[[str], None], discard: Callable[[], None]) -> None:
+    if checked.stopped:
+        with st.container(horizontal=True, gap="small"):
+            if views.log_stops_alone(checked):
+                readings: dict[What, Reading] = {"catalogue": draft.readings["catalogue"]}
+                st.button(
+                    "Go on with the catalogue alone", key=draft.key("alone"), type="primary",
+                    on_click=guard.callback(_check), args=(draft, readings),
+                )  # fmt: skip
+            st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
+        return
+    words = views.left_out_words(checked)
+    if words:
+        st.markdown(md(f"If you go on, {words[:1].lower()}{words[1:]}", 2_000))
+    key = draft.key("title")
+    with st.container(width=420):
+        st.text_input("Title", key=key, max_chars=MAX_NAME, placeholder="My shop, say")
+    label = f"Use it without the {count(checked.bad_rows, 'bad row')}" if checked.bad_rows else "Use it"
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            label, key=draft.key("use"), type="primary", icon=":material/check:", on_click=guard.callback(_take),
+            args=(use, key),
+        )  # fmt: skip
+        st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
+    st.caption(md(f"{views.usable_words(checked)} will be in it."))
+
+
+def _take(use: Callable[[str], None], key: str) -> None:
+    use(clean(st.session_state.get(key) or "", MAX_NAME) or "My catalogue")

@@ -1,0 +1,126 @@
+"""The file of an upload: chosen, dropped or pasted; or a template or sample to begin with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import streamlit as st
+
+from app import guard
+from app.text import clean, md
+from app.uploads import files, samples
+from app.uploads.limits import MB
+from app.uploads.reading import What
+from app.uploads.runner import Progress, UploadFailed
+from app.views import upload as views
+
+if TYPE_CHECKING:
+    from app.parts.upload import Draft
+
+_MOST_PASTED = 500_000  # characters; more is better a file
+_WORDS: dict[What, tuple[str, str]] = {
+    "catalogue": ("Catalogue", "One item per row: an id, a title, and what else is known about it."),
+    "log": ("Log", "One event per row: a user, an item, and the time where it is known."),
+}
+
+
+def show(draft: Draft, what: What) -> None:
+    title, words = _WORDS[what]
+    st.subheader(title if what == "catalogue" else f"{title} (optional)", anchor=False)
+    if what not in draft.names:
+        st.caption(words)
+        _choose(draft, what)
+        _begin(draft, what)
+    else:
+        guess = draft.guesses.get(what)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=draft.key("file", what)):
+            st.markdown(f":material/description: **{md(draft.names[what], 60)}**", width="content")
+            st.button(
+                "Another file",
+                key=draft.key("other", what),
+                type="tertiary",
+                icon=":material/swap_horiz:",
+                on_click=guard.callback(draft.forget),
+                args=(what,),
+            )
+        if guess is not None:
+            st.caption(md(views.file_words(guess)))
+    if what in draft.faults:
+        st.error(md(draft.faults[what], 1_000), icon=":material/error:")
+
+
+def read(draft: Draft, what: What, fixed: dict[str, str]) -> None:
+    """Looks at the upload (anew) before the page is drawn the next time. fixed: what the visitor has chosen."""
+
+    def look(say: Progress) -> None:
+        draft.faults.pop(what, None)
+        try:
+            guess = files.guess(draft.folder, what, draft.limits, fixed=fixed, on_progress=say)
+        except UploadFailed as error:
+            draft.faults[what] = str(error)
+            return
+        draft.guesses[what], draft.fixed[what] = guess, fixed
+        draft.readings[what] = guess.reading
+        draft.changed()
+
+    draft.todo, draft.doing = look, f"Looking at the {what}"
+
+
+def _choose(draft: Draft, what: What) -> None:
+    most = draft.limits.upload // MB
+    uploaded = st.file_uploader(
+        f"{_WORDS[what][0]} file",
+        key=draft.key("file", what, str(draft.uploads)),
+        max_upload_size=most,
+        label_visibility="collapsed",
+    )
+    if uploaded is not None:
+        _keep(draft, what, cast(BinaryIO, uploaded), uploaded.name)
+        st.rerun()
+
+
+def _begin(draft: Draft, what: What) -> None:
+    with st.container(horizontal=True, gap="small"):
+        with st.popover("Paste text", icon=":material/content_paste:"):
+            key = draft.key("paste", what, str(draft.uploads))
+            st.text_area(
+                "Rows with a header",
+                key=key,
+                max_chars=_MOST_PASTED,
+                height=180,
+                placeholder="item_id,title\nA100,Teapot",
+            )
+            st.button(
+                "Read it", key=draft.key("pasted", what), on_click=guard.callback(_paste), args=(draft, what, key)
+            )
+        for kind, make in (("Template", samples.template), ("Sample", samples.sample)):
+            st.download_button(
+                kind,
+                data=make(what),
+                file_name=f"seqscope-{what}-{kind.lower()}.csv",
+                mime="text/csv",
+                key=draft.key(kind.lower(), what),
+                icon=":material/download:",
+                type="tertiary",
+                on_click="ignore",
+                help="With a few mistakes, to see what a check says" if kind == "Sample" else "Rows to write over",
+            )
+
+
+def _paste(draft: Draft, what: What, key: str) -> None:
+    text = st.session_state.get(key) or ""
+    _keep(draft, what, text[:_MOST_PASTED].encode("utf-8", "replace"), "Pasted text")
+
+
+def _keep(draft: Draft, what: What, content: BinaryIO | bytes, name: str) -> None:
+    try:
+        files.keep(draft.folder, what, content, draft.limits)
+    except UploadFailed as error:
+        draft.faults[what] = str(error)
+        draft.uploads += 1  # the browser's copy goes
+        return
+    draft.names[what] = clean(name, 80) or "A file without a name"
+    draft.faults.pop(what, None)
+    draft.uploads += 1
+    draft.changed()
+    read(draft, what, {})

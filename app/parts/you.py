@@ -1,0 +1,73 @@
+"""Whose uploads and saved things these are: the key of this browser, or the account that is signed in."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import guard, owner
+from app.store.rows import keep_days
+from app.text import count, md
+
+_SHOWN = "you_key_shown"
+
+
+def show() -> None:
+    """At the end of the sidebar."""
+    who = owner.get()
+    if who is None:
+        sign_in()
+    elif who.kind == "account":
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.caption(f"Signed in as {md(who.name or 'you', 60)}", width="content")
+            st.button("Sign out", key="you_sign_out", type="tertiary", on_click=guard.callback(st.logout))
+    else:
+        if st.button("Yours …", key="you", icon=":material/key:", width="stretch", help="Whose uploads these are"):
+            st.session_state.pop(_SHOWN, None)
+            _dialog(who.kind == "browser")
+
+
+def sign_in() -> None:
+    """A button for every provider that is configured."""
+    for provider in owner.providers() or []:
+        st.button(
+            f"Sign in with {md(provider, 40)}" if provider else "Sign in",
+            key=f"you_sign_in_{provider}",
+            icon=":material/login:",
+            width="stretch",
+            on_click=guard.callback(owner.sign_in),
+            args=(provider,),
+            help="To upload data of your own, and to save histories and comparisons",
+        )
+
+
+@st.dialog("Yours", icon=":material/key:")
+def _dialog(has_key: bool) -> None:
+    with guard.watch("your key"):
+        _key() if has_key else _session()
+
+
+def _key() -> None:
+    days = keep_days()
+    kept = count(int(days), "day") if days == int(days) else f"{days:g} days"
+    st.markdown("What you upload and save belongs to this browser.")
+    st.caption(f"It is kept for {kept} after it was last used. With the key you have it in another browser, too.")
+    if st.session_state.get(_SHOWN):
+        st.code(owner.key() or "", language=None, wrap_lines=True)
+        st.caption("Keep it as you keep a password: whoever has it sees all this.")
+    else:
+        st.button("Show the key", key="you_show", icon=":material/visibility:", on_click=_show)
+    st.markdown(f"[Bring a key from another browser]({_base_path()}/key)")
+
+
+def _show() -> None:
+    st.session_state[_SHOWN] = True
+
+
+def _session() -> None:
+    st.markdown("What you upload and save belongs to this tab.")
+    st.caption("This browser sent no cookie, so it is lost when the tab is closed.")
+
+
+def _base_path() -> str:
+    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{path}" if path else ""

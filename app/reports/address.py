@@ -1,0 +1,131 @@
+"""A page's address ↔ what a report is asked for, so that a report leads back to its page and a link becomes a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from app import examples
+from app.address import DEFAULT_K, MAX_HISTORY, MAX_K, VERSION, Ids, decode, encode, quoted, unquoted
+from app.choices_report import CHECKS
+from app.reports.document import PARTS, Asked
+from app.text import short
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+
+def parameters(address: str) -> dict[str, str]:
+    """The parameters of an address, whole or its part after the ?. Raises SeqscopeError where it has none."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise SeqscopeError(f"“{short(address, 80)}” is no address.") from None
+    query = parts.query if parts.query or parts.scheme else address.lstrip("?")
+    found = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200))
+    if not found:
+        raise SeqscopeError(f"The address “{short(address, 80)}” names nothing: copy it from the app with “Copy link”.")
+    if found.get("v", VERSION) != VERSION:
+        raise SeqscopeError(f"The address was made by another version of Seqscope (form {short(found['v'], 20)}).")
+    return found
+
+
+def read(found: Mapping[str, str], models: Zoo) -> Asked:
+    """What a report of that page is asked for. Raises SeqscopeError where the zoo lacks what the address names."""
+    own: dict[str, str] = {}
+    for name, check in CHECKS.items():
+        if name not in found:
+            continue
+        problem = check(found[name], models, own)
+        if problem:
+            raise SeqscopeError(problem)
+        own[name] = found[name]
+    user = unquoted(found["u"]) if "u" in found and "h" not in found else None
+    history = decode(found["h"]) if "h" in found else ()
+    if user is not None:
+        history = of_person(models, user)
+    elif "h" not in found:
+        history = examples.of(models)[0].history
+    k = found.get("k", str(DEFAULT_K))
+    if not (k.isascii() and k.isdigit() and len(k) < 10 and 1 <= int(k) <= MAX_K):
+        raise SeqscopeError(f"The address asks for lists of length “{short(k, 20)}”; possible is 1 to {MAX_K}.")
+    return asked(
+        own,
+        history=history[-MAX_HISTORY:],
+        edited=decode(found["b"])[-MAX_HISTORY:] if "b" in found else None,
+        models=[name for name in decode(found["m"])] if "m" in found else None,
+        k=int(k),
+        user=user,
+    )
+
+
+def of_person(models: Zoo, user: str) -> Ids:
+    """The history of a person of the dataset, as long as the app shows it."""
+    row = examples.user_row(models, user)
+    if row is None:
+        raise SeqscopeError(f"{models.info.name} has nobody called “{short(user)}” whose history was exported.")
+    return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
+
+
+def asked(
+    own: Mapping[str, str],
+    *,
+    history: Sequence[str],
+    edited: Sequence[str] | None,
+    models: Sequence[str] | None,
+    k: int,
+    user: str | None,
+) -> Asked:
+    """own: what the page Report has for itself, checked."""
+
+    def some(name: str) -> list[str] | None:
+        return list(decode(own[name])) if name in own else None
+
+    return Asked(
+        parts=[part for part in PARTS if "parts" not in own or part in decode(own["parts"])],
+        history=list(history),
+        edited=None if edited is None else list(edited),
+        models=None if models is None else list(models),
+        k=k,
+        item=own.get("item"),
+        attention=some("attention"),
+        view="rollout" if own.get("view") == "rollout" else "mean",
+        map=own.get("map"),
+        codes=some("codes"),
+        protocol=own.get("protocol"),
+        slow="slow" in own,
+        rows="rows" in own,
+        user=user,
+        title=own.get("title", ""),
+    )
+
+
+def query(asked: Asked, dataset: str, own: Mapping[str, str]) -> str:
+    """The parameters of the page that shows the same. A person is named only where rows of the data are wanted."""
+    found = {"v": VERSION, "ds": dataset}
+    if asked.rows and asked.user is not None:
+        found["u"] = quoted(asked.user)
+    else:
+        found["h"] = encode(asked.history or ())
+    found["k"] = str(asked.k)
+    if asked.models is not None:
+        found["m"] = encode(asked.models)
+    if asked.edited is not None:
+        found["b"] = encode(asked.edited)
+    return urlencode({**found, **own})
+
+
+def own(asked: Asked) -> dict[str, str]:
+    """What the page Report would have for itself: the opposite of `asked`."""
+    found = {
+        "title": asked.title or None,
+        "parts": None if list(asked.parts) == list(PARTS) else encode(asked.parts),
+        "item": asked.item,
+        "attention": None if asked.attention is None else encode(asked.attention),
+        "view": None if asked.view == "mean" else asked.view,
+        "map": asked.map,
+        "codes": None if asked.codes is None else encode(asked.codes),
+        "protocol": asked.protocol,
+        "slow": "asked" if asked.slow else None,
+        "rows": "yes" if asked.rows else None,
+    }
+    return {name: text for name, text in found.items() if text is not None}

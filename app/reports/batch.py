@@ -1,0 +1,279 @@
+"""Every model's list for many histories, as one Parquet or CSV file; memory does not grow with their number.
+
+Histories are answered a chunk at a time. Each chunk becomes a file in a folder beside the output, .<name>.parts/, so that a run
+that was ended in the middle goes on where it was, provided that it asks the same of the same models. At the end the parts become
+the output in one step, and the folder goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from app.looks import titled
+from app.reports.files import replacing
+from app.reports.histories import PEOPLE, Chunk, reading
+from app.reports.progress import Progress
+from app.text import count, listed
+from engine import __version__
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+CHUNK = 4_096
+ENDINGS = (".parquet", ".csv")
+_PART = pa.schema(
+    [
+        ("history", pa.string()),
+        ("model", pa.int8()),
+        ("rank", pa.int16()),
+        ("item", pa.int32()),
+        ("score", pa.float32()),
+    ]
+)
+# What a spreadsheet would run, as `app.text.cell` has it.
+_FORMULA = "^[ \u00a0\ufeff]*[=+\\-@\t\r\n＝＋－＠]"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came out."""
+
+    histories: int
+    rows: int
+    unknown: int
+    """Events of items that the catalogue does not have."""
+    unanswered: dict[str, int]
+    """Model → histories that it could not answer for."""
+    resumed: int
+    """Histories that an earlier run had answered."""
+    seconds: float
+
+    def __str__(self) -> str:
+        text = f"{count(self.histories, 'history', 'histories')}, {count(self.rows, 'row')} in {self.seconds:,.1f} s"
+        if self.resumed:
+            text += f" ({self.resumed:,} of them from an earlier run)"
+        if self.unknown:
+            text += f"; {count(self.unknown, 'event')} of unknown items left out"
+        for title, number in self.unanswered.items():
+            text += f"; {title} had no answer for {number:,}"
+        return text
+
+
+def run(
+    models: Zoo,
+    source: Path | str,
+    out: Path,
+    *,
+    names: Sequence[str] | None = None,
+    k: int = 10,
+    titles: bool = False,
+    columns: Mapping[str, str] | None = None,
+    restart: bool = False,
+) -> Summary:
+    """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
+
+    Raises SeqscopeError where something is asked for that cannot be had.
+    """
+    began = time.monotonic()
+    chosen = _chosen(models, names)
+    if out.suffix.lower() not in ENDINGS:
+        raise SeqscopeError(f"{out.name}: the output is a .parquet or a .csv file.")
+    if not 1 <= k <= 1_000:
+        raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
+    parts = out.parent / f".{out.name}.parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    with _alone(parts):
+        _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
+        with reading(source, models, parts, columns) as found:
+            unknown = resumed = done = 0
+            unanswered = dict.fromkeys(chosen, 0)
+            progress: Progress | None = None
+            files = []
+            for place, chunk in enumerate(found.chunks(CHUNK)):
+                path = parts / f"{place:06}.parquet"
+                unknown += chunk.unknown
+                files.append(path)
+                if path.is_file():
+                    resumed += len(chunk.names)
+                else:
+                    progress = progress or Progress(found.total * len(chosen), begun=done * len(chosen))
+                    _answer(models, chosen, chunk, k, path, progress, done * len(chosen))
+                for at, number in _missing(path, len(chosen)).items():
+                    unanswered[chosen[at]] += len(chunk.names) - number
+                done += len(chunk.names)
+            rows = _write(models, chosen, files, out, k, titles)
+        shutil.rmtree(parts, ignore_errors=True)
+    told = {models.bundles[name].manifest.title: number for name, number in unanswered.items() if number}
+    return Summary(done, rows, unknown, told, resumed, time.monotonic() - began)
+
+
+def _chosen(models: Zoo, names: Sequence[str] | None) -> list[str]:
+    missing = [name for name in names or [] if name not in models.bundles]
+    if missing or not models.bundles:
+        have = listed(list(models.bundles)) or "none"
+        raise SeqscopeError(f"{models.info.name} has no model “{missing[0] if missing else ''}”; there are {have}.")
+    return [name for name in models.bundles if names is None or name in names]
+
+
+def _answer(
+    models: Zoo, chosen: Sequence[str], chunk: Chunk, k: int, path: Path, progress: Progress, before: int
+) -> None:
+    """One chunk → one file, all models one after the other."""
+    tables = []
+    for at, name in enumerate(chosen):
+        bundle = models.bundles[name]
+        slow = 256 if bundle.manifest.generator is not None else len(chunk.names)  # so that progress is seen
+        for start in range(0, len(chunk.names), slow):
+            own = slice(start, start + slow)
+            found = bundle.recommend_many(chunk.events[own], k)
+            valid = found.valid
+            whose = np.repeat(np.arange(len(valid)), valid)
+            real = np.arange(found.items.shape[1])[None, :] < valid[:, None]
+            tables.append(
+                pa.table(
+                    {
+                        "history": pa.array(chunk.names[own], pa.string()).take(pa.array(whose)),
+                        "model": np.full(int(valid.sum()), at, np.int8),
+                        "rank": np.broadcast_to(np.arange(1, real.shape[1] + 1, dtype=np.int16), real.shape)[real],
+                        "item": found.items[real],
+                        "score": found.scores[real],
+                    },
+                    _PART,
+                )
+            )
+            progress.update(before + at * len(chunk.names) + min(start + slow, len(chunk.names)), bundle.manifest.title)
+    with replacing(path) as staged:
+        pq.write_table(pa.concat_tables(tables), staged, compression="zstd")
+
+
+def _missing(path: Path, many: int) -> dict[int, int]:
+    """Model → histories that it answered for: those with a first place."""
+    table = pq.read_table(path, columns=["model", "rank"])
+    first = table["model"].to_numpy()[table["rank"].to_numpy() == 1]
+    return dict(enumerate(np.bincount(first, minlength=many).tolist()))
+
+
+def _write(models: Zoo, chosen: Sequence[str], files: Sequence[Path], out: Path, k: int, titles: bool) -> int:
+    """The parts, one after the other, as the output; returns its rows."""
+    texts = {"item_id": models.items["item_id"].combine_chunks()}
+    if titles:
+        texts["title"] = pa.array([titled(models, item) for item in range(len(models))], pa.string())
+    about = {
+        "seqscope": __version__,
+        "dataset": models.info.name,
+        "fingerprint": models.info.fingerprint,
+        "models": {name: models.bundles[name].digest for name in chosen},
+        "k": k,
+    }
+    kinds = {"history": pa.string(), "model": pa.dictionary(pa.int8(), pa.string()), "rank": pa.int16()}
+    kinds |= dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string())) | {"score": pa.float32()}
+    schema = pa.schema(kinds, {"seqscope": json.dumps(about)})
+    rows = 0
+    with replacing(out) as staged, _writer(staged, schema, out.suffix.lower() == ".csv") as write:
+        for path in files:
+            part = pq.read_table(path, schema=_PART).combine_chunks()
+            item = part["item"].combine_chunks()
+            columns = {
+                "history": part["history"].combine_chunks(),
+                "model": pa.DictionaryArray.from_arrays(part["model"].combine_chunks(), list(chosen)),
+                "rank": part["rank"].combine_chunks(),
+                **{name: pa.DictionaryArray.from_arrays(item, text) for name, text in texts.items()},
+                "score": part["score"].combine_chunks(),
+            }
+            write(pa.table(columns, schema))
+            rows += len(part)
+    return rows
+
+
+@contextlib.contextmanager
+def _writer(path: Path, schema: pa.Schema, as_csv: bool) -> Iterator[Callable[[pa.Table], None]]:
+    if not as_csv:
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            yield writer.write_table
+        return
+    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
+    with path.open("wb") as file:
+        file.write(b"\xef\xbb\xbf")  # spreadsheets ask for it
+        with pa.csv.CSVWriter(file, plain) as writer:
+            yield lambda table: writer.write_table(_neutral(table.cast(plain)))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _neutral(table: pa.Table) -> pa.Table:
+    """Texts that a spreadsheet would run get an apostrophe; numbers stay numbers."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            column = table[field.name]
+            runs = pc.match_substring_regex(column, _FORMULA)
+            if pc.any(runs).as_py():
+                column = pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column)
+                table = table.set_column(at, field, column)
+    return table
+
+
+# --- going on where an earlier run was
+
+
+def _plan(models: Zoo, source: Path | str, chosen: Sequence[str], k: int, columns: Mapping[str, str]) -> str:
+    """A text that differs wherever the answers could."""
+    digest = hashlib.sha256()
+    if source != PEOPLE:
+        try:
+            with Path(source).open("rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+        except OSError as error:
+            raise SeqscopeError(f"{source} cannot be read ({error.strerror}).") from None
+    return json.dumps(
+        {
+            "program": __version__,
+            "source": digest.hexdigest() if source != PEOPLE else PEOPLE,
+            "name": Path(source).suffix,
+            "columns": dict(sorted(columns.items())),
+            "fingerprint": models.info.fingerprint,
+            "models": {name: models.bundles[name].digest for name in chosen},
+            "k": k,
+            "chunk": CHUNK,
+        },
+        indent=1,
+    )
+
+
+def _prepare(parts: Path, plan: str, restart: bool) -> None:
+    """Empties the folder unless it holds parts of the very same work."""
+    file = parts / "plan.json"
+    same = not restart and file.is_file() and file.read_text("utf-8") == plan
+    for path in parts.iterdir():
+        if path.name == ".lock" or (same and (path == file or (path.suffix == ".parquet" and path.stem.isdigit()))):
+            continue
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if not same:
+        file.write_text(plan, "utf-8")
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SeqscopeError(
+                f"Another process is writing {folder.name.strip('.').removesuffix('.parts')} already."
+            ) from None
+        yield

@@ -1,0 +1,182 @@
+"""A zoo and what is asked for → the report."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import platform
+from collections.abc import Callable, Sequence
+
+from app.looks import style
+from app.reports import inside, judged, lists
+from app.reports.document import PARTS, Asked, Dataset, Model, Program, Report, sealed
+from engine import __version__
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
+Told = Callable[[str], None]
+
+
+def build(
+    models: Zoo, asked: Asked, *, address: str | None = None, at: str | None = None, told: Told = lambda words: None
+) -> Report:
+    """Asks every model anew. Raises SeqscopeError where something is asked for that the zoo does not have.
+
+    address: of the page that shows the same. at: the UTC time to put on it; now. told: hears what is being done.
+    """
+    check(models, asked)
+    names = [name for name in models.bundles if asked.models is None or name in asked.models]
+    events = lists.numbers(models, asked.history or [])
+    row = lists.person(models, asked)
+    target = None if row is None else int(models.users["target"][row].as_py())
+    wanted = [part for part in PARTS if part in asked.parts]
+    asked = asked.model_copy(update={"parts": wanted, "user": None if row is None else asked.user})
+
+    needs_lists = {"lists", "what-ifs", "effects", "overlap", "codes", "map"} & set(wanted)
+    found = []
+    if needs_lists:
+        for name in names:
+            told(f"Asking {models.bundles[name].manifest.title}")
+            found.append(lists.listing(models, name, events, asked.k, target))
+
+    def part(name: str, words: str) -> bool:
+        if name in wanted:
+            told(words)
+        return name in wanted
+
+    report = Report(
+        created=at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        address=address,
+        program=_program(),
+        dataset=_dataset(models),
+        asked=asked,
+        models=[_model(models, name) for name in names],
+        history=lists.history(models, asked, row) if part("history", "Reading the history") else None,
+        lists=found if part("lists", "Writing the lists") else None,
+        what_ifs=lists.what_ifs(models, names, asked, found) if part("what-ifs", "Trying other histories") else None,
+        effects=lists.effects(models, names, asked, found) if part("effects", "Leaving events out") else None,
+        overlap=lists.agreement(found, asked.k) if part("overlap", "Comparing the lists") else None,
+        attention=inside.attention(models, names, asked, events) if part("attention", "Reading attention") else None,
+        codes=inside.codes(models, asked, found) if part("codes", "Reading codes") else None,
+        map=inside.place(models, names, asked, events, found) if part("map", "Drawing the map") else None,
+        metrics=judged.metrics(models, names, asked) if part("metrics", "Judging the models") else None,
+        notes=_notes(models, asked, wanted),
+    )
+    return sealed(report if "history" in wanted else _without_history(report))
+
+
+def check(models: Zoo, asked: Asked) -> None:
+    """Raises SeqscopeError where the zoo lacks what is asked for."""
+    for what, wanted, there in (
+        ("model", asked.models, models.bundles),
+        ("model", asked.attention, models.bundles),
+        ("model", None if asked.map is None else [asked.map], models.bundles),
+        ("tokenizer", asked.codes, models.tokenizations),
+    ):
+        missing = [name for name in wanted or [] if name not in there]
+        if missing:
+            have = ", ".join(there) or "none"
+            raise SeqscopeError(f"{models.info.name} has no {what} “{missing[0]}”; there are {have}.")
+    if not models.bundles:
+        raise SeqscopeError(f"{models.info.name} has no model that can be opened, so there is nothing to report.")
+    if asked.item is not None:
+        lists.numbers(models, [asked.item])
+    lists.numbers(models, asked.edited or [])
+
+
+def _without_history(report: Report) -> Report:
+    """Nothing that tells the history is left; what depends on it stays."""
+    asked = report.asked.model_copy(update={"history": None, "edited": None, "user": None})
+    changes: dict[str, object] = {"asked": asked, "address": None}
+    if report.what_ifs is not None:
+        changes["what_ifs"] = [one.model_copy(update={"history": []}) for one in report.what_ifs]
+    if report.attention is not None:
+        changes["attention"] = [
+            one.model_copy(update={"positions": [at.model_copy(update={"item_id": None}) for at in one.positions]})
+            for one in report.attention
+        ]
+    if report.codes is not None:
+        listed = {one.item_id for row in report.lists or [] for one in row.items}
+        changes["codes"] = [
+            one.model_copy(update={"items": [coded for coded in one.items if coded.item_id in listed]})
+            for one in report.codes
+        ]
+    if report.map is not None:
+        changes["map"] = report.map.model_copy(update={"history": []})
+    return report.model_copy(update=changes)
+
+
+def _program() -> Program:
+    packages = {}
+    for name in _PACKAGES:
+        try:
+            packages[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return Program(
+        version=__version__,
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        packages=packages,
+    )
+
+
+def _dataset(models: Zoo) -> Dataset:
+    info = models.info
+    return Dataset(
+        name=info.name,
+        title=info.title,
+        fingerprint=info.fingerprint,
+        items=len(models),
+        users=info.counts.get("users", 0),
+        events=info.counts.get("events", 0),
+        simulated=info.simulated,
+        source=info.source,
+        licence=info.licence,
+        split=info.split,
+    )
+
+
+def _model(models: Zoo, name: str) -> Model:
+    bundle, look = models.bundles[name], style(models, name)
+    made = bundle.manifest
+    return Model(
+        name=name,
+        title=made.title,
+        family=made.family,
+        digest=bundle.digest,
+        provider=bundle.provider,
+        colour=look.colour,
+        sign=look.sign,
+        marker=look.marker,
+        dash=look.dash,
+        seed=made.training.seed,
+        commit=made.training.commit,
+        command=made.training.command,
+        device=made.training.device,
+        created=made.created,
+    )
+
+
+def _notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
+    """What has to be known to read the report."""
+    found = []
+    if models.info.simulated:
+        found.append("The people of this dataset are simulated: nobody's behaviour is in it.")
+    if {"lists", "what-ifs", "effects"} & set(parts):
+        found.append("Scores of different models have different units: compare places, not scores.")
+    if "attention" in parts:
+        found.append(
+            "Attention shows what a model mixed into its answer; by itself it explains nothing. What leaving an event out really "
+            "changes stands under “Why this item?”."
+        )
+    if "map" in parts:
+        found.append("On a map only what lies close together means something; far distances and the axes do not.")
+    if "metrics" in parts:
+        found.append("One seed per model: intervals are over people, not over trainings.")
+    for refusal in models.refused:
+        found.append(f"Not shown, because it could not be opened: {refusal}")
+    if not asked.rows:
+        found.append("Without rows of the data: people are not named, and the points of the map have no titles.")
+    return found

@@ -1,0 +1,203 @@
+"""Events of many histories, in any order → the histories: sorted by DuckDB, which takes to the disk what memory cannot hold."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from app.text import listed, short
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+NAMES = {
+    "user": (
+        "user",
+        "user_id",
+        "userid",
+        "history",
+        "history_id",
+        "person",
+        "customer",
+        "customer_id",
+        "session",
+        "session_id",
+    ),
+    "item": ("item", "item_id", "itemid", "movieid", "movie_id", "product", "product_id", "asin", "sku"),
+    "items": ("items", "item_ids", "history"),
+    "time": ("time", "timestamp", "date", "datetime", "at"),
+}
+"""Columns are known by these names, whatever their case."""
+MEMORY = "512MB"
+_BATCH = 100_000  # events read at a time
+_EVENTS = pa.schema([("user", pa.string()), ("item", pa.string()), ("time", pa.string())])
+
+One = tuple[str, npt.NDArray[np.int64], int]
+"""A history's name, its item numbers, and how many of its events are of unknown items."""
+
+
+def of_objects(
+    objects: Callable[[], Iterator[tuple[int, Any]]], path: Path, columns: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
+    """Objects of one event each, with the numbers of their lines."""
+    lines = objects()
+    while some := list(itertools.islice(lines, _BATCH)):
+        rows: dict[str, list[str | None]] = {"user": [], "item": [], "time": []}
+        for number, found in some:
+            keys = {role: named(found, role, columns) for role in rows} if isinstance(found, dict) else {}
+            if keys.get("user") is None or keys.get("item") is None:
+                raise SeqscopeError(f"{path.name}, line {number}: needs a user and an item, or a list of items.")
+            for role, key in keys.items():
+                value = found.get(key) if key is not None else None
+                rows[role].append(None if value is None else str(value))
+        yield pa.record_batch(rows, _EVENTS)
+
+
+def of_parquet(path: Path, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    file = pq.ParquetFile(path)
+    roles = _roles(file.schema_arrow.names, path, columns)
+    for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(roles.values()))):
+        yield _as_events(batch, roles)
+
+
+def of_csv(path: Path, columns: Mapping[str, str], separator: str) -> Iterator[pa.RecordBatch]:
+    """Packed or not; every value is a text."""
+    try:
+        parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        with pa.csv.open_csv(path, parse_options=parse) as first:
+            names = first.schema.names
+        roles = _roles(names, path, columns)
+        wanted = list(dict.fromkeys(roles.values()))
+        convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted)
+        with pa.csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
+            for batch in reader:
+                yield _as_events(batch, roles)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SeqscopeError(f"{path.name} cannot be read: {short(str(error), 200)}") from None
+
+
+def _as_events(batch: pa.RecordBatch, roles: Mapping[str, str]) -> pa.RecordBatch:
+    found = {role: batch[name].cast(pa.string()) for role, name in roles.items()}
+    return pa.record_batch({"time": pa.nulls(len(batch), pa.string()), **found}).select(_EVENTS.names).cast(_EVENTS)
+
+
+@contextlib.contextmanager
+def reading(
+    batches: Iterator[pa.RecordBatch], path: Path, models: Zoo, work: Path
+) -> Iterator[tuple[int, Callable[[], Iterator[One]]]]:
+    """(how many histories, a function that reads them all). batches: user, item and time as texts, in the order of the rows."""
+    con = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": MEMORY,
+            "threads": 2,
+            "temp_directory": str(work / "spill"),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,
+        },
+    )
+    try:
+        con.execute("set enable_external_access = false; set lock_configuration = true")
+        con.execute("create table events (nr bigint, who varchar, what varchar, moment varchar)")
+        rows = 0
+        for batch in batches:
+            numbered = pa.table([np.arange(rows, rows + len(batch)), *batch.columns], ["nr", "who", "what", "moment"])
+            con.register("given", numbered)
+            con.execute("insert into events select * from given where who is not null and who != ''")
+            rows += len(batch)
+        con.execute("create table people as select who, min(nr) as first from events group by who")
+        con.register("known", pa.table({"what": models.items["item_id"], "item": models.items["item"]}))
+        con.execute("create table catalogue as select * from known")
+        texts = _count(con, "events where moment is not null and try_cast(moment as double) is null")
+        total = _count(con, "people")
+        if not total:
+            raise SeqscopeError(f"{path.name} has no events.")
+        order = "moment" if texts else "try_cast(moment as double)"
+        yield total, lambda: _sorted(con, order)
+    except duckdb.OutOfMemoryException:
+        raise SeqscopeError(f"{path.name} takes more memory to sort than {MEMORY} and the disk have.") from None
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SeqscopeError(f"{path.name} cannot be read: {short(first, 200)}") from None
+    finally:
+        con.close()
+
+
+def _count(con: duckdb.DuckDBPyConnection, what: str) -> int:
+    ((found,),) = con.execute(f"select count(*) from {what}").fetchall()
+    return int(found)
+
+
+def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:
+    """Histories in the order of their first row; within one by time, and by row where that is the same."""
+    found = con.sql(
+        "select first, who, coalesce(item, -1)::bigint as item from events join people using (who) "
+        f"left join catalogue using (what) order by first, {order} nulls last, nr"
+    )
+    reader: pa.RecordBatchReader = found.to_arrow_reader(_BATCH)
+    key, name, parts = -1, "", [np.empty(0, np.int64)]
+    for batch in reader:
+        firsts, items = batch["first"].to_numpy(), batch["item"].to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(firsts)) + 1).tolist(), len(firsts)]
+        for start, end in itertools.pairwise(edges):
+            if start == end:
+                continue
+            if firsts[start] != key and key != -1:
+                yield _one(name, parts)
+                parts = []
+            key, name = firsts[start], batch["who"][start].as_py()
+            parts.append(items[start:end])
+    if key != -1:
+        yield _one(name, parts)
+
+
+def _one(name: str, parts: list[npt.NDArray[np.int64]]) -> One:
+    events = np.concatenate(parts)
+    known = events[events >= 0]
+    return name, known, len(events) - len(known)
+
+
+def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str, str]:
+    """Role → column; the time may be missing."""
+    found = {role: _column(names, role, path, columns) for role in ("user", "item")}
+    time = columns.get("time") or match(names, "time")
+    if time is not None:
+        found["time"] = _column(names, "time", path, {"time": time})
+    return found
+
+
+def _column(names: list[str], role: str, path: Path, columns: Mapping[str, str]) -> str:
+    wanted = columns.get(role)
+    if wanted is not None and wanted not in names:
+        raise SeqscopeError(f"{path.name} has no column “{short(wanted)}”; it has {_told(names)}.")
+    found = wanted or match(names, role)
+    if found is None:
+        raise SeqscopeError(
+            f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or name it with --{role}-column."
+        )
+    return found
+
+
+def _told(names: list[str]) -> str:
+    return listed([f"“{short(name, 30)}”" for name in names[:10]]) + (" and more" if len(names) > 10 else "")
+
+
+def match(names: list[str], role: str) -> str | None:
+    lower = {name.lower(): name for name in reversed(names)}
+    return next((lower[name] for name in NAMES[role] if name in lower), None)
+
+
+def named(found: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> str | None:
+    wanted = columns.get(role)
+    return wanted if wanted in found else match(list(found), role)

@@ -1,0 +1,90 @@
+"""The files of a report: one in each form, or all in a zip; written so that a reader sees a whole file or none."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, get_args
+
+from app.reports import html, pdf
+from app.reports.document import Report, schema, write
+from app.reports.tables import csv_bytes, tables
+
+Form = Literal["html", "pdf", "json", "csv", "zip"]
+FORMS: tuple[Form, ...] = get_args(Form)
+MIME: dict[Form, str] = {
+    "html": "text/html",
+    "pdf": "application/pdf",
+    "json": "application/json",
+    "csv": "text/csv",
+    "zip": "application/zip",
+}
+_WORD = re.compile(r"[^a-z0-9]+")
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can tell
+
+
+def stem(report: Report) -> str:
+    """Of the names of its files: lowercase letters, digits and dashes."""
+    title = _WORD.sub("-", (report.asked.title or report.dataset.name).lower()).strip("-")[:60]
+    return f"seqscope-{title or 'report'}-{report.created[:10]}"
+
+
+def files(report: Report, forms: Sequence[Form] = FORMS, figures: html.Kind = "static") -> dict[str, bytes]:
+    """File name → content. csv: one per table."""
+    found: dict[str, bytes] = {}
+    name = stem(report)
+    if "html" in forms:
+        found[f"{name}.html"] = html.render(report, figures)
+    if "pdf" in forms:
+        found[f"{name}.pdf"] = pdf.render(report)
+    if "json" in forms:
+        found[f"{name}.json"] = write(report)
+    if "csv" in forms:
+        found |= {f"{name}-{table}.csv": csv_bytes(one) for table, one in tables(report).items()}
+    if "zip" in forms:
+        found[f"{name}.zip"] = zipped(report, figures)
+    return found
+
+
+def zipped(report: Report, figures: html.Kind = "static") -> bytes:
+    """Everything in one file, report.json with its schema among it. The same report gives the same bytes."""
+    made = datetime.datetime.fromisoformat(report.created).astimezone(datetime.UTC)
+    at = max(_EARLIEST, made.timetuple()[:6])
+    content = {
+        "report.html": html.render(report, figures),
+        "report.pdf": pdf.render(report),
+        "report.json": write(report),
+        "report.schema.json": schema().encode(),
+        **{f"tables/{name}.csv": csv_bytes(table) for name, table in tables(report).items()},
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, one in content.items():
+            entry = zipfile.ZipInfo(f"{stem(report)}/{name}", at)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            file.writestr(entry, one)
+    return packed.getvalue()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to; it takes the place of `path` when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
+    os.close(handle)
+    staged = Path(name)
+    try:
+        yield staged
+        with staged.open("rb") as file:
+            os.fsync(file.fileno())
+        staged.chmod(0o644)
+        staged.replace(path)
+    finally:
+        staged.unlink(missing_ok=True)

@@ -1,0 +1,170 @@
+"""The figures of a report for Plotly: the app's own where they can be had, from the report's numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.looks import Style
+from app.reports import words
+from app.reports.document import Attention, Estimate, Level, Map, Model, Report
+from app.text import clean, label, short
+from app.views import attention as attention_views
+from app.views import attention_figures, map_colour, metrics_figures, semantic_ids_figures
+from app.views import map as map_views
+from app.views.map_points import Marks, Points
+from app.views.semantic_ids import Usage
+
+_LOOKS = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+def effects(report: Report, labels: Sequence[str], places: range) -> go.Figure:
+    """Signed bars, a column per model with a scale of its own."""
+    assert report.effects is not None
+    able, called = [one for one in report.effects.models if one.effect], words.titles(report)
+    wide = 1 / len(able)
+    traces, axes = [], {}
+    for column, one in enumerate(able):
+        model, number = report.model(one.model), "" if column == 0 else str(column + 1)
+        values = [one.effect[at] for at in places]
+        reach = max((abs(value) for value in values if value is not None), default=0.0) or 1.0
+        traces.append(
+            go.Bar(
+                x=[None if value is None else value / reach for value in values],
+                y=list(range(len(values))),
+                xaxis=f"x{number}",
+                orientation="h",
+                marker={"color": model.colour},
+                customdata=[
+                    [label(words_, 120), one.rank_without[at], value]
+                    for words_, at, value in zip(labels, places, values, strict=True)
+                ],
+                hovertemplate=f"<b>{label(called[one.model])}</b><br>without %{{customdata[0]}}<br>rank {one.rank:,.10g} → "
+                "%{customdata[1]:,}<br>effect on the score %{customdata[2]:.4f}<extra></extra>",
+            )
+        )
+        axes[f"xaxis{number}"] = {
+            "domain": [column * wide + 0.01, (column + 1) * wide - 0.01],
+            "range": [-1.08, 1.08],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": True,
+            "fixedrange": True,
+            "title": {"text": model.sign, "font": {"color": model.colour}},
+            "side": "top",
+        }
+    fig = go.Figure(traces)
+    fig.update_layout(showlegend=False, bargap=0.35, height=70 + 26 * len(labels), margin=_MARGIN, **axes)
+    return _rows(fig, labels)
+
+
+def overlap(called: Sequence[str], cells: Sequence[Sequence[float | None]], k: int) -> go.Figure:
+    """How many items each pair of lists shares."""
+    down, across = [label(name, 30) for name in called[1:]], [label(name, 30) for name in called[:-1]]
+    trace = go.Heatmap(
+        z=cells,
+        customdata=[[[one, other] for other in across] for one in down],
+        zmin=0,
+        zmax=k,
+        colorscale="Viridis",
+        showscale=False,
+        xgap=2,
+        ygap=2,
+        texttemplate="%{z:.0f}",
+        hoverongaps=False,
+        hovertemplate="%{customdata[0]} and %{customdata[1]}<br>shared items: %{z:.0f}<extra></extra>",
+    )
+    fig = go.Figure(trace)
+    fig.update_xaxes(
+        tickvals=list(range(len(across))), ticktext=across, showgrid=False, zeroline=False, fixedrange=True
+    )
+    fig.update_layout(height=80 + 40 * len(down), margin=_MARGIN)
+    return _rows(fig, down)
+
+
+def looked(found: Attention, labels: Sequence[str], colour: str) -> go.Figure:
+    weights = np.array(found.last)
+    shown, _ = attention_views.strongest(weights, _names(labels))
+    return attention_figures.bars(shown, colour, float(weights.mean()))
+
+
+def matrix(found: Attention, labels: Sequence[str]) -> go.Figure:
+    weights = np.array([[np.nan if value is None else value for value in row] for row in found.matrix])
+    top = max(float(np.nanmax(weights)), 1e-6)
+    return attention_figures.heatmap(weights, _names(labels[-len(weights) :]), top, "weight")
+
+
+def _names(labels: Sequence[str]) -> attention_views.Names:
+    parts = [text.partition(" · ") for text in labels]
+    return attention_views.Names(
+        tuple(part[0] for part in parts), tuple(part[2] or f"place {part[0]}" for part in parts)
+    )
+
+
+def usage(levels: Sequence[Level]) -> go.Figure:
+    return semantic_ids_figures.usage(
+        [
+            (
+                semantic_ids_figures.Named(
+                    f"level {at}",
+                    Style(map_colour.PALETTE[(at - 1) % len(map_colour.PALETTE)], "circle", "●", _LOOKS[at - 1]),
+                ),
+                Usage(np.array(level.counts, np.int64)),
+            )
+            for at, level in enumerate(levels, 1)
+        ]
+    )
+
+
+def place(found: Map, model: Model) -> go.Figure:
+    """As the page Map draws it; as SVG, since WebGL's drawing makes code at run time, which a strict page does not let it."""
+    spots = [*found.history, *found.following]
+    x = np.array([*found.x, *(at.x for at in spots)], np.float32)
+    y = np.array([*found.y, *(at.y for at in spots)], np.float32)
+    first = len(found.x)
+    titles = [*(found.titles or [""] * first), *(at.title for at in spots)]
+    colours = None
+    if found.groups:
+        known = [*found.group, *[len(found.groups)] * len(spots)]  # marks are drawn on top alone
+        colours = map_colour.Colouring("", found.column, groups=tuple(found.groups), group=np.array(known, np.int16))
+    marks = Marks(
+        history=tuple(range(first, first + len(found.history))),
+        following=tuple(range(first + len(found.history), len(x))),
+    )
+    look = map_views.Look.of(False, model.colour, model.marker)
+    fig = map_views.figure(Points(x, y), colours, marks, look, titles, [""] * len(titles), height=620)
+    for trace in fig.data:
+        if not found.titles and not trace.hovertext and trace.mode == "markers":
+            trace.hoverinfo, trace.hovertemplate = "skip", None
+    made = fig.to_plotly_json()
+    for trace in made["data"]:
+        if trace["type"] == "scattergl":
+            trace["type"] = "scatter"
+        trace.pop("customdata", None)
+    fig = go.Figure(made)
+    fig.update_xaxes(range=[-30, 1_030])
+    return fig
+
+
+def judged(report: Report, part: Sequence[Estimate], metric: str) -> go.Figure:
+    table = pd.DataFrame([one.model_dump() for one in part])
+    looks = {one.name: Style(one.colour, one.marker, one.sign, one.dash) for one in report.models}
+    return metrics_figures.dots(table, metric, words.titles(report), looks)
+
+
+_MARGIN = {"l": 8, "r": 8, "t": 36, "b": 8}
+
+
+def _rows(fig: go.Figure, labels: Sequence[str]) -> go.Figure:
+    return fig.update_yaxes(
+        tickvals=list(range(len(labels))),
+        ticktext=[label(short(clean(words_), 24)) for words_ in labels],
+        autorange="reversed",
+        automargin=True,
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+    )

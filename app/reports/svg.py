@@ -1,0 +1,166 @@
+"""A writer of SVG without any script or style of its own: its figures live in a page, on paper and in a PDF alike.
+
+Text and lines carry a class, so that a page may colour them by its scheme, and an attribute for where there is no stylesheet:
+`ink` (text), `quiet` (text of less weight), `rule` (lines), `paper` (what stands out of a point). Numbers are coordinates, in
+pixels of a figure as wide as `WIDTH` unless it says so. Foreign text is escaped here.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup, escape
+
+from app.text import clean, short
+
+WIDTH = 480
+FILL = {"ink": "#0f181a", "quiet": "#556264", "paper": "#fcfcfb"}
+_RULE = "#8a9496"
+Look = Mapping[str, object]
+_VIRIDIS = (
+    (68, 1, 84), (72, 40, 120), (62, 73, 137), (49, 104, 142), (38, 130, 142), (31, 158, 137), (53, 183, 121), (110, 206, 88),
+    (181, 222, 43), (253, 231, 37),
+)  # fmt: skip
+
+
+class Svg:
+    """A figure in the making."""
+
+    def __init__(self, height: float, width: float = WIDTH) -> None:
+        self.width, self.height = width, height
+        self._parts: list[str] = []
+
+    def add(self, tag: str, look: Look | None = None, *, hint: str = "", inside: str = "", **where: object) -> None:
+        """hint: what a reader sees who points at it. An attribute's last _ goes, others become a dash."""
+        said = {**where, **(look or {})}
+        given = "".join(f' {name.rstrip("_").replace("_", "-")}="{_told(value)}"' for name, value in said.items())
+        title = f"<title>{escape(hint)}</title>" if hint else ""
+        self._parts.append(f"<{tag}{given}>{title}{escape(inside)}</{tag}>")
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        kind: str = "ink",
+        *,
+        size: int = 13,
+        anchor: str = "start",
+        fill: str = "",
+    ) -> None:
+        look = {"fill": fill} if fill else {"class_": kind, "fill": FILL[kind]}
+        self.add("text", look, x=x, y=y, font_size=size, text_anchor=anchor, inside=words)
+
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, colour: str = "", *, width: float = 1, dash: str = ""
+    ) -> None:
+        look: Look = {"stroke": colour} if colour else {"class_": "rule", "stroke": _RULE}
+        look = {**look, "stroke_dasharray": dash} if dash else look
+        self.add("line", look, x1=x1, y1=y1, x2=x2, y2=y2, stroke_width=width)
+
+    def marker(self, x: float, y: float, shape: str, colour: str, *, size: float = 6, hint: str = "") -> None:
+        self.add("path", hint=hint, d=_shape(shape, x, y, size), fill=colour)
+
+    def done(self, alt: str, font: str = "") -> Markup:
+        """font: a font family, for where the figure stands alone."""
+        family = f' font-family="{escape(font)}"' if font else ""
+        return Markup(
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_told(self.width)} {_told(self.height)}" '
+            f'width="{_told(self.width)}" height="{_told(self.height)}" role="img" aria-label="{escape(alt)}"{family}>'
+            + "".join(self._parts)
+            + "</svg>"
+        )
+
+
+# --- helpers
+
+
+def fit(words: str, pixels: float, size: int = 13) -> str:
+    """As much of a text as has room, on one line: letters of East Asia are twice as wide as others."""
+    words = clean(words, 200)
+    room = pixels / (0.56 * size)
+    wide = 0.0
+    for at, c in enumerate(words):
+        wide += 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        if wide > room:
+            return short(words, max(1, at), isolate=False)
+    return words
+
+
+def ticks(low: float, high: float, many: int) -> list[float]:
+    """About so many round numbers from low to high."""
+    span = high - low
+    if not span > 0:
+        return [low]
+    raw = span / many
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= raw)
+    first = math.ceil(low / step - 1e-9)
+    return [round(step * at, 12) for at in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def viridis(share: float) -> str:
+    """0 to 1 → a colour."""
+    place = min(max(share, 0.0), 1.0) * (len(_VIRIDIS) - 1)
+    at = min(int(place), len(_VIRIDIS) - 2)
+    mixed = (a + (b - a) * (place - at) for a, b in zip(_VIRIDIS[at], _VIRIDIS[at + 1], strict=True))
+    return "#" + "".join(f"{round(value):02x}" for value in mixed)
+
+
+def readable(share: float) -> str:
+    """What can be read on that colour."""
+    return "#ffffff" if share < 0.55 else "#0f181a"
+
+
+def _told(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return str(escape(str(value)))
+
+
+_CORNERS = {
+    "diamond": (4, 90),
+    "triangle-up": (3, 90),
+    "triangle-down": (3, -90),
+    "pentagon": (5, 90),
+    "hexagon": (6, 90),
+}
+
+
+def _shape(name: str, x: float, y: float, r: float) -> str:
+    """The marker of that name (Plotly's), as a path."""
+    if name == "square":
+        return f"M{x - r:.2f} {y - r:.2f}h{2 * r}v{2 * r}h{-2 * r}z"
+    if name == "cross":
+        a, b = r * 0.4, r
+        corners = [
+            (-a, -b),
+            (a, -b),
+            (a, -a),
+            (b, -a),
+            (b, a),
+            (a, a),
+            (a, b),
+            (-a, b),
+            (-a, a),
+            (-b, a),
+            (-b, -a),
+            (-a, -a),
+        ]
+        return _polygon([(x + dx, y + dy) for dx, dy in corners])
+    if name == "bowtie":
+        return _polygon([(x - r, y - r), (x, y), (x + r, y - r), (x + r, y + r), (x, y), (x - r, y + r)])
+    if name == "star":
+        turn = [(r * (1.25 if at % 2 == 0 else 0.5), math.pi / 2 + at * math.pi / 5) for at in range(10)]
+        return _polygon([(x + far * math.cos(way), y - far * math.sin(way)) for far, way in turn])
+    if name in _CORNERS:
+        many, first = _CORNERS[name]
+        ways = [math.radians(first + 360 * at / many) for at in range(many)]
+        return _polygon([(x + 1.2 * r * math.cos(way), y - 1.2 * r * math.sin(way)) for way in ways])
+    return f"M{x - r:.2f} {y:.2f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
+
+
+def _polygon(corners: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in corners) + "z"

@@ -1,0 +1,176 @@
+"""What a report says in sentences: plain text, from the document alone. Escape it where it is shown."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from app.reports.document import Attention, Effects, Listing, Map, Metrics, Moves, Overlap, Report
+from app.text import clean, count, listed, short
+
+CHANGES = {"up": "up", "down": "down", "same": "stay", "new": "new", "dropped": "dropped"}
+KINDS = ("same", "up", "down", "new", "dropped")
+
+
+def titles(report: Report) -> dict[str, str]:
+    """Name → title of every model; with the name behind it where another one is called the same."""
+    found = [one.title for one in report.models]
+    return {
+        one.name: clean(one.title if found.count(one.title) == 1 else f"{one.title} ({one.name})", 80)
+        for one in report.models
+    }
+
+
+def when(created: str) -> str:
+    """20 November 2026, 17:55 UTC"""
+    at = datetime.datetime.fromisoformat(created).astimezone(datetime.UTC)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+
+
+def head(report: Report) -> str:
+    """Where the report is from, in a line."""
+    data = report.dataset
+    people = "simulated viewers" if data.simulated else "people"
+    return (
+        f"{clean(data.title, 100)} · {count(data.items, 'item')}, {count(data.users, 'person', people)}, "
+        f"{count(data.events, 'event')} · {count(len(report.models), 'model')} · {when(report.created)}"
+    )
+
+
+def shared(lists: Sequence[Listing]) -> dict[str, int]:
+    """item_id → how many of the lists it is in."""
+    found: dict[str, int] = {}
+    for one in lists:
+        for item in one.items:
+            found[item.item_id] = found.get(item.item_id, 0) + 1
+    return found
+
+
+def listing_note(one: Listing, report: Report) -> str:
+    """How much of the history it read, or where what came next stands."""
+    length = len(report.asked.history or [])
+    words = "reads the last item" if one.read == 1 else f"reads the latest {one.read} of {length:,}"
+    words = words if 0 < one.read < length else ""
+    words = "the same for everybody" if report.model(one.model).family == "popularity" else words
+    if one.target_rank is not None:
+        rank = f"what came next: rank {one.target_rank:,.10g}"
+        words = f"{words}; {rank}" if words else rank
+    return words
+
+
+def moved(moves: Moves) -> dict[str, int]:
+    """How many items stay, rise, fall, come and go."""
+    return {kind: sum(item.change == kind for item in moves.items) for kind in KINDS}
+
+
+def first_of(moves: Moves) -> str:
+    return next((item.title for item in moves.items if item.after == 1), "–")
+
+
+def change(before: int | None, after: int | None) -> str:
+    """↑3, ↓1, =, new, dropped"""
+    if before is None or after is None:
+        return "new" if before is None else "dropped"
+    return "=" if before == after else f"↑{before - after}" if before > after else f"↓{after - before}"
+
+
+def effects(found: Effects, report: Report) -> str:
+    ranks = listed([f"{titles(report)[one.model]} {one.rank:,.10g}" for one in found.models if one.rank is not None])
+    where = f" Its rank now: {ranks}." if ranks else ""
+    return (
+        f"What the score of “{clean(found.title, 120)}” loses when one item of the history is left out: bars to the right speak "
+        f"for it, bars to the left against it. Every model has a scale of its own.{where}"
+    )
+
+
+def overlap(found: Overlap, k: int) -> str:
+    models = "both models" if len(found.models) == 2 else f"all {len(found.models)} models"
+    verb = "is" if found.by_all < 2 else "are"
+    return (
+        f"Of {count(found.different, 'item')} in these lists, {found.by_all or 'none'} {verb} recommended by {models} and "
+        f"{found.by_one} by one alone. The figure counts the items that two models share among their first {k}. RBO: rank-biased "
+        f"overlap, p = {found.rbo_p:g}; the places that there are carry {found.rbo_weight:.0%} of its weight."
+    )
+
+
+def attention(found: Attention, report: Report, names: dict[str, str]) -> str:
+    """What drew the most attention. names: item_id → title."""
+    title = titles(report)[found.model]
+    order = sorted(range(len(found.last)), key=lambda at: -found.last[at])
+    if not order:
+        return ""
+    what = [called(found, at, names) for at in order[:2]]
+    total = f"{title} looked most at {what[0]} ({found.last[order[0]]:.0%} of its weight)"
+    total += f", then at {what[1]} ({found.last[order[1]]:.0%})." if len(order) > 1 else "."
+    if found.view == "rollout":
+        how = "Rollout through all layers (Abnar & Zuidema 2020), each half residual: an approximation"
+    else:
+        how = "Mean over the heads of the last layer"
+        how += ", and over all rows, as the model averages them" if found.pooled else ""
+    grouped = "; an item's codes are taken together" if found.grouped else ""
+    return f"{total} {how}{grouped}."
+
+
+def called(found: Attention, at: int, names: dict[str, str], limit: int = 60) -> str:
+    position = found.positions[at]
+    if position.place is None:
+        return "the position of the next item"
+    title = names.get(position.item_id or "")
+    return f"“{short(clean(title), limit)}”" if title else f"place {position.place}"
+
+
+def place(found: Map) -> str:
+    few = len(found.x) < found.total
+    drawn = f"{len(found.x):,} of {found.total:,} items, drawn by lot" if few else f"{found.total:,} items"
+    coloured = f", coloured by {found.column.lower()}" if found.column else ""
+    return (
+        f"{drawn}{coloured}. {clean(found.method, 100)}; trustworthiness {found.trustworthiness:.3f} over "
+        f"{found.neighbours} neighbours. Filled numbers are the history in its order, rings the list, best first."
+    )
+
+
+def metrics(found: Metrics, report: Report) -> str:
+    """Which model is best, and who is level with it."""
+    name = f"NDCG@{found.k}"
+    part = [one for one in found.estimates if one.metric == name]
+    best = next((one for one in part if one.mark == "best"), None)
+    if best is None:
+        return ""
+    called_ = titles(report)
+    text = (
+        f"{called_[best.model]} has the highest {name}: {best.mean:.3f} (95 % interval {best.low:.3f} – {best.high:.3f}, "
+        f"{count(best.people, 'person', 'people')})."
+    )
+    level = [called_[one.model] for one in part if one.mark == "level"]
+    if level:
+        return f"{text} {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
+    return text if len(part) == 1 else f"{text} No other model is level with it."
+
+
+def protocol(found: Metrics, report: Report) -> str:
+    text = (
+        f"{found.words} Split: {split(report)}. {count(found.people, 'person', 'people')} have a held-out item. Intervals: 95 %, "
+        f"bootstrap over people, {found.samples:,} samples, seed {found.seed}; ≈: level with the best, by a paired bootstrap and "
+        "Holm's correction."
+    )
+    if found.left_out:
+        text += f" {count(found.left_out, 'person', 'people')} that not every model was evaluated on were left out."
+    if found.absent:
+        text += f" Not evaluated so: {listed([titles(report)[name] for name in found.absent])}."
+    return text
+
+
+def split(report: Report) -> str:
+    """What is held out."""
+    how = report.dataset.split
+    if how.get("kind") != "time":
+        return "each person's last event tests, the one before validates, all others train"
+    moments = [
+        datetime.datetime.fromtimestamp(at, datetime.UTC).date().isoformat()
+        if isinstance(at, int | float)
+        else "unknown"
+        for at in (how.get("valid_from"), how.get("test_from"))
+    ]
+    return (
+        f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"
+    )

@@ -1,0 +1,84 @@
+"""Report: what was seen, chosen, looked at as it will be, and taken away; and lists for many histories at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from app import guard, state, zoo
+from app.parts import report_batch, report_choices, report_export
+from app.reports import address, html
+from app.reports.build import build
+from app.reports.document import Asked, Report
+from engine.runtime import Zoo
+
+_HEIGHT = 900  # pixels of the preview
+
+
+def page() -> None:
+    st.title("Report")
+    models = zoo.open_zoo(state.get().dataset)
+    st.markdown(
+        "What you see here as a file that anybody can open without the network, and as data that a program can check. "
+        "Nothing goes in but what you choose."
+    )
+    if not models.bundles:
+        st.info(
+            "No model of this dataset can be opened, so there is nothing to report. Export one with `seqscope export`."
+        )
+        return
+    wanted = report_choices.show(models)
+    with guard.watch("the report"):
+        report = _built(models, _content(models), wanted, _link(wanted))
+        report_export.show(report)
+        with st.container(border=True, key="report_preview"):
+            st.iframe(
+                html.render(
+                    report, scheme=_scheme(), framed=True
+                ).decode(),  # without a script, and its own rules allow none
+                height=_HEIGHT,
+                alt="The report as it will be exported, with drawn figures",
+            )
+        st.caption(
+            "This is the exported page itself. `seqscope report --verify report.json` asks the models again and says whether its "
+            "lists still hold."
+        )
+    with guard.watch("the batch"):
+        report_batch.show(models)
+
+
+def _scheme() -> Literal["", "light", "dark"]:
+    """The app's, which need not be that of the visitor's machine."""
+    found = st.context.theme.type
+    return "dark" if found == "dark" else "light" if found == "light" else ""
+
+
+def _link(wanted: Asked) -> str:
+    """The address of this very page; a person is named in it only where rows of the data may go in."""
+    now = state.get()
+    query = address.query(wanted, now.dataset, now.own)
+    parts = urlsplit(st.context.url or "")
+    return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
+
+
+def _content(models: Zoo) -> tuple[str, ...]:
+    return (
+        str(models.path),
+        models.info.fingerprint,
+        *(bundle.digest for bundle in models.bundles.values()),
+        *(one.digest for one in models.tokenizations.values()),
+    )
+
+
+def _built(models: Zoo, content: tuple[str, ...], wanted: Asked, link: str) -> Report:
+    return _kept(models, content, wanted.model_dump_json(), link)
+
+
+@st.cache_data(max_entries=60, show_spinner="Asking the models …")
+def _kept(_models: Zoo, content: tuple[str, ...], wanted: str, link: str) -> Report:
+    return build(_models, Asked.model_validate_json(wanted), address=link)
+
+
+page()

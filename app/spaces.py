@@ -1,0 +1,134 @@
+"""What can be drawn on a map: the items as a model, their words or a tokenizer's latents arrange them, and codes of tokenizers.
+
+places = spaces.able(models)                        # word in the address → Place
+spaces.points(models, places["sasrec"])             # where its items lie
+spaces.codes(models, places["codes.rqvae"])         # where its codes lie
+spaces.near(models, places["space.minilm"], 5, 8)   # neighbours: computed there, not on the map
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app import zoo
+from app.views import map_codes, map_points
+from app.views.semantic_ids_answers import style as tokenizer_style
+from app.zoo import Style
+from engine.errors import SeqscopeError
+from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
+
+_UNOWNED = Style("#6b7f2a", "star-diamond", "✦", "dot")
+"""How vectors look that no model owns."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Something that has a map, or could have one."""
+
+    key: str
+    """Its word in the address: a model's name, space.<name>, latents.<tokenizer> or codes.<tokenizer>."""
+    title: str
+    """Not escaped."""
+    owner: Bundle | Space | Tokenization
+    style: Style
+    cannot: str | None
+    """Why there is no map, in a sentence."""
+
+    @property
+    def of_codes(self) -> bool:
+        """Whether its points are codes, not items."""
+        return self.key.startswith("codes.")
+
+    @property
+    def model(self) -> Bundle | None:
+        """The model whose items these are."""
+        return self.owner if isinstance(self.owner, Bundle) else None
+
+    @property
+    def tokenizer(self) -> Tokenization | None:
+        return self.owner if isinstance(self.owner, Tokenization) else None
+
+    @property
+    def slug(self) -> str:
+        """For keys of widgets and names of files."""
+        return self.key.replace(".", "-")
+
+    @property
+    def digest(self) -> str:
+        """Changes with the content, for cache keys."""
+        return f"{self.key} {self.owner.digest}"
+
+    @property
+    def how(self) -> Projection | None:
+        """How its map was made."""
+        if isinstance(self.owner, Bundle):
+            return self.owner.manifest.projection
+        if isinstance(self.owner, Space):
+            return self.owner.about.projection
+        return self.owner.about.codebooks_map if self.of_codes else self.owner.about.latents_map
+
+
+def every(models: Zoo) -> list[Place]:
+    """The models first, then what no model owns, then each tokenizer's latents and codes."""
+    found = [
+        Place(name, f"{one.manifest.title}'s items", one, zoo.style(models, name), one.cannot("map"))
+        for name, one in models.bundles.items()
+    ]
+    found += [Place(f"space.{name}", one.about.title, one, _UNOWNED, None) for name, one in models.spaces.items()]
+    for name, tokenizer in models.tokenizations.items():
+        look, title = tokenizer_style(models, name), tokenizer.about.title
+        found += [
+            Place(f"latents.{name}", f"{title}: latents", tokenizer, look, tokenizer.cannot("latents_map")),
+            Place(f"codes.{name}", f"{title}: codes", tokenizer, look, tokenizer.cannot("codebooks_map")),
+        ]
+    return found
+
+
+def able(models: Zoo) -> dict[str, Place]:
+    """Those that have a map, by their word in the address."""
+    return {place.key: place for place in every(models) if place.cannot is None}
+
+
+def points(models: Zoo, place: Place) -> map_points.Points:
+    """Where the items lie; of codes: where they lie, by their row in `codes`."""
+    if place.of_codes:
+        return codes(models, place).points
+    return _points(models, place, f"{models.path} {place.digest}")
+
+
+def codes(models: Zoo, place: Place) -> map_codes.Codes:
+    """The codes of a place of codes."""
+    return _codes(models, place, f"{models.path} {Zoo.stamp(models.path)} {place.digest}")
+
+
+def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:
+    """The nearest items in the space itself. Raises SeqscopeError where the item or all items have none."""
+    if place.model is not None:
+        return zoo.neighbours(models, place.key, item, k)
+    return _near(place, place.digest, item, k)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _points(_models: Zoo, _place: Place, digest: str) -> map_points.Points:
+    owner = _place.owner
+    table = owner.latents_map() if isinstance(owner, Tokenization) else owner.map_table()
+    if table is None:
+        raise SeqscopeError("This export has no map. Export it again.")
+    return map_points.Points.read(table, len(_models))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _codes(_models: Zoo, _place: Place, digest: str) -> map_codes.Codes:
+    one = _place.tokenizer
+    table = one.codebooks_map() if one is not None else None
+    if one is None or table is None:
+        raise SeqscopeError("This export has no map of codes. Export the tokenizer again.")
+    return map_codes.Codes.read(table, one.plane, one.own, _models.popularity)
+
+
+@st.cache_data(max_entries=1_000, show_spinner=False)
+def _near(_place: Place, digest: str, item: int, k: int) -> Neighbours:
+    owner = _place.owner
+    return owner.neighbours(item, k)

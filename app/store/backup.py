@@ -1,0 +1,265 @@
+"""Backups: one tar file with a copy of the store's tables and the files of everything that has a row.
+
+    backup.json      form, time, version of Seqscope, how many rows there are
+    store.duckdb     app/store/snapshot.py
+    owners/… jobs/… reports/…
+    checksums.json   SHA-256 of each of these files
+
+Left out is what can be computed again (cache/). A backup is made while the server runs; what is deleted meanwhile is missing
+in it, row and all, after it was restored. It is restored into an empty folder, or in place of what is there, which is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tarfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, cast
+
+from app import home
+from app.store import snapshot
+from app.store.database import Store
+from app.store.datasets import forget
+from app.store.file import Held
+from engine.errors import SeqscopeError
+
+FORM = 1
+_ABOUT, _SUMS = "backup.json", "checksums.json"
+_PARTS = ("owners", "jobs", "reports")
+_NAME = re.compile(r"(owners|jobs|reports)(/[^/\x00]{1,255})+|store\.duckdb|backup\.json|checksums\.json")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup holds."""
+
+    files: int
+    bytes: int
+    rows: dict[str, int]
+    """Table → rows."""
+
+
+# --- making one
+
+
+def backup(target: Path) -> Backup:
+    """Writes a backup of SEQSCOPE_HOME. Raises SeqscopeError where the file is there already or there is nothing to keep."""
+    if target.exists():
+        raise SeqscopeError(f"{target} is there already. Name a new file.")
+    if not target.parent.is_dir():
+        raise SeqscopeError(f"There is no folder {target.parent}.")
+    if not home.database().is_file():
+        raise SeqscopeError(f"There is no store in {home.root()}: nothing was uploaded or saved there (SEQSCOPE_HOME).")
+    folder = home.stage()
+    staged = target.with_name(f".{target.name}.part")
+    try:
+        tables = snapshot.take(folder)
+        with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            made = _archived(file, tables)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(target)
+        return made
+    except OSError as error:
+        raise SeqscopeError(f"{target} could not be written: {error.strerror or error}.") from error
+    finally:
+        staged.unlink(missing_ok=True)
+        home.delete(folder)
+
+
+def _archived(file: IO[bytes], tables: Path) -> Backup:
+    store = Store(tables)
+    try:
+        counts = rows_of(store)
+        kept = [home.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
+        kept += [home.job(id) for (id,) in store.file.ask("select id from job")]
+        kept += [home.report(id) for (id,) in store.file.ask("select id from report")]
+    finally:
+        store.close()
+    sums: dict[str, str] = {}
+    total = 0
+    about = {"form": FORM, "made": datetime.now(UTC).isoformat(timespec="seconds"), "rows": counts}
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        _add_text(archive, _ABOUT, about, sums)
+        total += _add(archive, snapshot.NAME, tables, sums)
+        for folder in kept:
+            for path in _files(folder):
+                total += _add(archive, path.relative_to(home.root()).as_posix(), path, sums)
+        _add_text(archive, _SUMS, sums, {})
+    return Backup(len(sums), total, counts)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Regular files; no links are followed, and what can be computed again is left out."""
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not (Path(path) == folder and name == "cache"))
+        yield from (Path(path) / name for name in sorted(names) if not (Path(path) / name).is_symlink())
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is read, and what was read counted and hashed; as long as it was at first, even if it grows meanwhile."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._left = file, size
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        part = self._file.read(self._left if size < 0 else min(size, self._left))
+        if not part and self._left and size:
+            part = b"\0" * min(
+                self._left, size if size > 0 else self._left
+            )  # it was cut meanwhile: a file being written
+        self._left -= len(part)
+        self.digest.update(part)
+        return part
+
+
+def _add(archive: tarfile.TarFile, name: str, path: Path, sums: dict[str, str]) -> int:
+    try:
+        with path.open("rb") as file:
+            info = tarfile.TarInfo(name)
+            stat = os.fstat(file.fileno())
+            info.size, info.mtime, info.mode = stat.st_size, int(stat.st_mtime), 0o600
+            hashed = _Hashed(file, info.size)
+            archive.addfile(info, cast(IO[bytes], hashed))
+    except FileNotFoundError:  # it went meanwhile
+        return 0
+    sums[name] = hashed.digest.hexdigest()
+    return info.size
+
+
+def _add_text(archive: tarfile.TarFile, name: str, value: Any, sums: dict[str, str]) -> None:
+    text = json.dumps(value, indent=1).encode()
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime, info.mode = len(text), int(time.time()), 0o600
+    archive.addfile(info, io.BytesIO(text))
+    sums[name] = hashlib.sha256(text).hexdigest()
+
+
+# --- putting one back
+
+
+def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
+    """Puts a backup into SEQSCOPE_HOME; (what it held, the folder that keeps what was there before, None where nothing was).
+
+    Everything is unpacked and checked before anything is moved. Raises SeqscopeError.
+    """
+    root = home.ready()
+    interrupted = (root / home.RESTORING).is_file()
+    there = [name for name in (snapshot.NAME, *_PARTS) if _holds(root / name)]
+    if there and not replace and not interrupted:
+        raise SeqscopeError(
+            f"{root} holds a store already. With --replace, the backup takes its place, and what is there is kept beside it."
+        )
+    _free()
+    staged = home.stage()
+    try:
+        sums = _unpacked(source, staged)
+        made = _checked(staged, sums)
+        return made, _moved(root, staged)
+    finally:
+        home.delete(staged)
+
+
+def _free() -> None:
+    """Raises SeqscopeError where a server holds the store. One that cannot be opened at all is what backups are for."""
+    if home.database().is_file():
+        try:
+            Store(home.database()).close()
+        except Held:
+            raise
+        except SeqscopeError:
+            return
+
+
+def _holds(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def _unpacked(source: Path, staged: Path) -> dict[str, str]:
+    """Unpacks regular files with names that a backup may have; name → SHA-256 of what was written."""
+    sums: dict[str, str] = {}
+    try:
+        with tarfile.open(source, "r:") as archive:
+            for member in archive:
+                if not member.isreg() or not _NAME.fullmatch(member.name) or {"..", "."} & set(member.name.split("/")):
+                    raise SeqscopeError(f"{source} is not a backup of Seqscope: it holds {member.name[:200]!r}.")
+                target = staged / member.name
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                content, digest = archive.extractfile(member), hashlib.sha256()
+                assert content is not None
+                with target.open("xb") as file:
+                    while part := content.read(_CHUNK):
+                        digest.update(part)
+                        file.write(part)
+                target.chmod(0o600)
+                sums[member.name] = digest.hexdigest()
+    except (tarfile.TarError, EOFError) as error:
+        raise SeqscopeError(f"{source} is not a whole backup: {error}.") from error
+    except OSError as error:
+        raise SeqscopeError(f"{source} could not be unpacked: {error.strerror or error}.") from error
+    return sums
+
+
+def _checked(staged: Path, sums: dict[str, str]) -> Backup:
+    """Compares every file with its checksum, opens the tables, and takes out rows whose files are missing."""
+    try:
+        about = json.loads((staged / _ABOUT).read_text("utf-8"))
+        wanted = json.loads((staged / _SUMS).read_text("utf-8"))
+        form = int(about["form"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SeqscopeError("The backup is not whole: its list of files is missing.") from error
+    if form != FORM:
+        raise SeqscopeError(f"The backup was made by another Seqscope (form {form}; this one knows {FORM}).")
+    found = {name: digest for name, digest in sums.items() if name != _SUMS}
+    if found != wanted:
+        names = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+        raise SeqscopeError(f"The backup is damaged: {names[0]} is not what was backed up ({len(names)} such files).")
+    total = sum((staged / name).stat().st_size for name in found)
+    for name in (_ABOUT, _SUMS):
+        (staged / name).unlink()
+    store = Store(staged / snapshot.NAME)  # carries out the migrations that it has not seen
+    try:
+        with store.file.transaction() as transaction:
+            for owner, id in store.file.ask("select owner, id from dataset"):
+                if not (staged / "owners" / owner / "datasets" / id).is_dir():
+                    forget(transaction.execute, owner, id)
+        return Backup(len(found), total, rows_of(store))
+    finally:
+        store.close()
+
+
+def _moved(root: Path, staged: Path) -> Path | None:
+    """Puts the new in the place of the old. Interrupted, the store does not open before this was repeated."""
+    (root / home.RESTORING).touch()
+    before = root / f"before-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    for name in (snapshot.NAME, f"{snapshot.NAME}.wal", *_PARTS):
+        if _holds(root / name):
+            before.mkdir(mode=0o700, exist_ok=True)
+            (root / name).rename(before / name)
+    for name in _PARTS:
+        if (root / name).is_dir():
+            (root / name).rmdir()
+        if (staged / name).is_dir():
+            (staged / name).rename(root / name)
+    for name in (f"{snapshot.NAME}.wal", snapshot.NAME):
+        if (staged / name).is_file():
+            (staged / name).rename(root / name)
+    home.ready()
+    (root / home.RESTORING).unlink()
+    return before if before.is_dir() else None
+
+
+def rows_of(store: Store) -> dict[str, int]:
+    """Table → rows."""
+    tables = ("dataset", "history", "comparison", "report", "job")
+    return {table: int(store.file.ask(f"select count(*) from {table}")[0][0]) for table in tables}

@@ -1,0 +1,82 @@
+"""What the app keeps for its visitors. The server's process alone holds the file; runners and commands never open it.
+
+    store = open_store()
+    dataset = store.datasets.add(owner, "My films", staged=folder)
+    store.histories.save(owner, dataset.id, "Westerns", ("a", "b"))
+
+Every function takes the owner, and looks for the owner's rows alone. The exception is `store.queue`, which is the server's.
+What a function has returned is on the disk: it is there after SIGKILL.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from app import home
+from app.store import migrations
+from app.store.datasets import Datasets
+from app.store.file import File, Unavailable
+from app.store.jobs import Jobs, Queue
+from app.store.quota import Quota
+from app.store.saved import Comparisons, Histories, Reports
+
+
+class Store:
+    """An open store. Safe to use from many threads."""
+
+    def __init__(self, path: Path | None = None, steps: Sequence[str] = migrations.STEPS) -> None:
+        """path: home.database() unless told. Raises SeqscopeError where it cannot be had."""
+        if path is None:
+            home.ready()
+            if (home.root() / home.RESTORING).exists():
+                raise Unavailable(
+                    f"{home.root()} was being restored, and that was interrupted. Run “seqscope store restore” again."
+                )
+        self.file = File(path or home.database(), steps)
+        self.quota = Quota(self.file)
+        self.datasets = Datasets(self.file, self.quota, self.gone)
+        self.histories = Histories(self.file, self.quota)
+        self.comparisons = Comparisons(self.file, self.quota)
+        self.reports = Reports(self.file, self.quota)
+        self.jobs = Jobs(self.file, self.quota)
+        self.queue = Queue(self.file)
+        self.closed = threading.Event()
+        self._listeners: list[Callable[[Path], None]] = []
+
+    def close(self) -> None:
+        self.closed.set()
+        self.file.close()
+
+    def on_delete(self, listener: Callable[[Path], None]) -> None:
+        """Calls it with the folder of every dataset that was deleted or has expired, such as to close what is open of it."""
+        if listener not in self._listeners:
+            self._listeners.append(listener)
+
+    def gone(self, folder: Path) -> None:
+        """Deletes the folder of a dataset that has no row any more, and tells those who listen."""
+        home.discard(folder)
+        for listener in self._listeners:
+            listener(folder)
+
+
+_OPEN: dict[Path, Store] = {}
+_LOCK = threading.Lock()
+
+
+def open_store() -> Store:
+    """The store of this process, opened when it is first asked for, and kept in order from then on.
+
+    Raises SeqscopeError where another server holds it.
+    """
+    from app.store import housekeeping  # it needs this module itself
+
+    path = home.database()
+    with _LOCK:
+        if path not in _OPEN or _OPEN[path].closed.is_set():
+            _OPEN[path] = Store()
+            housekeeping.start(_OPEN[path])
+            atexit.register(_OPEN[path].close)
+        return _OPEN[path]

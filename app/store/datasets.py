@@ -1,0 +1,176 @@
+"""The datasets that visitors brought: rows here, files in home.dataset(owner, id).
+
+The row is what counts. A folder appears, complete, before its row does, and goes after it: nobody ever sees half of one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from app import home
+from app.store import rows
+from app.store.file import File, Row
+from app.store.quota import Quota
+from app.store.records import Dataset, DatasetState
+from app.store.rows import NotFound, known
+
+_COLUMNS = "id, owner, title, created, expires, state, rows_items, rows_events, bytes, reading, fingerprint"
+_ALIVE = "(expires is null or expires > ?)"
+
+
+class Datasets:
+    """Part of `Store`. Whatever is somebody else's, or has expired, is not found."""
+
+    def __init__(self, file: File, quota: Quota, gone: Callable[[Path], None]) -> None:
+        """gone: called with the folder of every dataset that was deleted."""
+        self._file = file
+        self._quota = quota
+        self._gone = gone
+
+    def add(
+        self,
+        owner: str,
+        title: str,
+        *,
+        staged: Path | None = None,
+        state: DatasetState = "uploaded",
+        rows_items: int = 0,
+        rows_events: int = 0,
+        reading: Mapping[str, Any] | None = None,
+        fingerprint: str = "",
+    ) -> Dataset:
+        """A new dataset. staged: a complete folder (home.stage()) that becomes its own; an empty one otherwise.
+
+        Raises QuotaReached; the staged folder then stays where it is.
+        """
+        staged = home.stage() if staged is None else staged
+        title, id = rows.named(title, "title"), home.new_id()
+        size = home.size(staged)
+        values = [id, known(owner), title, rows.now(), rows.until(owner), _state(state), rows_items, rows_events, size]
+        with self._file.transaction() as transaction:
+            self._quota.check(owner, datasets=1, bytes=size, rows=rows_items + rows_events)
+            transaction.execute(
+                f"insert into dataset ({_COLUMNS}) values ({', '.join('?' * 11)})",
+                [*values, rows.written(reading or {}), fingerprint],
+            )
+            home.place(staged, home.dataset(owner, id).path)
+        return self.get(owner, id)
+
+    def get(self, owner: str, id: str) -> Dataset:
+        """Raises NotFound."""
+        found = self._file.ask(
+            f"select {_COLUMNS} from dataset where owner = ? and id = ? and {_ALIVE}", [known(owner), id, rows.now()]
+        )
+        if not found:
+            raise NotFound(
+                "There is no such dataset here. It may have expired or been deleted, or it is somebody else's."
+            )
+        return _made(found[0])
+
+    def of(self, owner: str) -> list[Dataset]:
+        """The newest first."""
+        found = self._file.ask(
+            f"select {_COLUMNS} from dataset where owner = ? and {_ALIVE} order by created desc, id",
+            [known(owner), rows.now()],
+        )
+        return [_made(row) for row in found]
+
+    def change(
+        self,
+        owner: str,
+        id: str,
+        *,
+        title: str | None = None,
+        state: DatasetState | None = None,
+        rows_items: int | None = None,
+        rows_events: int | None = None,
+        reading: Mapping[str, Any] | None = None,
+        fingerprint: str | None = None,
+    ) -> Dataset:
+        """What is not named stays. More rows than the owner may have are refused. Raises NotFound, QuotaReached."""
+        with self._file.transaction() as transaction:
+            before = self.get(owner, id)
+            wanted: dict[str, object] = {
+                "title": None if title is None else rows.named(title, "title"),
+                "state": None if state is None else _state(state),
+                "rows_items": rows_items,
+                "rows_events": rows_events,
+                "reading": None if reading is None else rows.written(reading),
+                "fingerprint": fingerprint,
+            }
+            more = (before.rows_items if rows_items is None else rows_items) - before.rows_items
+            more += (before.rows_events if rows_events is None else rows_events) - before.rows_events
+            self._quota.check(owner, rows=more)
+            changes = {name: value for name, value in wanted.items() if value is not None}
+            if changes:
+                assigned = ", ".join(f"{name} = ?" for name in changes)
+                transaction.execute(
+                    f"update dataset set {assigned} where owner = ? and id = ?", [*changes.values(), owner, id]
+                )
+        return self.get(owner, id)
+
+    def use(self, owner: str, id: str) -> Dataset:
+        """The dataset, kept for so many days more. Raises NotFound."""
+        found = self.get(owner, id)
+        if not rows.worth_renewing(owner, found.expires):
+            return found
+        with self._file.transaction() as transaction:
+            transaction.execute(
+                "update dataset set expires = ? where owner = ? and id = ?", [rows.until(owner), owner, id]
+            )
+        return self.get(owner, id)
+
+    def measure(self, owner: str, id: str) -> Dataset:
+        """Counts the bytes of its files anew, after something was written there. Raises NotFound."""
+        self.get(owner, id)
+        size = home.size(home.dataset(owner, id).path)
+        with self._file.transaction() as transaction:
+            transaction.execute("update dataset set bytes = ? where owner = ? and id = ?", [size, owner, id])
+        return self.get(owner, id)
+
+    def delete(self, owner: str, id: str) -> None:
+        """The dataset and everything that was made of it: files, bundles, jobs, histories, comparisons, reports.
+
+        Its jobs are asked to stop. Raises NotFound.
+        """
+        with self._file.transaction() as transaction:
+            self.get(owner, id)
+            forget(transaction.execute, owner, id)
+        self._gone(home.dataset(owner, id).path)
+
+
+def forget(execute: Callable[[str, list[object]], Any], owner: str, id: str) -> None:
+    """Takes the rows of a dataset and of all that was made of it out of every table, and asks its jobs to stop."""
+    for (job,) in execute("select id from job where owner = ? and dataset = ?", [owner, id]).fetchall():
+        folder = home.job(job)
+        if folder.is_dir():
+            (folder / "cancel").touch()
+    for table in ("history", "comparison", "report", "job"):
+        execute(f"delete from {table} where owner = ? and dataset = ?", [owner, id])
+    execute("delete from dataset where owner = ? and id = ?", [owner, id])
+
+
+def _state(state: str) -> str:
+    if state not in get_args(DatasetState):
+        raise ValueError(f"not a state of a dataset: {state!r}")
+    return state
+
+
+def _made(row: Row) -> Dataset:
+    id, owner, title, created, expires, state, rows_items, rows_events, size, reading, fingerprint = row
+    return Dataset(
+        id=id,
+        owner=owner,
+        title=title,
+        created=rows.aware(created),
+        expires=None if expires is None else rows.aware(expires),
+        state=state,
+        rows_items=rows_items,
+        rows_events=rows_events,
+        bytes=size,
+        reading=json.loads(reading),
+        fingerprint=fingerprint,
+    )

@@ -1,0 +1,152 @@
+"""The store's file: one connection, one statement or transaction at a time, and what goes wrong said in words.
+
+One process may hold a DuckDB file. Within it, whoever comes second waits for a few milliseconds; in return there are no
+conflicts between transactions, and what was counted for a quota still holds when the row is written.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from app.store import migrations
+from engine.errors import SeqscopeError
+
+Row = tuple[Any, ...]
+
+
+class Unavailable(SeqscopeError):
+    """The store cannot be opened or written now."""
+
+
+class Held(Unavailable):
+    """Another process holds the file."""
+
+
+class File:
+    """An open DuckDB file with the store's tables. Safe to use from many threads."""
+
+    def __init__(self, path: Path, steps: Sequence[str] = migrations.STEPS) -> None:
+        self.path = path
+        self._steps = steps
+        self._lock = threading.RLock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._depth = 0
+        self._closed = False
+        with self._lock:
+            self._open()
+
+    def close(self) -> None:
+        """For good: another process may have the file now."""
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """All or nothing, and on the disk when the block has ended. One within another is part of it."""
+        with self._lock:
+            connection = self._open()
+            self._depth += 1
+            try:
+                if self._depth > 1:
+                    yield connection
+                    return
+                connection.execute("begin")
+                try:
+                    yield connection
+                    connection.execute("commit")
+                except BaseException:
+                    _rollback(connection)
+                    raise
+            except duckdb.Error as error:
+                raise self._said(error) from error
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def alone(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The connection itself, for what cannot be part of a transaction."""
+        with self._lock:
+            try:
+                yield self._open()
+            except duckdb.Error as error:
+                raise self._said(error) from error
+
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """The rows of one statement, in the transaction that is going on, if one is."""
+        with self._lock:
+            try:
+                return self._open().execute(sql, list(values)).fetchall()
+            except duckdb.Error as error:
+                raise self._said(error) from error
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._closed:
+            raise Unavailable(f"The store {self.path} was closed: the server is stopping.")
+        if self._connection is None:
+            try:
+                connection = duckdb.connect(str(self.path), config=_CONFIG)
+            except duckdb.Error as error:
+                raise _refused(self.path, error) from error
+            try:
+                migrations.apply(connection, self._steps)
+            except BaseException as error:
+                connection.close()
+                if isinstance(error, duckdb.Error):
+                    raise _refused(self.path, error) from error
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _said(self, error: duckdb.Error) -> SeqscopeError:
+        if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
+            # DuckDB answers nothing more after such an error, a full disk say; a connection of its own begins afresh
+            self._drop()
+        return Unavailable(f"The store {self.path} could not be used: {_first_line(error)}")
+
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "512MB",
+    "temp_directory": "",
+    "threads": "2",
+}
+
+
+def _rollback(connection: duckdb.DuckDBPyConnection) -> None:
+    with suppress(duckdb.Error):  # a failed commit has rolled back already
+        connection.execute("rollback")
+
+
+def _refused(path: Path, error: duckdb.Error) -> Unavailable:
+    words = str(error)
+    if "lock" in words.lower() and "conflict" in words.lower():
+        holder = re.search(r"\(PID (\d+)", words)
+        process = f" (process {holder[1]})" if holder else ""
+        return Held(
+            f"Another Seqscope server{process} holds the store {path}, and only one may. "
+            "Stop that one, or give this one a folder of its own with SEQSCOPE_HOME."
+        )
+    return Unavailable(
+        f"The store {path} could not be opened: {_first_line(error)} "
+        "“seqscope store restore” brings back a backup (docs/deployment.md)."
+    )
+
+
+def _first_line(error: duckdb.Error) -> str:
+    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return line if line.endswith((".", "!", "?")) else f"{line}."

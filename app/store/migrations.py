@@ -1,0 +1,69 @@
+"""How the store's tables came to be, step by step. A step that was released is never changed: a new one follows it.
+
+A step is one or more statements of SQL. It is carried out in one transaction together with its row in the table `migration`,
+so that a store is never between two steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+
+from engine.errors import SeqscopeError
+
+STEPS: tuple[str, ...] = (
+    """
+    create table dataset (
+        id varchar primary key, owner varchar not null, title varchar not null, created timestamp not null, expires timestamp,
+        state varchar not null, rows_items bigint not null, rows_events bigint not null, bytes bigint not null,
+        reading varchar not null, fingerprint varchar not null
+    );
+    create table history (
+        id varchar primary key, owner varchar not null, dataset varchar not null, name varchar not null, items varchar not null,
+        created timestamp not null, changed timestamp not null, expires timestamp
+    );
+    create table comparison (
+        id varchar primary key, owner varchar not null, dataset varchar not null, name varchar not null, address varchar not null,
+        created timestamp not null, changed timestamp not null, expires timestamp
+    );
+    create table job (
+        id varchar primary key, owner varchar not null, dataset varchar not null, kind varchar not null, spec varchar not null,
+        state varchar not null, created timestamp not null, started timestamp, ended timestamp, message varchar not null
+    );
+    create table report (
+        id varchar primary key, owner varchar not null, dataset varchar not null, name varchar not null,
+        created timestamp not null, changed timestamp not null, expires timestamp, document varchar not null
+    );
+    """,
+)
+
+
+def apply(connection: duckdb.DuckDBPyConnection, steps: Sequence[str] = STEPS) -> int:
+    """Carries out the steps that a store has not seen yet; how many.
+
+    Raises SeqscopeError where it has seen more than there are.
+    """
+    connection.execute("create table if not exists migration (number integer, applied timestamp)")
+    done = reached(connection)
+    if done > len(steps):
+        raise SeqscopeError(
+            f"The store was written by a newer Seqscope (form {done}; this one knows {len(steps)}). "
+            "Install that version, or set SEQSCOPE_HOME to another folder."
+        )
+    for number, step in enumerate(steps[done:], start=done + 1):
+        connection.execute("begin")
+        try:
+            connection.execute(step)
+            connection.execute("insert into migration values (?, current_timestamp at time zone 'UTC')", [number])
+            connection.execute("commit")
+        except BaseException:
+            connection.execute("rollback")
+            raise
+    return len(steps) - done
+
+
+def reached(connection: duckdb.DuckDBPyConnection) -> int:
+    """The number of the last step that a store has seen."""
+    row = connection.execute("select coalesce(max(number), 0) from migration").fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,119 @@
+"""How much one owner may have. The numbers are the server's: environment variables, said on the page where they are reached.
+
+SEQSCOPE_QUOTA_BYTES     of all files of one owner (default 1 GB)
+SEQSCOPE_QUOTA_ROWS      items and events of all datasets of one owner (default 5,000,000)
+SEQSCOPE_QUOTA_DATASETS  of one owner (default 20)
+SEQSCOPE_QUOTA_JOBS      of one owner that wait or run at the same time (default 5)
+SEQSCOPE_QUOTA_SERVER    bytes of all owners together (default 20 GB): without sign-in, owners cost nothing
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from app.store.file import File
+from app.store.rows import known
+from app.text import count
+from engine.errors import SeqscopeError
+
+
+class QuotaReached(SeqscopeError):
+    """The owner has as much as they may have."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What an owner has now."""
+
+    bytes: int
+    rows: int
+    datasets: int
+    jobs: int
+    """Waiting or running."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What every owner may have."""
+
+    bytes: int = 1_000_000_000
+    rows: int = 5_000_000
+    datasets: int = 20
+    jobs: int = 5
+    server: int = 20_000_000_000
+    """Bytes of all owners together."""
+
+    @classmethod
+    def of_environment(cls) -> Limits:
+        """Raises SeqscopeError where a variable is not a number."""
+        return cls(
+            **{name: _number(f"SEQSCOPE_QUOTA_{name.upper()}", default) for name, default in vars(cls()).items()}
+        )
+
+
+class Quota:
+    """What owners have, and whether they may have more. Part of `Store`."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    @property
+    def limits(self) -> Limits:
+        return Limits.of_environment()
+
+    def usage(self, owner: str) -> Usage:
+        ((size, rows, datasets),) = self._file.ask(
+            "select coalesce(sum(bytes), 0), coalesce(sum(rows_items + rows_events), 0), count(*) from dataset where owner = ?",
+            [known(owner)],
+        )
+        ((reports,),) = self._file.ask("select coalesce(sum(strlen(document)), 0) from report where owner = ?", [owner])
+        ((jobs,),) = self._file.ask(
+            "select count(*) from job where owner = ? and state in ('queued', 'running')", [owner]
+        )
+        return Usage(int(size) + int(reports), int(rows), int(datasets), int(jobs))
+
+    def check(self, owner: str, *, bytes: int = 0, rows: int = 0, datasets: int = 0, jobs: int = 0) -> None:
+        """Raises QuotaReached, in words, where the owner may not have so much more."""
+        used, most = self.usage(owner), self.limits
+        if bytes > 0 and used.bytes + bytes > most.bytes:
+            raise QuotaReached(
+                f"This would need {_size(bytes)} more, and {_size(used.bytes)} of your {_size(most.bytes)} are taken. {_MEND}"
+            )
+        if rows > 0 and used.rows + rows > most.rows:
+            raise QuotaReached(
+                f"This would be {count(rows, 'row')} more, and you have {used.rows:,} of the {most.rows:,} that "
+                f"you may have in all datasets together. {_MEND}"
+            )
+        if datasets > 0 and used.datasets + datasets > most.datasets:
+            raise QuotaReached(
+                f"You have {count(used.datasets, 'dataset')}; at most {most.datasets:,} can be kept. {_MEND}"
+            )
+        if jobs > 0 and used.jobs + jobs > most.jobs:
+            raise QuotaReached(
+                f"{count(used.jobs, 'job')} of yours {'waits or runs' if used.jobs == 1 else 'wait or run'} already; "
+                f"at most {most.jobs:,} may at the same time. Wait for one to end, or cancel one."
+            )
+        if bytes > 0:
+            ((everything,),) = self._file.ask("select coalesce(sum(bytes), 0) from dataset")
+            if int(everything) + bytes > most.server:
+                raise QuotaReached(
+                    "This server has no room for more data now. Try again later, or ask those who run it."
+                )
+
+
+_MEND = "Delete a dataset that you no longer need."
+
+
+def _size(number: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= scale:
+            return f"{number / scale:.1f} {unit}".replace(".0 ", " ")
+    return f"{number} bytes"
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise SeqscopeError(f"{name} is {text!r}; it must be a whole number, 0 or more.")
+    return int(text)

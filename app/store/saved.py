@@ -1,0 +1,201 @@
+"""What visitors save under a name: one form for histories, comparisons and reports, which differ in what they hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from app import home
+from app.store import rows
+from app.store.file import File, Row
+from app.store.quota import Quota
+from app.store.records import Comparison, History, Report
+from app.store.rows import NotFound, known
+from engine.errors import SeqscopeError
+
+MAX_SAVED = 500  # of one kind, per owner
+MAX_ITEMS = 200  # of a history
+MAX_ID = 500  # characters of an item_id
+MAX_ADDRESS = 16_000  # characters
+MAX_DOCUMENT = 20_000_000  # bytes of a report's JSON
+_DATASET = re.compile(r"[^\x00-\x1f/\\]{1,200}")
+_ADDRESS = re.compile(r"/(?![/\\])[!-~]*")  # a path on this server, percent-encoded
+_ALIVE = "(expires is null or expires > ?)"
+
+T = TypeVar("T", History, Comparison, Report)
+
+
+class Saved(Generic[T]):
+    """One table. Whatever is somebody else's, or has expired, is not found; a name is given once per owner and dataset."""
+
+    table: ClassVar[str]
+    content: ClassVar[str]
+    """The column that holds what is saved."""
+
+    def __init__(self, file: File, quota: Quota) -> None:
+        self._file = file
+        self._quota = quota
+
+    def get(self, owner: str, id: str) -> T:
+        """It is kept for so many days more. Raises NotFound."""
+        row = self._row(owner, id)
+        if rows.worth_renewing(owner, row[7]):
+            with self._file.transaction() as transaction:
+                transaction.execute(
+                    f"update {self.table} set expires = ? where owner = ? and id = ?", [rows.until(owner), owner, id]
+                )
+            row = self._row(owner, id)
+        return self._made(row)
+
+    def of(self, owner: str, dataset: str | None = None) -> list[T]:
+        """The latest first; those of one dataset, or all."""
+        which = "" if dataset is None else "and dataset = ?"
+        found = self._file.ask(
+            f"""select {self._columns(listed=True)} from {self.table} where owner = ? and {_ALIVE} {which}
+            order by changed desc, id""",
+            [known(owner), rows.now(), *([] if dataset is None else [dataset])],
+        )
+        return [self._made(row) for row in found]
+
+    def rename(self, owner: str, id: str, name: str) -> T:
+        """Raises NotFound, and SeqscopeError where the name is taken."""
+        name = rows.named(name)
+        with self._file.transaction() as transaction:
+            row = self._row(owner, id)
+            taken = self._called(owner, row[2], name)
+            if taken is not None and taken != id:
+                raise SeqscopeError(f"There is another {self.table} named “{name}”. Choose another name.")
+            transaction.execute(
+                f"update {self.table} set name = ?, changed = ? where owner = ? and id = ?",
+                [name, rows.now(), owner, id],
+            )
+        return self.get(owner, id)
+
+    def delete(self, owner: str, id: str) -> None:
+        """Raises NotFound."""
+        with self._file.transaction() as transaction:
+            self._row(owner, id)
+            transaction.execute(f"delete from {self.table} where owner = ? and id = ?", [owner, id])
+        if self.table == "report":
+            home.discard(home.report(id))
+
+    def _save(self, owner: str, dataset: str, name: str, content: str, replace: bool) -> T:
+        if not _DATASET.fullmatch(dataset):
+            raise ValueError(f"not a dataset: {dataset!r}")
+        name = rows.named(name)
+        with self._file.transaction() as transaction:
+            same = self._called(known(owner), dataset, name)
+            if same is not None and not replace:
+                raise SeqscopeError(
+                    f"There is a {self.table} named “{name}” already. Choose another name, or replace it."
+                )
+            moment, expires = rows.now(), rows.until(owner)
+            if same is not None:
+                transaction.execute(
+                    f"update {self.table} set {self.content} = ?, changed = ?, expires = ? where owner = ? and id = ?",
+                    [content, moment, expires, owner, same],
+                )
+                return self._made(self._row(owner, same))
+            ((held,),) = self._file.ask(f"select count(*) from {self.table} where owner = ?", [owner])
+            if held >= MAX_SAVED:
+                raise SeqscopeError(
+                    f"At most {MAX_SAVED} can be kept under a name. Delete one that you no longer need."
+                )
+            id = home.new_id()
+            transaction.execute(
+                f"insert into {self.table} ({self._columns()}) values ({', '.join('?' * 8)})",
+                [id, owner, dataset, name, content, moment, moment, expires],
+            )
+            return self._made(self._row(owner, id))
+
+    def _called(self, owner: str, dataset: str, name: str) -> str | None:
+        found = self._file.ask(
+            f"select id from {self.table} where owner = ? and dataset = ? and name = ? and {_ALIVE}",
+            [owner, dataset, name, rows.now()],
+        )
+        return found[0][0] if found else None
+
+    def _row(self, owner: str, id: str) -> Row:
+        found = self._file.ask(
+            f"select {self._columns()} from {self.table} where owner = ? and id = ? and {_ALIVE}",
+            [known(owner), id, rows.now()],
+        )
+        if not found:
+            raise NotFound(
+                f"There is no such {self.table} here. It may have expired or been deleted, or it is somebody else's."
+            )
+        return found[0]
+
+    def _columns(self, listed: bool = False) -> str:
+        return f"id, owner, dataset, name, {self.content}, created, changed, expires"
+
+    def _made(self, row: Row) -> T:
+        raise NotImplementedError
+
+
+class Histories(Saved[History]):
+    """Named histories. Part of `Store`."""
+
+    table, content = "history", "items"
+
+    def save(self, owner: str, dataset: str, name: str, items: Sequence[str], *, replace: bool = False) -> History:
+        """items: item_ids, oldest first. Raises SeqscopeError where the name is taken and not to be replaced."""
+        if len(items) > MAX_ITEMS or any(not isinstance(item, str) or len(item) > MAX_ID for item in items):
+            raise ValueError("not a history")
+        if not items:
+            raise SeqscopeError("The history is empty: there is nothing to save.")
+        return self._save(owner, dataset, name, json.dumps(list(items), ensure_ascii=False), replace)
+
+    def _made(self, row: Row) -> History:
+        id, owner, dataset, name, items, created, changed, expires = _times(row)
+        return History(id, owner, dataset, name, tuple(json.loads(items)), created, changed, expires)
+
+
+class Comparisons(Saved[Comparison]):
+    """Named addresses. Part of `Store`."""
+
+    table, content = "comparison", "address"
+
+    def save(self, owner: str, dataset: str, name: str, address: str, *, replace: bool = False) -> Comparison:
+        """address: path and parameters on this server. Raises SeqscopeError where the name is taken and not to be replaced."""
+        if len(address) > MAX_ADDRESS or not _ADDRESS.fullmatch(address):
+            raise ValueError("not an address of this server")
+        return self._save(owner, dataset, name, address, replace)
+
+    def _made(self, row: Row) -> Comparison:
+        return Comparison(*_times(row))
+
+
+class Reports(Saved[Report]):
+    """Reports that were made. Part of `Store`."""
+
+    table, content = "report", "document"
+
+    def save(
+        self, owner: str, dataset: str, name: str, document: Mapping[str, Any], *, replace: bool = False
+    ) -> Report:
+        """document: report.json. Raises QuotaReached, and SeqscopeError where the name is taken and not to be replaced."""
+        text = rows.written(document)
+        size = len(text.encode())
+        if size > MAX_DOCUMENT:
+            raise SeqscopeError(f"A report may have {MAX_DOCUMENT // 1_000_000} MB; this one has {size / 1e6:.1f} MB.")
+        with self._file.transaction():
+            self._quota.check(owner, bytes=size)
+            return self._save(owner, dataset, name, text, replace)
+
+    def _columns(self, listed: bool = False) -> str:
+        """A list leaves the documents out: they are large."""
+        return super()._columns().replace("document", "null") if listed else super()._columns()
+
+    def _made(self, row: Row) -> Report:
+        id, owner, dataset, name, document, created, changed, expires = _times(row)
+        return Report(
+            id, owner, dataset, name, created, changed, expires, None if document is None else json.loads(document)
+        )
+
+
+def _times(row: Row) -> Row:
+    created, changed, expires = row[5:]
+    return (*row[:5], rows.aware(created), rows.aware(changed), None if expires is None else rows.aware(expires))

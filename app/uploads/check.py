@@ -1,0 +1,146 @@
+"""The check of one upload: catalogue, log and both beside each other. Writes findings.* and the clean files."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+from pydantic import BaseModel, ConfigDict
+
+from app.uploads import clean
+from app.uploads.database import connect, value
+from app.uploads.events import check_events, compare
+from app.uploads.findings import Findings
+from app.uploads.items import check_items
+from app.uploads.limits import Limits
+from app.uploads.parquet import read_parquet
+from app.uploads.plain import too_many_rows, write_plain
+from app.uploads.reading import Checked, Reading, What
+from app.uploads.refusal import Refused
+from app.uploads.rows import read_text
+from app.uploads.splitting import Splitter
+
+Say = Callable[[float, str], None]
+"""Takes how far the step is, 0 to 1, and what it does."""
+
+
+class File(BaseModel):
+    """A file and how to read it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Path
+    reading: Reading
+
+
+def check(work: Path, catalogue: File | None, log: File | None, limits: Limits, say: Say) -> Checked:
+    """Writes findings.parquet, findings.csv and, unless something stops it, clean/ into `work`."""
+    begun = time.monotonic()
+    files: dict[What, File] = {}
+    if catalogue is not None:
+        files["catalogue"] = catalogue
+    if log is not None:
+        files["log"] = log
+    for what, file in files.items():
+        if faults := file.reading.faults(what):
+            raise Refused(" ".join(faults))
+    folder = work / "clean"
+    folder.mkdir(mode=0o700)
+    with connect(work, limits, readable=[file.path for file in files.values()]) as con:
+        findings = Findings(con)
+        read: dict[str, int] = {}
+        kept: dict[str, int] = {}
+        attributes: tuple[str, ...] = ()
+        share = 0.0
+
+        def load(what: What, start: float) -> None:
+            file = files[what]
+            say(start, f"Reading the {what}")
+            try:
+                read[what] = _load(con, work, file, what, findings, limits)
+            except Refused as refused:
+                raise Refused(f"The {what} cannot be read. {refused}")
+            if not read[what]:
+                raise Refused(
+                    f"The {what} has a header and nothing below it." if file.reading.header else f"The {what} is empty."
+                )
+
+        if catalogue is not None:
+            load("catalogue", 0.02)
+            say(0.2, "Checking the catalogue")
+            check_items(con, catalogue.reading, findings, limits)
+            kept["catalogue"] = value(con, "SELECT count(*) FROM good")
+            if not kept["catalogue"]:
+                findings.add("catalogue", "no_rows")
+            say(0.35, "Writing the catalogue")
+            attributes = clean.write_items(con, catalogue.reading, folder, limits)
+            con.execute("DROP TABLE rows; DROP TABLE good")
+        numbers = {"users": 0, "events": 0, "items": kept.get("catalogue", 0), "unused": 0}
+        first = last = None
+        if log is not None:
+            load("log", 0.5 if catalogue else 0.02)
+            say(0.65, "Checking the log")
+            check_events(con, log.reading, findings)
+            kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
+            numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
+            first, last = con.execute("SELECT min(time), max(time) FROM events").fetchall()[0]
+            if catalogue is not None:
+                say(0.8, "Comparing log and catalogue")
+                share = compare(con, log.reading, findings)
+                numbers["unused"] = value(con, "SELECT count(*) FROM known ANTI JOIN events ON item_id = item")
+            else:
+                numbers["items"] = value(con, "SELECT count(DISTINCT item) FROM events")
+                clean.write_items_of_log(con, folder)
+            say(0.85, "Writing the log")
+            clean.write_log(con, log.reading, folder)
+        say(0.92, "Writing what was found")
+        findings.write(work / "findings.parquet", work / "findings.csv")
+        checked = Checked(
+            counts=findings.counts(),
+            first=findings.first(),
+            findings=findings.total(),
+            read=read,
+            kept=kept,
+            left_out=tuple(
+                entry
+                for what in files
+                for entry in findings.left_out(what, ("row_again",) if what == "catalogue" else ("event_again",))
+            ),
+            items=numbers["items"],
+            users=numbers["users"],
+            events=numbers["events"],
+            unknown_share=round(share, 6),
+            unused_items=numbers["unused"],
+            attributes=attributes,
+            first_time=first,
+            last_time=last,
+        )
+    if checked.stopped:
+        shutil.rmtree(folder)
+        made = ""
+    else:
+        made = clean.fingerprint(sorted(folder.iterdir()))
+    return checked.model_copy(update={"fingerprint": made, "seconds": round(time.monotonic() - begun, 2)})
+
+
+def _load(
+    con: duckdb.DuckDBPyConnection, work: Path, file: File, what: What, findings: Findings, limits: Limits
+) -> int:
+    """Makes the table `rows`; how many rows the file has."""
+    reading = file.reading
+    if reading.format == "parquet":
+        return read_parquet(con, file.path, reading, limits)
+    plain = write_plain(
+        file.path, work / f"{what}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote
+    )
+    rows_are_lines = reading.format == "jsonl" or not (
+        plain.quoted and Splitter(reading.delimiter, reading.quote).quoting
+    )
+    if rows_are_lines and not plain.blank and plain.lines > limits.rows + reading.header:
+        raise Refused(too_many_rows(plain.lines - reading.header, limits))
+    total = read_text(con, plain, reading, what, findings, limits)
+    plain.path.unlink()
+    return total

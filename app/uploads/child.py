@@ -1,0 +1,118 @@
+"""The child that touches what visitors upload: python -m app.uploads.child
+
+It bounds itself before it reads a byte (address space, time on the processor, size of files), works in one folder, and speaks
+in lines of JSON. A file that kills it kills nothing else.
+
+in    one line: {"action": "guess" or "check", "work": folder, "limits": …, what the action needs}
+      the end of the input ends the child
+out   {"progress": 0.2, "words": "Reading the log"}, any number; last {"result": …} or {"refused": words}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = 1 << 30  # address space that Python, DuckDB and Arrow reserve and hardly use
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is not part of the answer
+    request = json.loads(_line())
+    _bound(request["limits"])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def say(done: float, words: str) -> None:
+        print(json.dumps({"progress": done, "words": words}), file=out, flush=True)
+
+    answer = _answer(request, say)
+    print(json.dumps(answer), file=out, flush=True)
+    os._exit(0)  # the thread waits for an input that may never end
+
+
+def _line() -> bytes:
+    """The first line of the input, without reading beyond it."""
+    parts = b""
+    while not parts.endswith(b"\n"):
+        part = os.read(0, 65_536)
+        if not part:
+            os._exit(3)
+        parts += part
+    return parts
+
+
+def _end_with_parent() -> None:
+    """The parent keeps the input open as long as it wants an answer, and lives."""
+    while os.read(0, 4096):
+        pass
+    os._exit(3)
+
+
+def _bound(limits: dict[str, Any]) -> None:
+    try:
+        import resource
+    except ImportError:  # not a Unix: the clock of the parent alone
+        return
+    cpu = int(limits["seconds"]) * max(1, int(limits["threads"])) + 5
+    for kind, most in (
+        (resource.RLIMIT_AS, int(limits["memory"]) + _LIBRARIES),
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_FSIZE, int(limits["file"])),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 256),
+    ):
+        with contextlib.suppress(ValueError, OSError):  # never above what the machine allows anyway
+            hard = resource.getrlimit(kind)[1]
+            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(kind, (least, least))
+    with contextlib.suppress(OSError):  # where memory runs out, this goes before the app does
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _answer(request: dict[str, Any], say: Any) -> dict[str, Any]:
+    from app.uploads.refusal import Refused
+
+    try:
+        return {"result": _result(request, say)}
+    except Refused as refused:
+        return {"refused": str(refused)}
+    except MemoryError:
+        from app.uploads.database import TOO_LARGE
+
+        return {"refused": TOO_LARGE}
+
+
+def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
+    import duckdb
+    import pyarrow as pa
+
+    from app.uploads.check import File, check
+    from app.uploads.database import TOO_LARGE
+    from app.uploads.guess import guess
+    from app.uploads.limits import Limits
+    from app.uploads.refusal import Refused
+
+    work, limits = Path(request["work"]), Limits.model_validate(request["limits"])
+    pa.set_cpu_count(limits.threads)
+    pa.set_io_thread_count(1)
+    try:
+        if request["action"] == "guess":
+            found = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
+            return found.model_dump(mode="json")
+        files = [None if request[name] is None else File.model_validate(request[name]) for name in ("catalogue", "log")]
+        return check(work, files[0], files[1], limits, say).model_dump(mode="json")
+    except (duckdb.OutOfMemoryException, pa.ArrowMemoryError):
+        raise Refused(TOO_LARGE)
+    except OSError as error:
+        raise Refused(
+            f"The file could not be read or its parts not be written ({error.strerror or 'no reason given'})."
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The clean files: clean/items.parquet (item_id, title, attributes) and clean/log.parquet (user, item, time, weight).
+
+They hold the rows that are kept, in their order, as the importer of the engine takes them: ids as text, times as unix seconds,
+attributes as whole numbers, numbers, lists of texts or text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+from app.uploads.database import sql, value
+from app.uploads.items import CONTROLS
+from app.uploads.limits import Limits
+from app.uploads.problems import MAX_TITLE
+from app.uploads.reading import Column, Reading
+
+ITEMS, LOG = "items.parquet", "log.parquet"
+_RESERVED = ("item", "item_id", "title", "popularity")
+_LONGEST_NAME = 60
+_INTEGER = r"0|-?[1-9]\d{0,17}"  # 007 is a text
+_DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
+_FLAGS = ""  # no column is called so
+_YES = ("1", "true", "yes")
+
+
+def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: Limits) -> tuple[str, ...]:
+    """Writes the rows of the table `good`; the table `known` has their ids. The names of the attributes."""
+    place = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
+    item, title = reading.column("item_id"), reading.column("title")
+    assert item is not None and title is not None
+    id_cell, title_cell = place[item.name], place[title.name]
+    bare = f"nullif(trim(regexp_replace({title_cell}, '{CONTROLS}+', ' ', 'g')), '')"
+    short = f"CASE WHEN length(t) > {MAX_TITLE} THEN rtrim(left(t, {MAX_TITLE - 1})) || '…' ELSE t END"
+    wanted = [
+        f"{id_cell} AS item_id",
+        f"coalesce({short.replace('(t', '(' + bare).replace('ELSE t', f'ELSE {bare}')}, {id_cell}) AS title",
+    ]
+    names = _names(reading)
+    kept = []
+    for column in reading.columns:
+        if column.role in ("text", "list"):
+            cell = (
+                _list(place[column.name], column, limits)
+                if column.role == "list"
+                else _text(place[column.name], limits)
+            )
+            if column.role == "text":
+                cell = f"CAST({cell} AS {_type(con, place[column.name])})"
+            elif not value(con, f"SELECT count(*) FROM rows SEMI JOIN good USING (line) WHERE {cell} IS NOT NULL"):
+                continue
+            if not value(con, f"SELECT count({place[column.name]}) FROM rows SEMI JOIN good USING (line)"):
+                continue
+            kept.append(names[column.name])
+            wanted.append(f"{cell} AS {_quoted(names[column.name])}")
+    flags = [column for column in reading.columns if column.role == "flag"]
+    if flags:
+        yes = ", ".join(map(sql, _YES))
+        each = ", ".join(
+            f"CASE WHEN lower({place[flag.name]}) IN ({yes}) THEN {sql(_tidy(flag.called or flag.name))} END"
+            for flag in flags
+        )
+        kept.append(names[_FLAGS])
+        wanted.append(f"list_filter([{each}], lambda x: x IS NOT NULL) AS {_quoted(names[_FLAGS])}")
+    con.execute(
+        f"COPY (SELECT {', '.join(wanted)} FROM rows SEMI JOIN good USING (line) ORDER BY line) TO {sql(str(folder / ITEMS))} "
+        "(FORMAT parquet, COMPRESSION zstd)"
+    )
+    con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {id_cell} AS item_id FROM rows SEMI JOIN good USING (line)")
+    return tuple(kept)
+
+
+def write_items_of_log(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Without a catalogue, the items of the log, with their ids as titles."""
+    query = "SELECT item AS item_id, item AS title FROM events GROUP BY item ORDER BY min(line)"
+    con.execute(f"COPY ({query}) TO {sql(str(folder / ITEMS))} (FORMAT parquet, COMPRESSION zstd)")
+
+
+def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
+    """Writes the table `events`."""
+    wanted = ['"user"', "item", *(role for role in ("time", "weight") if reading.column(role))]
+    con.execute(
+        f"COPY (SELECT {', '.join(wanted)} FROM events ORDER BY line) TO {sql(str(folder / LOG))} "
+        "(FORMAT parquet, COMPRESSION zstd)"
+    )
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.name.encode() + b"\0")
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+# --- attributes
+
+
+def _names(reading: Reading) -> dict[str, str]:
+    """Column → what the attribute is called: no name twice, none that has a meaning of its own. _FLAGS: their list."""
+    taken = set(_RESERVED)
+    names: dict[str, str] = {}
+    wanted = [
+        (column.name, column.called or column.name) for column in reading.columns if column.role in ("text", "list")
+    ]
+    for name, called in [*wanted, (_FLAGS, reading.flags)]:
+        kept = _tidy(called) or "attribute"
+        while kept.casefold() in taken:  # DuckDB does not tell case apart
+            kept += "_"
+        taken.add(kept.casefold())
+        names[name] = kept
+    return names
+
+
+def _tidy(name: str) -> str:
+    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())[:_LONGEST_NAME]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(cell: str, limits: Limits) -> str:
+    bare = f"nullif(trim(regexp_replace({cell}, '{CONTROLS}+', ' ', 'g')), '')"
+    return f"left({bare}, {limits.cell})"
+
+
+def _type(con: duckdb.DuckDBPyConnection, cell: str) -> str:
+    """What all values of a column are: BIGINT, DOUBLE or VARCHAR."""
+    tests = ", ".join(f"bool_and(regexp_full_match({cell}, {sql(form)}))" for form in (_INTEGER, _DECIMAL))
+    whole, number = con.execute(f"SELECT {tests} FROM rows SEMI JOIN good USING (line)").fetchall()[0]
+    return "BIGINT" if whole else "DOUBLE" if number else "VARCHAR"
+
+
+def _list(cell: str, column: Column, limits: Limits) -> str:
+    """SQL: the values of a field; NULL where there is none."""
+    lists = f"TRY(flatten(from_json({cell}, '[[\"VARCHAR\"]]')))"
+    plain = f"TRY(from_json({cell}, '[\"VARCHAR\"]'))"
+    parts = f"string_split({cell}, {sql(column.separator or '|')})"
+    found = (
+        f"CASE WHEN {cell}[1] = '[' AND json_valid({cell}) THEN "
+        f"CASE WHEN regexp_matches({cell}, '^\\[\\s*\\[') THEN {lists} ELSE {plain} END "
+        f"WHEN {cell} IS NOT NULL THEN {parts} END"
+    )
+    bare = f"list_transform({found}, lambda x: left(trim(regexp_replace(x, '{CONTROLS}+', ' ', 'g')), {limits.cell}))"
+    filled = f"list_filter({bare}, lambda x: x IS NOT NULL AND x <> '')"
+    return f"CASE WHEN len({filled}) > 0 THEN {filled} END"

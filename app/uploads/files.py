@@ -1,0 +1,149 @@
+"""Files of an upload on their way into use: kept as they came, checked, accepted.
+
+upload/catalogue-3f…, upload/log-9a…      what was uploaded, byte for byte; the client's names are only shown
+upload/reading.json                       how they are read
+findings.parquet, findings.csv            what the check found
+waiting/items.parquet, waiting/log.parquet  the clean files, until somebody wants them used
+clean/…                                   the same, in use
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.uploads.limits import MB, Limits
+from app.uploads.reading import Checked, Guess, Reading, What
+from app.uploads.runner import Progress, UploadFailed, run
+
+UPLOAD, WAITING, CLEAN = "upload", "waiting", "clean"
+FINDINGS = ("findings.parquet", "findings.csv")
+
+
+def keep(folder: Path, what: What, content: BinaryIO | bytes, limits: Limits) -> Path:
+    """Writes an upload as it came; an earlier one of the same kind goes. Raises UploadFailed where it is too large or empty."""
+    target = folder / UPLOAD
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = target / f"{what}-{secrets.token_hex(8)}"
+    try:
+        with path.open("xb") as file:
+            total = 0
+            for block in [content] if isinstance(content, bytes) else iter(lambda: content.read(MB), b""):
+                total += len(block)
+                if total > limits.upload:
+                    raise UploadFailed(
+                        f"The file is larger than {limits.upload // MB:,} MB, which is the most that is taken here. "
+                        "Pack it with gzip, or upload a part of it."
+                    )
+                file.write(block)
+        if not total:
+            raise UploadFailed("The file is empty.")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    for earlier in target.glob(f"{what}-*"):
+        if earlier != path:
+            earlier.unlink(missing_ok=True)
+    return path
+
+
+def find(folder: Path, what: What) -> Path | None:
+    """The upload of this kind, if there is one."""
+    return next(iter(sorted((folder / UPLOAD).glob(f"{what}-*"))), None)
+
+
+def guess(
+    folder: Path,
+    what: What,
+    limits: Limits,
+    *,
+    fixed: Mapping[str, str] | None = None,
+    on_progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Guess:
+    """What the upload seems to be. fixed: about → value as in Choice, "role:NAME" → role. Raises UploadFailed."""
+    request = {"path": str(_found(folder, what)), "what": what, "fixed": dict(fixed or {})}
+    answer = run("guess", request, folder, limits, on_progress=on_progress, cancelled=cancelled)
+    return Guess.model_validate(answer)
+
+
+def check(
+    folder: Path,
+    readings: Mapping[What, Reading],
+    limits: Limits,
+    *,
+    on_progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Checked:
+    """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed."""
+    request: dict[str, Any] = {"catalogue": None, "log": None}
+    for what, reading in readings.items():
+        if faults := reading.faults(what):
+            raise UploadFailed(" ".join(faults))
+        request[what] = {"path": str(_found(folder, what)), "reading": reading.model_dump(mode="json")}
+
+    def keep_results(work: Path) -> None:
+        clear(folder)
+        for name in FINDINGS:
+            os.replace(work / name, folder / name)
+        if (work / CLEAN).is_dir():
+            os.replace(work / CLEAN, folder / WAITING)
+        _write_json(
+            folder / UPLOAD / "reading.json", {what: reading.model_dump() for what, reading in readings.items()}
+        )
+
+    clear(folder)
+    answer = run("check", request, folder, limits, on_progress=on_progress, cancelled=cancelled, keep=keep_results)
+    return Checked.model_validate(answer)
+
+
+def accept(folder: Path, checked: Checked, *, without_bad_rows: bool) -> None:
+    """Puts the clean files into use. without_bad_rows: the visitor has said that rows may be left out. Raises UploadFailed."""
+    if checked.stopped or not (folder / WAITING).is_dir():
+        raise UploadFailed("The files cannot be used as they are. Mend what stops them, and check them again.")
+    if checked.bad_rows and not without_bad_rows:
+        raise UploadFailed(f"There are {checked.bad_rows:,} bad rows. Mend them, or choose to go on without them.")
+    shutil.rmtree(folder / CLEAN, ignore_errors=True)
+    os.replace(folder / WAITING, folder / CLEAN)
+
+
+def clear(folder: Path) -> None:
+    """Takes away what came of an earlier check."""
+    for name in FINDINGS:
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / WAITING, ignore_errors=True)
+
+
+def readings(folder: Path) -> dict[What, Reading]:
+    """How the uploads were read in the last check; empty where there was none."""
+    try:
+        found = json.loads((folder / UPLOAD / "reading.json").read_text("utf-8"))
+        return {what: Reading.model_validate(reading) for what, reading in found.items()}
+    except (OSError, ValueError):
+        return {}
+
+
+def forget(folder: Path, kinds: Iterable[What]) -> None:
+    """Takes uploads away, and what was found in them."""
+    for what in kinds:
+        for path in (folder / UPLOAD).glob(f"{what}-*"):
+            path.unlink(missing_ok=True)
+    clear(folder)
+
+
+def _found(folder: Path, what: What) -> Path:
+    path = find(folder, what)
+    if path is None:
+        raise UploadFailed(f"There is no {what} yet. Upload one first.")
+    return path
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, ensure_ascii=False, indent=1), "utf-8")
+    os.replace(part, path)

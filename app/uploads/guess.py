@@ -1,0 +1,249 @@
+"""What a file seems to be: looked at in part, said in whole. Whatever the visitor has fixed is taken as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+from app.uploads import encodings, known, layout, roles, times
+from app.uploads.check import Say
+from app.uploads.database import connect
+from app.uploads.findings import Findings
+from app.uploads.limits import Limits
+from app.uploads.parquet import describe, read_parquet
+from app.uploads.plain import Plain, write_plain
+from app.uploads.reading import (
+    DELIMITERS,
+    ENCODINGS,
+    PATTERN,
+    QUOTES,
+    ROLES,
+    TIMES,
+    Choice,
+    Column,
+    Guess,
+    Reading,
+    Role,
+    What,
+)
+from app.uploads.refusal import Refused
+from app.uploads.rows import json_names, lines_of, read_text
+from app.uploads.source import blocks, kind
+from app.uploads.splitting import BLANKS, Splitter
+
+LOOKED_AT = 2_000
+"""Lines that delimiter, header, columns and times are told by. The encoding is told by all of them."""
+_HEAD = 5
+_WIDTH = 200
+_LONGEST_NAME = 100
+
+
+def guess(work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits, say: Say) -> Guess:
+    """fixed: about → value, as in Choice, and "role:NAME" → role; what is not among them is guessed."""
+    say(0.05, "Looking at the file")
+    found = kind(path)
+    if found == "parquet":
+        return _parquet(work, path, what, fixed, limits)
+    return _text(work, path, what, fixed, limits, gzipped=found == "gzip", say=say)
+
+
+def _parquet(work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits) -> Guess:
+    rows, names = describe(path, limits)
+    reading = Reading(format="parquet", columns=tuple(Column(name=name, role="text") for name in names))
+    with connect(work, limits, readable=[path]) as con:
+        read_parquet(con, path, reading, limits, first=LOOKED_AT)
+        return _told(con, Guess(what=what, reading=reading, rows=rows, size=path.stat().st_size), fixed, named=True)
+
+
+def _text(
+    work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits, *, gzipped: bool, say: Say
+) -> Guess:
+    scan = encodings.scan(blocks(path, gzipped, limits))
+    encoding = _chosen(fixed, "encoding", ENCODINGS) or encodings.guess(scan)
+    say(0.4, "Telling its columns")
+    limits = limits.model_copy(update={"rows": max(limits.rows, LOOKED_AT)})  # the check counts all of them
+    plain = write_plain(path, work / "head.txt", encoding.value, limits, gzipped=gzipped, lines=LOOKED_AT)
+    lines = plain.path.read_text("utf-8").split("\n")[:-1]
+    filled = [line for line in lines if line.strip(BLANKS)]
+    if not filled:
+        raise Refused("The file is empty: there is nothing but blanks in it.")
+    foreign = {}
+    if (encoding.sure != "certain" or "encoding" in fixed) and scan.sample and not encoding.value.startswith("utf-16"):
+        offered = list(dict.fromkeys((encoding.value, *encoding.others)))
+        foreign = encodings.read_as(bytes(scan.sample), offered)
+    start = Guess(
+        what=what,
+        reading=Reading(format="delimited", gzip=gzipped, encoding=encoding.value),
+        choices=(encoding,),
+        rows=scan.lines,
+        size=scan.size,
+        head=tuple(line[:_WIDTH] for line in filled[:_HEAD]),
+        foreign=foreign,
+    )
+    if fixed.get("format") == "jsonl" or ("format" not in fixed and layout.is_json_lines(filled)):
+        with connect(work, limits) as con:
+            reading = _json(con, plain.path, start.reading.model_copy(update={"format": "jsonl"}), limits)
+            _load(con, plain, reading, what, limits)
+            return _told(con, start.model_copy(update={"reading": reading}), fixed, named=True)
+    if "delimiter" not in fixed and layout.is_json_document(filled):
+        raise Refused(
+            "The file is one JSON document. JSON lines hold one object per line, without commas between them: "
+            "jq -c '.[]' FILE makes them of a list."
+        )
+    reading, more, stop = _delimited(filled, start.reading, fixed, limits)
+    start = start.model_copy(update={"reading": reading, "choices": (encoding, *more), "stop": stop})
+    if stop:
+        return start
+    with connect(work, limits) as con:
+        try:
+            _load(con, plain, reading, what, limits)
+        except Refused as refused:  # other quotes may help, and are offered
+            return start.model_copy(update={"stop": str(refused)})
+        return _told(con, start, fixed, named=reading.header)
+
+
+def _load(con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, limits: Limits) -> None:
+    """The table `rows` of the lines that are looked at."""
+    if reading.format == "delimited":
+        plain.quoted = reading.quote != "" and reading.quote in plain.path.read_text("utf-8")
+    read_text(con, plain, reading, what, Findings(con), limits)
+
+
+def _json(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits) -> Reading:
+    con.execute(f"CREATE TABLE lines AS {lines_of(path)}")
+    names = json_names(con, limits)
+    con.execute("DROP TABLE lines")
+    if not names:
+        raise Refused("No line of the file is a JSON object with keys.")
+    if len(names) > limits.columns:
+        raise Refused(f"The objects have more than {limits.columns:,} different keys; so many are not taken here.")
+    return reading.model_copy(update={"columns": tuple(Column(name=name, role="text") for name in names)})
+
+
+def _delimited(
+    lines: Sequence[str], reading: Reading, fixed: Mapping[str, str], limits: Limits
+) -> tuple[Reading, list[Choice], str]:
+    """(reading with columns, what was guessed, why there are no columns)"""
+    delimiter = _chosen(fixed, "delimiter", None) or layout.delimiter(lines)
+    quote = _chosen(fixed, "quote", QUOTES) or layout.quote(lines, delimiter.value)
+    reading = reading.model_copy(update={"delimiter": delimiter.value, "quote": quote.value})
+    rows = _rows(lines, Splitter(delimiter.value, quote.value))
+    if not rows:
+        return reading, [delimiter, quote], "No row of the file could be read with these quotes. Choose others."
+    header = _chosen(fixed, "header", {"yes": "", "no": ""}) or layout.header(rows)
+    reading = reading.model_copy(update={"header": header.value == "yes"})
+    choices = [delimiter, quote, header]
+    below = rows[1:] if reading.header else rows
+    width = _commonest([len(row) for row in below]) if below else len(rows[0])
+    if width < 2 and len(rows[0]) < 2:
+        better = next((sign for sign in DELIMITERS if sign not in (delimiter.value, " ") and sign in lines[0]), None)
+        ask = f" Is it separated by {DELIMITERS[better]}?" if better else ""
+        return reading, choices, f"Couldn't find columns: every line is one field.{ask} Choose the delimiter."
+    if max(width, len(rows[0])) > limits.columns:
+        raise Refused(f"The rows have {width:,} fields; at most {limits.columns:,} columns are taken here.")
+    names = _names(rows[0], width) if reading.header else [f"column {place + 1}" for place in range(width)]
+    reading = reading.model_copy(update={"columns": tuple(Column(name=name, role="text") for name in names)})
+    return reading, choices, ""
+
+
+def _rows(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
+    """Fields of the rows that stand in one line, and of those that a quoted field spreads over several."""
+    rows, taken = [], ""
+    for line in lines:
+        text = f"{taken}\n{line}" if taken else line
+        fields = splitter.split(text)
+        if fields is not None:
+            rows.append(fields)
+            taken = ""
+        elif splitter.is_unfinished(text) and text.count("\n") < 50:
+            taken = text
+        else:
+            taken = ""
+    return rows
+
+
+def _names(first: Sequence[str], width: int) -> list[str]:
+    """The names in the header, one per column, none twice and none empty."""
+    fields = [" ".join(field.split())[:_LONGEST_NAME] for field in first]
+    if len(fields) == width - 1:  # as R writes row names: they have a column and no name
+        fields = ["", *fields]
+    fields = fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))]
+    names: list[str] = []
+    for place, field in enumerate(fields):
+        name = field or f"column {place + 1}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
+
+
+def _told(con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str], *, named: bool) -> Guess:
+    """The guess, with what each column is; the table `rows` holds what is looked at."""
+    reading, what = start.reading, start.what
+    cells = ", ".join(f"c{place}" for place in range(len(reading.columns)))
+    found = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
+    columns = [
+        roles.Values(column.name, [row[place] or "" for row in found]) for place, column in enumerate(reading.columns)
+    ]
+    stop = (
+        "" if found else "There is no row below the header." if reading.header else "There is no row that can be read."
+    )
+    layout_known = None if named or reading.format != "delimited" else known.recognise(what, reading.delimiter, columns)
+    if layout_known is not None:
+        made = tuple(
+            Column(name=column.name, role=role, called=layout_known.called.get(place, ""))
+            for place, (column, role) in enumerate(zip(columns, layout_known.roles, strict=True))
+        )
+        why = f"The columns have the shape of {layout_known.title}."
+        choice = Choice(about="columns", value="", sure="likely", why=why)
+        reading = reading.model_copy(update={"columns": made, "flags": layout_known.flags})
+    else:
+        made, choice = roles.guess(what, columns, named=named, is_time=lambda values: times.is_time(con, values))
+        reading = reading.model_copy(update={"columns": made})
+    chosen = {name: role for name in (c.name for c in columns) if (role := fixed.get(f"role:{name}")) in ROLES[what]}
+    for name, role in chosen.items():
+        reading = reading.with_role(name, role)
+    if chosen:
+        choice = Choice(about="columns", value="", sure="certain", why="You chose them.")
+    choices = [*start.choices, choice]
+    if what == "log":
+        reading, moment = _time(con, reading, columns, fixed)
+        choices += [moment] if moment is not None else []
+    seen = tuple(column.seen() for column in columns)
+    return start.model_copy(update={"reading": reading, "choices": tuple(choices), "seen": seen, "stop": stop})
+
+
+def _time(
+    con: duckdb.DuckDBPyConnection, reading: Reading, columns: Sequence[roles.Values], fixed: Mapping[str, str]
+) -> tuple[Reading, Choice | None]:
+    column = reading.column("time")
+    if column is None:
+        return reading, None
+    found = next(values for values in columns if values.name == column.name)
+    choice = _chosen(fixed, "time", None) or times.guess(con, found.values)
+    if choice is not None and not (choice.value in TIMES or PATTERN.fullmatch(choice.value)):
+        raise Refused("This is no format of times. Write a pattern such as %d.%m.%Y %H:%M.")
+    if choice is None:
+        role: Role = "skip"
+        why = f"The column “{column.name[:60]}” holds no times that can be read, so the order of the rows is the order of events."
+        choice = Choice(about="time", value="", sure="unsure", why=why)
+        return reading.with_role(column.name, role), choice
+    return reading.model_copy(update={"time": choice.value}), choice
+
+
+def _chosen(fixed: Mapping[str, str], about: str, allowed: Mapping[str, str] | None) -> Choice | None:
+    """What the visitor has chosen, if it is one of what may be chosen."""
+    wanted = fixed.get(about)
+    if (
+        wanted is None
+        or (allowed is not None and wanted not in allowed)
+        or (about == "delimiter" and not 0 < len(wanted) <= 4)
+    ):
+        return None
+    return Choice(about=about, value=wanted, sure="certain", why="You chose it.")  # type: ignore[arg-type]
+
+
+def _commonest(numbers: Sequence[int]) -> int:
+    return max(set(numbers), key=lambda number: (numbers.count(number), number))

@@ -1,0 +1,96 @@
+"""What can be wrong with the rows of a catalogue, as SQL over the table `rows`; and the table `items` of those that are kept."""
+
+from __future__ import annotations
+
+import duckdb
+
+from app.uploads.database import value
+from app.uploads.findings import Findings
+from app.uploads.limits import Limits
+from app.uploads.problems import MAX_ID, MAX_TITLE
+from app.uploads.reading import Reading
+
+CONTROLS = r"[\x00-\x1f\x7f␀␁]"
+"""No id has them; NUL and SOH come as their pictures (app/uploads/plain.py)."""
+_CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
+_NUMBER = r"[-+]?\d{1,18}([.,]\d{1,15})?"
+_MIXED = 0.2  # share of texts up to which a column counts as one of numbers
+
+
+def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings, limits: Limits) -> None:
+    """Adds what is wrong to `findings`; makes the table `good` (line) of the rows that are kept."""
+    place = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
+    item, title = reading.column("item_id"), reading.column("title")
+    assert item is not None and title is not None
+    id_rules(findings, "catalogue", "id", place[item.name], item.name)
+    _texts(con, reading, place, findings, limits)
+    _titles(place[title.name], title.name, findings)
+    _repeated(con, reading, place[item.name], item.name, findings)
+
+
+def id_rules(findings: Findings, file: str, what: str, cell: str, column: str) -> None:
+    rules = (
+        (f"{what}_missing", f"{cell} IS NULL"),
+        (f"{what}_long", f"length({cell}) > {MAX_ID}"),
+        (f"{what}_control", f"regexp_matches({cell}, '{CONTROLS}')"),
+    )
+    for problem, bad in rules:
+        findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)  # type: ignore[arg-type]
+
+
+def _titles(cell: str, column: str, findings: Findings) -> None:
+    rules = (
+        ("title_missing", f"{cell} IS NULL"),
+        ("title_long", f"length({cell}) > {MAX_TITLE}"),
+        ("title_control", f"regexp_matches({cell}, '{CONTROLS}')"),
+    )
+    for problem, bad in rules:
+        findings.insert("catalogue", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
+
+
+def _texts(
+    con: duckdb.DuckDBPyConnection, reading: Reading, place: dict[str, str], findings: Findings, limits: Limits
+) -> None:
+    undecodable = "SELECT line FROM findings WHERE problem = 'undecodable'"
+    for column in reading.columns:
+        cell = place[column.name]
+        if column.role in ("title", "text", "list"):
+            source = (
+                f"SELECT line, {cell} AS value FROM rows WHERE contains({cell}, '�') AND line NOT IN ({undecodable})"
+            )
+            findings.insert("catalogue", "replaced", source, column.name)
+        if column.role not in ("text", "list"):
+            continue
+        for problem, bad in (
+            ("cell_control", f"regexp_matches({cell}, '{_CELL_CONTROLS}')"),
+            ("cell_long", f"length({cell}) > {limits.cell}"),
+        ):
+            note = f"{limits.cell:,} characters are kept." if problem == "cell_long" else ""
+            findings.insert(
+                "catalogue", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column.name, note
+            )
+        if column.role == "text":
+            number = f"regexp_full_match({cell}, '{_NUMBER}')"
+            count = f"count(*) FILTER (NOT {number})"
+            found = f"SELECT CASE WHEN {count} <= {_MIXED} * count({cell}) THEN {count} END FROM rows WHERE {cell} IS NOT NULL"
+            if value(con, found):
+                source = f"SELECT line, {cell} AS value FROM rows WHERE {cell} IS NOT NULL AND NOT {number}"
+                findings.insert("catalogue", "mixed", source, column.name)
+
+
+def _repeated(con: duckdb.DuckDBPyConnection, reading: Reading, cell: str, column: str, findings: Findings) -> None:
+    """Further rows of an item: the first that is good otherwise is kept."""
+    con.execute(
+        f"CREATE OR REPLACE TABLE good AS SELECT line FROM rows WHERE line NOT IN ({findings.bad_lines('catalogue')})"
+    )
+    cells = ", ".join(f"c{number}" for number, used in enumerate(reading.columns) if used.role != "skip")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE again AS SELECT line, {cell} AS value, "
+        "content IS NOT DISTINCT FROM first_value(content) OVER same AS alike FROM ("
+        f"SELECT *, row({cells}) AS content FROM rows SEMI JOIN good USING (line) WHERE {cell} IN ("
+        f"SELECT {cell} FROM rows SEMI JOIN good USING (line) GROUP BY {cell} HAVING count(*) > 1)"
+        f") WINDOW same AS (PARTITION BY {cell} ORDER BY line) QUALIFY row_number() OVER same > 1"
+    )
+    findings.insert("catalogue", "id_again", "SELECT line, value FROM again WHERE NOT alike", column)
+    findings.insert("catalogue", "row_again", "SELECT line, value FROM again WHERE alike", column)
+    con.execute("DELETE FROM good WHERE line IN (SELECT line FROM again); DROP TABLE again")

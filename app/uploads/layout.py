@@ -1,0 +1,182 @@
+"""How a text holds rows: the delimiter, the quotes, whether the first row names the columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.uploads.reading import DELIMITERS, QUOTES, Choice, Sure
+from app.uploads.roles import known_name
+from app.uploads.splitting import BLANKS, Splitter
+
+_LOOKED_AT = 300  # lines
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?%?")
+
+
+class _Fit(NamedTuple):
+    """How well a delimiter cuts the lines."""
+
+    share: float
+    """Of the lines, those with the commonest number of fields."""
+    fields: int
+    broken: float
+    """Share of the lines whose quotes are not in order."""
+
+    @property
+    def value(self) -> float:
+        return 0.0 if self.fields < 2 else self.share * (1 - self.broken) + min(self.fields, 20) / 1_000
+
+
+def is_json_lines(lines: Sequence[str]) -> bool:
+    """Whether most lines begin like a JSON object, and one of them is one."""
+    filled = [line.strip() for line in lines if line.strip()][:_LOOKED_AT]
+    begun = [line for line in filled if line.startswith("{")]
+    if len(begun) * 2 < len(filled) or not begun:
+        return False
+    return any(_is_object(line) for line in begun[:50]) or filled[0].startswith('{"')
+
+
+def is_json_document(lines: Sequence[str]) -> bool:
+    """Whether the file is one JSON document with line ends in it."""
+    first = next((line.strip() for line in lines if line.strip()), "")
+    return first in ("[", "{", "[{") or (first.startswith("[") and '"' in first and _is_list(first))
+
+
+def delimiter(lines: Sequence[str]) -> Choice:
+    """The delimiter that cuts most lines into equally many fields."""
+    filled = [line for line in lines if line.strip(BLANKS)][:_LOOKED_AT]
+    fits = {sign: _fit(filled, Splitter(sign, '"')) for sign in DELIMITERS}
+    if fits["::"].fields > 1:  # else every :: is found as two single colons, and blanks in titles count
+        fits["::"] = fits["::"]._replace(share=fits["::"].share + 0.001)
+    order = sorted(fits, key=lambda sign: -fits[sign].value)
+    best, others = order[0], tuple(order[1:])
+    found = fits[best]
+    if found.fields < 2:
+        return Choice(
+            about="delimiter", value=",", sure="unsure", why="No delimiter cuts the lines into columns.", others=others
+        )
+    if best == " " and not all(re.fullmatch(r"[\w.:+/@#-]+([ \t]+[\w.:+/@#-]+)*", line.strip()) for line in filled):
+        # Blanks stand between words, too.
+        rest = [sign for sign in others if fits[sign].fields > 1]
+        why = "Only blanks cut the lines into equally many parts, and texts have blanks, too."
+        if rest:
+            best, others = rest[0], tuple(sign for sign in order if sign != rest[0])
+            why = f"It is not clear what stands between the fields; {DELIMITERS[best]} is the likeliest."
+        return Choice(about="delimiter", value=best, sure="unsure", why=why, others=others)
+    named = DELIMITERS[best]
+    whole = round(100 * found.share)
+    why = f"With it, {'all' if whole >= 100 else f'{whole} % of the'} lines looked at have {found.fields} fields."
+    rival = next(
+        (fits[sign] for sign in others if sign != " " and fits[sign].share > 0.9 and fits[sign].fields > 1), None
+    )
+    sure: Sure = "certain" if found.share > 0.98 and rival is None else "likely" if found.share > 0.7 else "unsure"
+    if rival is not None:
+        why += " Another one would cut them evenly, too."
+        sure = "likely" if found.fields > rival.fields else "unsure"
+    return Choice(about="delimiter", value=best, sure=sure, why=f"{named[:1].upper()}{named[1:]}. {why}", others=others)
+
+
+def quote(lines: Sequence[str], sign: str) -> Choice:
+    """Which character quotes, if any."""
+    others = {value: tuple(other for other in QUOTES if other != value) for value in QUOTES}
+    filled = [line for line in lines if line.strip(BLANKS)][: 10 * _LOOKED_AT]
+    if len(sign) > 1 or sign == " ":
+        why = "With this delimiter no field is quoted."
+        return Choice(about="quote", value="", sure="certain", why=why)
+    texts = [sign + line for line in filled]
+    double = sum(bool(re.search(f'{re.escape(sign)}\\s*"', text)) for text in texts)
+    single = sum(bool(re.search(f"{re.escape(sign)}'[^']*'(?={re.escape(sign)}|$)", text)) for text in texts)
+    if single > max(double, len(filled) // 10):
+        why = "Fields stand between single quotes."
+        return Choice(about="quote", value="'", sure="likely", why=why, others=others["'"])
+    if not double:
+        why = "No field of the lines looked at begins with a quote."
+        return Choice(about="quote", value='"', sure="certain", why=why, others=others['"'])
+    quoted, bare = _fit(filled, Splitter(sign, '"')), _fit(filled, Splitter(sign, ""))
+    if quoted.broken > 0.02 and bare.value > quoted.value:
+        why = 'Some fields begin with " and never end with one, so it is part of the texts.'
+        return Choice(about="quote", value="", sure="likely", why=why, others=others[""])
+    why = 'Fields stand between ".'
+    return Choice(
+        about="quote", value='"', sure="certain" if not quoted.broken else "likely", why=why, others=others['"']
+    )
+
+
+def header(rows: Sequence[Sequence[str]]) -> Choice:
+    """Whether the first row names the columns. rows: fields, the first row first."""
+    yes, no = ("yes", "no"), ("no", "yes")
+    if not rows:
+        return _header(yes, "unsure", "There is no row.")
+    first, rest = [field.strip(BLANKS) for field in rows[0]], rows[1:]
+    known = sum(known_name(field) for field in first)
+    numbers = sum(bool(_NUMBER.fullmatch(field)) for field in first)
+    repeated = len({field for field in first if field}) < len([field for field in first if field])
+    if numbers:
+        sure: Sure = "likely" if known and not repeated else "certain"
+        return _header(no, sure, "The first row holds numbers, so it is data.")
+    if known and not repeated:
+        sure = "certain" if known > 1 or known == len(first) else "likely"
+        return _header(yes, sure, "The first row holds names that columns have.")
+    other = sum(_unlike(first[place], [row[place] for row in rest if place < len(row)]) for place in range(len(first)))
+    if repeated or any(not field for field in first[1:]):
+        return _header(no, "likely", "The first row has empty or repeated fields, so it names nothing.")
+    if other:
+        return _header(yes, "likely", "Below the first row are numbers or dates where it has words.")
+    return _header(yes, "unsure", "The first row looks like the others; it may be data.")
+
+
+def _header(order: tuple[str, str], sure: Sure, why: str) -> Choice:
+    return Choice(about="header", value=order[0], sure=sure, why=why, others=order[1:])
+
+
+def _unlike(name: str, values: Sequence[str]) -> bool:
+    """Whether a column of numbers (or dates) has a word at its top."""
+    filled = [value.strip(BLANKS) for value in values if value.strip(BLANKS)]
+    if not name or not filled:
+        return False
+    plain = sum(value[:1].isdigit() or bool(_NUMBER.fullmatch(value)) for value in filled)
+    return plain > 0.9 * len(filled) and not name[:1].isdigit()
+
+
+def _fit(lines: Sequence[str], splitter: Splitter) -> _Fit:
+    counts: Counter[int] = Counter()
+    broken = within = 0
+    for line in lines:
+        if within:  # the rest of a field that began some lines above
+            if not splitter.is_unfinished(line, within=True):
+                within = 0
+            else:
+                within += 1
+                if within > 50:
+                    broken, within = broken + within, 0
+            continue
+        fields = splitter.split(line)
+        if fields is not None:
+            counts[len(fields)] += 1
+        elif splitter.is_unfinished(line):
+            within = 1
+        else:
+            broken += 1
+    broken += within
+    total = sum(counts.values())
+    if not total:
+        return _Fit(0.0, 1, 1.0)
+    fields_, often = max(counts.items(), key=lambda pair: (pair[1], pair[0]))
+    return _Fit(often / total, fields_, broken / (total + broken))
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_list(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), list)
+    except (ValueError, RecursionError):
+        return line.startswith("[{")

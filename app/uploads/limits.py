@@ -1,0 +1,68 @@
+"""How much an upload may ask for. The numbers are the server's: environment variables, said where they are reached.
+
+SEQSCOPE_MAX_UPLOAD_MB     of one file, as it is uploaded (default 25)
+SEQSCOPE_UPLOAD_MEMORY_MB  that reading and checking may take (default 1024)
+SEQSCOPE_UPLOAD_SECONDS    by the clock, for one step (default 300)
+SEQSCOPE_UPLOAD_THREADS    of one step (default 2)
+SEQSCOPE_UPLOADS           steps that run at the same time on this server (default 2)
+SEQSCOPE_QUOTA_ROWS        of one file (default 5,000,000; app/store/quota.py)
+"""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import BaseModel, ConfigDict
+
+from engine.errors import SeqscopeError
+
+MB = 1 << 20
+
+
+class Limits(BaseModel):
+    """Of one step. The child that reads files is told them; everything beyond ends in words."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    upload: int = 25 * MB
+    """Bytes of a file as it comes."""
+    text: int = 512 * MB
+    """Bytes of a file once it is unpacked and decoded."""
+    ratio: int = 200
+    """Times that a compressed file may grow; small ones may grow as they like."""
+    rows: int = 5_000_000
+    columns: int = 200
+    cell: int = 10_000
+    """Characters of an attribute that are kept."""
+    memory: int = 1024 * MB
+    """Bytes for DuckDB and for what Python holds, beside the programs themselves."""
+    seconds: int = 300
+    threads: int = 2
+    file: int = 4096 * MB
+    """Bytes of the largest file that the child may write."""
+
+    @classmethod
+    def of_environment(cls) -> Limits:
+        """Raises SeqscopeError where a variable is not a number."""
+        from app.store.quota import Limits as Quotas
+
+        plain = cls()
+        return cls(
+            upload=_number("SEQSCOPE_MAX_UPLOAD_MB", plain.upload // MB, most=2_000) * MB,
+            memory=_number("SEQSCOPE_UPLOAD_MEMORY_MB", plain.memory // MB, least=256) * MB,
+            seconds=_number("SEQSCOPE_UPLOAD_SECONDS", plain.seconds),
+            threads=_number("SEQSCOPE_UPLOAD_THREADS", plain.threads, most=64),
+            rows=max(1, Quotas.of_environment().rows),
+        )
+
+
+def children() -> int:
+    """How many steps may run at the same time."""
+    return _number("SEQSCOPE_UPLOADS", 2, most=64)
+
+
+def _number(name: str, default: int, *, least: int = 1, most: int = 1_000_000) -> int:
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and least <= int(text) <= most):
+        raise SeqscopeError(f"{name} is {text!r}; it must be a whole number from {least:,} to {most:,}.")
+    return int(text)

@@ -1,0 +1,137 @@
+"""Everything that can be wrong with a catalogue or a log: how bad it is, what it is called, what to do about it.
+
+stop      nothing can be used until the file is mended, or read in another way
+bad       the row cannot be used: mend it, or go on without it
+warning   the row is used; what is changed about it, is said
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["stop", "bad", "warning"]
+
+MAX_ID = 200
+"""Characters of an id; the importer (engine/data) takes no longer ones."""
+MAX_TITLE = 300
+"""Characters of a title that are kept."""
+MAX_DEPTH = 16
+"""Levels of JSON within a row."""
+FEW = 3
+"""Events that a user must have to be asked for one: the last tests, the one before validates, and something must go before."""
+
+
+class Problem(NamedTuple):
+    kind: Kind
+    words: str
+    """Completes "1,204 × …"; no full stop."""
+    fix: str
+    """A sentence or two."""
+
+
+PROBLEMS: dict[str, Problem] = {
+    # --- the row as such
+    "few_fields": Problem(
+        "bad",
+        "row with too few fields",
+        "Fill in what is missing, empty fields included. If a text broke the line, put it in quotes.",
+    ),
+    "many_fields": Problem(
+        "bad",
+        "row with too many fields",
+        "Put texts that contain the delimiter in quotes, or take out what is too much.",
+    ),
+    "open_quote": Problem(
+        "bad", "quote that is never closed", 'Close it, or read the file without quotes if " is part of the texts.'
+    ),
+    "after_quote": Problem(
+        "bad",
+        "text after a closing quote",
+        'Write quotes within a quoted text twice (""), or read the file without quotes if " is part of the texts.',
+    ),
+    "long_line": Problem("bad", "line of more than a million characters", "Is a line end missing?"),
+    "not_json": Problem("bad", "line that is not valid JSON", "Write one JSON object per line."),
+    "not_object": Problem("bad", "line of JSON that is not an object", 'Write an object per line: {"item_id": …}.'),
+    "deep_json": Problem(
+        "bad", f"JSON nested deeper than {MAX_DEPTH} levels", "Keep what models need: texts, numbers, lists of texts."
+    ),
+    "undecodable": Problem(
+        "bad",
+        "place that cannot be read in the chosen encoding",
+        "Choose the encoding that the file was written in, or mend the bytes.",
+    ),
+    "header_undecodable": Problem(
+        "warning",
+        "place of the header that cannot be read in the chosen encoding",
+        "Choose the encoding that the file was written in.",
+    ),
+    "key_unknown": Problem(
+        "warning", "key that only lines further below have", "It is not read. Put it into the first lines to have it."
+    ),
+    # --- catalogue
+    "id_missing": Problem("bad", "item without an id", "Give it the id that the log calls it by."),
+    "id_long": Problem("bad", f"item id longer than {MAX_ID} characters", "Is this the right column? Use short ids."),
+    "id_control": Problem("bad", "control character in an item id", "Take it out, here and in the log."),
+    "id_again": Problem(
+        "bad", "further row of an item, with other content", "Keep one row per item; the first one is kept if you go on."
+    ),
+    "row_again": Problem("warning", "row repeated to the letter", "The first one is kept."),
+    "title_missing": Problem("warning", "item without a title", "The id stands in for it."),
+    "title_long": Problem("warning", f"title longer than {MAX_TITLE} characters", "It is shortened."),
+    "title_control": Problem("warning", "control character or line end in a title", "A blank stands in for it."),
+    "cell_control": Problem("warning", "control character in an attribute", "A blank stands in for it."),
+    "cell_long": Problem("warning", "attribute that is very long", "It is shortened."),
+    "mixed": Problem(
+        "warning", "text in a column of numbers", "The whole column is kept as text. Empty fields do no harm."
+    ),
+    "replaced": Problem(
+        "warning",
+        "replacement character (�)",
+        "The text was damaged before it came here. Export it again in UTF-8 if it matters.",
+    ),
+    # --- log
+    "user_missing": Problem("bad", "event without a user", "Give it one."),
+    "user_long": Problem("bad", f"user id longer than {MAX_ID} characters", "Is this the right column? Use short ids."),
+    "user_control": Problem("bad", "control character in a user id", "Take it out."),
+    "item_missing": Problem("bad", "event without an item", "Give it the id that the catalogue calls it by."),
+    "item_long": Problem("bad", f"item id longer than {MAX_ID} characters", "Is this the right column? Use short ids."),
+    "item_control": Problem("bad", "control character in an item id", "Take it out, here and in the catalogue."),
+    "time_missing": Problem("bad", "event without a time", "Give it one, or read the log without its time column."),
+    "time_unreadable": Problem("bad", "time that cannot be read", "Choose the format that the times are written in."),
+    "time_early": Problem("bad", "time before 1970", "Check the unit or format of the times."),
+    "time_late": Problem("bad", "time after 2099", "Check the unit or format of the times."),
+    "time_unit": Problem("bad", "time in another unit than the others", "Write all times in one unit."),
+    "time_future": Problem("warning", "time in the future", "It is kept. Check the unit or format of the times."),
+    "weight_missing": Problem("bad", "event without a weight", "Give it one, or read the log without that column."),
+    "weight_unreadable": Problem(
+        "bad", "weight that is not a number", "Write numbers with a point, or read the log without that column."
+    ),
+    "event_again": Problem("warning", "event repeated, with the same user, item and time", "The first one is kept."),
+    "few_events": Problem(
+        "warning",
+        f"user with fewer than {FEW} events",
+        "Their events train, but nothing can be held out to test on.",
+    ),
+    "item_unknown": Problem(
+        "warning",
+        "item of the log that the catalogue lacks",
+        "Its events are kept, and its id stands in for the title. Are the ids written alike in both files?",
+    ),
+    # --- the file as a whole
+    "no_rows": Problem("stop", "no row that can be used is left", "Mend the rows, or read the file in another way."),
+    "none_known": Problem(
+        "stop",
+        "no item of the log is in the catalogue",
+        "Check which columns hold the items, and whether both files write ids alike.",
+    ),
+    "one_user": Problem(
+        "stop",
+        "the whole log belongs to one user",
+        "A recommender learns from many. Is the user column the right one?",
+    ),
+    "nobody_to_test": Problem(
+        "stop",
+        f"no user has {FEW} events",
+        "Nothing could be held out to test on. Is the user column the right one?",
+    ),
+}  # fmt: skip

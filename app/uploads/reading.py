@@ -1,0 +1,262 @@
+"""How a file is read, what was found in it: the words that page, runner and child have in common. All of it is JSON.
+
+guess = uploads.guess(path, "catalogue")            Guess: a Reading, how sure each part of it is, three values per column
+reading = guess.reading.with_role("name", "title")  Reading: everything about a file that can be chosen
+checked = uploads.check(folder, catalogue=…, log=…)  Checked: all findings counted, the first hundred, what is left out
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.uploads.problems import PROBLEMS, Kind
+
+What = Literal["catalogue", "log"]
+Format = Literal["delimited", "jsonl", "parquet"]
+Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "skip"]
+"""item_id, title: of a catalogue; text, list, flag: its attributes (list: several values in one field; flag: 0 or 1, many of
+which become one list of the columns' names); user, item, time, weight: of a log; skip: not read."""
+Sure = Literal["certain", "likely", "unsure"]
+
+ROLES: dict[str, tuple[Role, ...]] = {
+    "catalogue": ("item_id", "title", "text", "list", "flag", "skip"),
+    "log": ("user", "item", "time", "weight", "skip"),
+}
+NEEDED: dict[str, tuple[Role, ...]] = {"catalogue": ("item_id", "title"), "log": ("user", "item")}
+ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "weight")
+ROLE_WORDS: dict[str, str] = {
+    "item_id": "item id", "title": "title", "text": "attribute", "list": "attribute with several values",
+    "flag": "yes or no", "user": "user", "item": "item", "time": "time", "weight": "weight", "skip": "not used",
+}  # fmt: skip
+ENCODINGS: dict[str, str] = {
+    "utf-8": "UTF-8", "utf-16": "UTF-16", "utf-16-le": "UTF-16 (LE)", "utf-16-be": "UTF-16 (BE)",
+    "cp1252": "Windows-1252 (Western)", "latin-1": "Latin-1 (Western)", "cp1250": "Windows-1250 (Central European)",
+    "cp1251": "Windows-1251 (Cyrillic)", "koi8-r": "KOI8-R (Cyrillic)", "cp949": "CP949 (Korean)",
+    "cp932": "Shift-JIS (Japanese)", "euc-jp": "EUC-JP (Japanese)", "gb18030": "GB18030 (Chinese)", "big5": "Big5 (Chinese)",
+}  # fmt: skip
+"""Encodings that may be chosen, as Python and as people call them."""
+DELIMITERS: dict[str, str] = {
+    ",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar |", "::": "double colon ::", " ": "blanks",
+}  # fmt: skip
+QUOTES: dict[str, str] = {'"': 'double "', "'": "single '", "": "none"}
+SEPARATORS: dict[str, str] = {"|": "vertical bar |", ",": "comma", ";": "semicolon", "/": "slash /"}
+UNITS: dict[str, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+TIMES: dict[str, str] = {
+    "s": "unix seconds", "ms": "unix milliseconds", "us": "unix microseconds", "ns": "unix nanoseconds",
+    "iso": "ISO 8601 (2024-03-31, 2024-03-31 18:05:00, …)",
+}  # fmt: skip
+"""Formats of time with a name; any other is a pattern such as %d.%m.%Y."""
+PATTERN = re.compile(r"(?=.*%)(?:%-?[aAbBdHIjmMpSyYfgznuUW%]|[^%\x00-\x1f']){1,60}")
+"""What a pattern of times may be made of."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Column(_Record):
+    """One column of a file."""
+
+    name: str
+    """As the file calls it, or "column 3" where it has no header."""
+    role: Role
+    called: str = ""
+    """What an attribute or flag is to be called; "" takes `name`."""
+    separator: str = "|"
+    """role list: what stands between the values."""
+
+
+class Reading(_Record):
+    """How to read one file."""
+
+    format: Format
+    gzip: bool = False
+    encoding: str = "utf-8"
+    """A key of ENCODINGS. Parquet: no matter."""
+    delimiter: str = ","
+    """delimited: a key of DELIMITERS, or another character."""
+    quote: str = '"'
+    """delimited: a key of QUOTES."""
+    header: bool = True
+    """delimited: the first row names the columns."""
+    columns: tuple[Column, ...] = ()
+    """delimited: all columns, in their order; else: those that are known."""
+    time: str | None = None
+    """log: a key of TIMES, or a pattern. None where no column has the role time."""
+    flags: str = "tags"
+    """catalogue: what the list is called that the columns with the role flag are folded into."""
+
+    def column(self, role: Role) -> Column | None:
+        """The one column with this role."""
+        return next((column for column in self.columns if column.role == role), None)
+
+    def with_role(self, name: str, role: Role) -> Reading:
+        """The same with another role for one column; who had it before, where only one may, is an attribute or not used."""
+        changed = []
+        for column in self.columns:
+            if column.name == name:
+                column = column.model_copy(update={"role": role})
+            elif role in ONCE and column.role == role:
+                column = column.model_copy(update={"role": "text" if role in ROLES["catalogue"] else "skip"})
+            changed.append(column)
+        return self.model_copy(update={"columns": tuple(changed)})
+
+    def faults(self, what: What) -> list[str]:
+        """Why the file cannot be read like this, a sentence each; empty where it can."""
+        faults = []
+        roles = [column.role for column in self.columns]
+        for role in NEEDED[what]:
+            if role not in roles:
+                faults.append(f"Choose the column that holds the {ROLE_WORDS[role]}.")
+        for role in ONCE:
+            if roles.count(role) > 1:
+                named = " and ".join(f"“{column.name}”" for column in self.columns if column.role == role)
+                faults.append(f"Only one column can be the {ROLE_WORDS[role]}; now it is {named}.")
+        if strange := set(roles) - set(ROLES[what]):
+            faults.append(f"A {what} has no column for {', '.join(sorted(ROLE_WORDS[role] for role in strange))}.")
+        if len({column.name for column in self.columns}) < len(self.columns):
+            faults.append("Two columns have the same name.")
+        if self.format != "parquet" and self.encoding not in ENCODINGS:
+            faults.append(f"The encoding “{self.encoding}” is not known here.")
+        if self.format == "delimited":
+            if not 0 < len(self.delimiter) <= 4 or any(c in "\r\n\x00" for c in self.delimiter):
+                faults.append("The delimiter must be one to four characters.")
+            if self.quote not in QUOTES or self.quote == self.delimiter:
+                faults.append("The quote must be \" or ' or none, and not the delimiter.")
+        if "time" in roles and (self.time is None or not (self.time in TIMES or PATTERN.fullmatch(self.time))):
+            faults.append("Choose the format of the times: a unit, ISO 8601, or a pattern such as %d.%m.%Y %H:%M.")
+        return faults
+
+
+class Choice(_Record):
+    """One thing about a file that was guessed."""
+
+    about: Literal["encoding", "delimiter", "quote", "header", "columns", "time"]
+    value: str
+    sure: Sure
+    why: str
+    """A sentence; nothing in it needs escaping."""
+    others: tuple[str, ...] = ()
+    """What else it may be, the likeliest first."""
+
+
+class Seen(_Record):
+    """What a column looks like. Values are as they are: the page escapes them."""
+
+    name: str
+    samples: tuple[str, ...] = ()
+    """The first three different values, shortened."""
+    filled: float = 0.0
+    """Share of rows (of those that were looked at) with a value."""
+    distinct: int = 0
+
+
+class Guess(_Record):
+    """What a file seems to be."""
+
+    what: What
+    reading: Reading
+    choices: tuple[Choice, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    rows: int = 0
+    """Parquet: rows; else: lines."""
+    size: int = 0
+    """Bytes, unpacked."""
+    head: tuple[str, ...] = ()
+    """The first lines as they stand, shortened."""
+    foreign: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Encoding → the first lines that it decides on, as it reads them. Empty where it makes no difference."""
+    stop: str = ""
+    """Why the file cannot be read at all like this, and what to change; "" where it can."""
+
+    def choice(self, about: str) -> Choice | None:
+        return next((choice for choice in self.choices if choice.about == about), None)
+
+
+class Finding(_Record):
+    """One thing that is wrong."""
+
+    file: What
+    line: int | None
+    """From 1, as an editor counts; the row number in a Parquet file."""
+    column: str
+    value: str
+    """At most 100 characters, not escaped."""
+    problem: str
+    """A key of PROBLEMS."""
+    note: str = ""
+    """More about this one."""
+
+    @property
+    def kind(self) -> Kind:
+        return PROBLEMS[self.problem].kind
+
+
+class Count(_Record):
+    """How often something is wrong."""
+
+    file: What
+    problem: str
+    number: int
+    """Of rows; of users or items where the problem is theirs."""
+    note: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return PROBLEMS[self.problem].kind
+
+
+class LeftOut(_Record):
+    """Rows that the clean files lack. Every row is counted once, for the first thing that is wrong with it."""
+
+    file: What
+    problem: str
+    rows: int
+
+
+class Checked(_Record):
+    """The answer of a check."""
+
+    counts: tuple[Count, ...] = ()
+    """Every problem there is, stops first, then bad rows, then warnings."""
+    first: tuple[Finding, ...] = ()
+    """The first hundred findings: stops, then bad rows, then warnings, by file and line."""
+    findings: int = 0
+    """How many there are in all; findings.parquet and findings.csv have every one."""
+    read: dict[str, int] = Field(default_factory=dict)
+    """File → rows in it."""
+    kept: dict[str, int] = Field(default_factory=dict)
+    """File → rows that the clean files have."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Why the others are not in them. read - kept is their sum."""
+    items: int = 0
+    users: int = 0
+    events: int = 0
+    unknown_share: float = 0.0
+    """Of the events, those whose item the catalogue lacks."""
+    unused_items: int = 0
+    """Of the catalogue, without any event; 0 where there is no log."""
+    attributes: tuple[str, ...] = ()
+    """As clean/items.parquet calls them."""
+    first_time: int | None = None
+    """Unix seconds."""
+    last_time: int | None = None
+    fingerprint: str = ""
+    """sha256 of the clean files; "" where there are none."""
+    seconds: float = 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """Nothing can be used as it is."""
+        return any(count.kind == "stop" for count in self.counts)
+
+    @property
+    def bad_rows(self) -> int:
+        """Rows that are left out because they cannot be used."""
+        return sum(entry.rows for entry in self.left_out if PROBLEMS[entry.problem].kind == "bad")
+
+
+assert set(get_args(Role)) == set(ROLE_WORDS)

@@ -1,0 +1,242 @@
+"""Which column holds what: by its name where that says it, else by its values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from app.uploads.reading import Choice, Column, Role, Seen, Sure, What
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "item_id": (
+        "itemid", "item", "iid", "movieid", "productid", "articleid", "parentasin", "asin", "sku", "trackid", "songid",
+        "bookid", "gameid", "isbn", "isbn13", "ean", "gtin", "imdbid", "tconst", "productcode", "itemcode", "id", "code",
+        "key", "상품id", "상품코드", "상품번호", "商品id", "商品コード", "artikelnummer",
+    ),
+    "title": (
+        "title", "itemtitle", "producttitle", "movietitle", "booktitle", "primarytitle", "tracktitle", "songtitle",
+        "itemname", "productname", "moviename", "trackname", "songname", "bookname", "displayname", "name", "label",
+        "headline", "제목", "이름", "상품명", "영화명", "タイトル", "商品名", "標題", "标题", "titel", "titre", "titulo",
+        "título", "bezeichnung", "nombre", "nom",
+    ),
+    "user": (
+        "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
+        "accountid", "username", "customer", "visitor", "session", "사용자", "고객id", "回员id", "ユーザーid", "kunde", "client",
+    ),
+    "item": (
+        "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "trackid", "songid",
+        "bookid", "gameid", "isbn", "contentid", "product", "article", "movie", "track", "상품id", "상품코드", "商品id", "id",
+    ),
+    "time": (
+        "timestamp", "time", "ts", "unixreviewtime", "unixtime", "datetime", "eventtime", "eventtimestamp", "date",
+        "createdat", "created", "day", "orderdate", "purchasedate", "viewedat", "occurredat", "시간", "일시", "날짜", "日時",
+        "zeit", "datum", "fecha",
+    ),
+    "weight": ("weight", "rating", "overall", "score", "stars", "quantity", "count", "playcount", "value", "평점", "評価"),
+}  # fmt: skip
+"""What columns are called, the surest first: lower case, letters and digits only."""
+_LISTS = {
+    "genres", "genre", "categories", "category", "tags", "keywords", "actors", "authors", "artists", "directors", "topics",
+    "styles", "languages", "countries", "subjects",
+}  # fmt: skip
+_SEPARATORS = "|;,/"
+_LONGEST_ID = 64
+_URL = re.compile(r"https?://\S+")
+
+
+@dataclass
+class Values:
+    """A column of the rows that were looked at."""
+
+    name: str
+    values: list[str] = field(default_factory=list)
+    """Empty where there is none."""
+
+    @property
+    def filled(self) -> list[str]:
+        return [value for value in self.values if value]
+
+    @property
+    def distinct(self) -> set[str]:
+        return set(self.filled)
+
+    def share(self, holds: Callable[[str], bool]) -> float:
+        return sum(map(holds, self.filled)) / max(1, len(self.filled))
+
+    def seen(self) -> Seen:
+        samples = list(dict.fromkeys(self.filled))[:3]
+        return Seen(
+            name=self.name,
+            samples=tuple(value[:80] + ("…" if len(value) > 80 else "") for value in samples),
+            filled=round(len(self.filled) / max(1, len(self.values)), 4),
+            distinct=len(self.distinct),
+        )
+
+
+def plain_name(name: str) -> str:
+    """RecBole's "user_id:token" counts as "userid"."""
+    return re.sub(r"[\W_]+", "", name.split(":", maxsplit=1)[0].casefold())
+
+
+def known_name(name: str) -> bool:
+    """Whether a column may well be called so."""
+    plain = plain_name(name)
+    return plain in _LISTS or any(plain in names for names in NAMES.values()) or plain in _COMMON
+
+
+_COMMON = {
+    "description", "price", "brand", "year", "director", "author", "artist", "language", "country", "color", "colour", "size",
+    "url", "image", "summary", "overview", "releasedate", "publisher", "manufacturer", "store", "type", "duration", "event",
+}  # fmt: skip
+
+
+def guess(
+    what: What, columns: Sequence[Values], *, named: bool, is_time: Callable[[Sequence[str]], bool]
+) -> tuple[tuple[Column, ...], Choice]:
+    """The role of every column, and how sure that is. named: the file has names for its columns."""
+    roles: dict[str, Role] = {}
+    by_value: list[str] = []
+    wanted: tuple[Role, ...] = ("item_id", "title") if what == "catalogue" else ("user", "item", "time", "weight")
+    if named:
+        for role in wanted:
+            found = _by_name(role, [column.name for column in columns if column.name not in roles])
+            if found is not None:
+                roles[found] = role
+    missing = [role for role in wanted if role not in roles.values()]
+    free = [column for column in columns if column.name not in roles and column.filled]
+    found_by_value = _catalogue(missing, free) if what == "catalogue" else _log(missing, free, named, is_time)
+    for role, name in found_by_value.items():
+        roles[name] = role
+        by_value.append(name)
+    if what == "catalogue":
+        roles |= _attributes([column for column in columns if column.name not in roles], named)
+    made = tuple(
+        Column(
+            name=column.name,
+            role=roles.get(column.name, "skip"),
+            separator=_separator(column) if roles.get(column.name) == "list" else "|",
+        )
+        for column in columns
+    )
+    return made, _choice(what, made, by_value)
+
+
+def _by_name(role: str, names: Sequence[str]) -> str | None:
+    plain: dict[str, str] = {}
+    for name in names:
+        plain.setdefault(plain_name(name), name)
+    return next((plain[known] for known in NAMES[role] if known in plain), None)
+
+
+def _choice(what: What, columns: tuple[Column, ...], by_value: list[str]) -> Choice:
+    needed = ("item_id", "title") if what == "catalogue" else ("user", "item")
+    roles = {column.role for column in columns}
+    if any(role not in roles for role in needed):
+        return Choice(about="columns", value="", sure="unsure", why="Not every column that is needed was recognised.")
+    sure: Sure = "unsure" if by_value else "likely"
+    why = "Some columns were told by their values alone." if by_value else "The columns were told by their names."
+    return Choice(about="columns", value="", sure=sure, why=why)
+
+
+# --- by values
+
+
+def _catalogue(missing: list[Role], free: list[Values]) -> dict[Role, str]:
+    found: dict[Role, str] = {}
+    if "item_id" in missing:
+        ids = [column for column in free if _is_id(column)]
+        if ids:
+            found["item_id"] = max(ids, key=lambda column: (len(column.distinct), -free.index(column))).name
+    if "title" in missing:
+        rest = [column for column in free if column.name not in found.values()]
+        scored = {column.name: _title_score(column) for column in rest}
+        if scored and max(scored.values()) > 0:
+            found["title"] = max(scored, key=lambda name: scored[name])
+    return found
+
+
+def _is_id(column: Values) -> bool:
+    filled = column.filled
+    return (
+        len(filled) == len(column.values)
+        and len(column.distinct) >= 0.95 * len(filled)
+        and max(map(len, filled)) <= _LONGEST_ID
+        and column.share(lambda value: " " in value or bool(_URL.match(value))) < 0.05
+    )
+
+
+def _title_score(column: Values) -> float:
+    """Texts with letters, nearly all different, some words long."""
+    filled = column.filled
+    letters = column.share(lambda value: any(c.isalpha() for c in value) and not _URL.match(value))
+    dates = column.share(lambda value: bool(re.fullmatch(r"[\d.:/ T-]+|\d+-\w{3}-\d{2,4}", value)))
+    different = len(column.distinct) / max(1, len(filled))
+    length = sum(map(len, filled)) / max(1, len(filled))
+    fits = 1.0 if 3 <= length <= 90 else 0.3 if length > 90 else 0.1
+    return (letters - dates) * different * fits * (len(filled) / max(1, len(column.values)))
+
+
+def _log(
+    missing: list[Role], free: list[Values], named: bool, is_time: Callable[[Sequence[str]], bool]
+) -> dict[Role, str]:
+    found: dict[Role, str] = {}
+    rest = list(free)
+    if "time" in missing and not named:
+        times = [column for column in rest if is_time(column.values)]
+        if times:
+            # The one with most different values: years may look like times, too.
+            found["time"] = max(times, key=lambda column: len(column.distinct)).name
+            rest = [column for column in rest if column.name != found["time"]]
+    if "weight" in missing and not named and len(rest) > 2:
+        weights = [column for column in rest if _is_weight(column)]
+        if weights:
+            found["weight"] = min(weights, key=lambda column: len(column.distinct)).name
+            rest = [column for column in rest if column.name != found["weight"]]
+    # Who comes before what they took, nearly everywhere.
+    ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
+    for role in ("user", "item"):
+        if role in missing and ids:
+            found[role] = ids.pop(0).name
+    return found
+
+
+def _is_weight(column: Values) -> bool:
+    number = column.share(lambda value: bool(re.fullmatch(r"-?\d{1,3}([.,]\d+)?", value)))
+    return number > 0.98 and len(column.distinct) <= 21
+
+
+# --- attributes
+
+
+def _attributes(columns: list[Values], named: bool) -> dict[str, Role]:
+    """What the other columns of a catalogue are."""
+    flags = [column.name for column in columns if column.distinct and column.distinct <= {"0", "1"}]
+    many = len(flags) >= 3
+    roles: dict[str, Role] = {}
+    for column in columns:
+        if not column.filled:
+            roles[column.name] = "skip"
+        elif many and column.name in flags:
+            roles[column.name] = "flag" if named else "skip"  # without names they would say nothing
+        elif column.share(lambda value: bool(_URL.fullmatch(value))) > 0.9:
+            roles[column.name] = "skip"
+        elif _is_list(column):
+            roles[column.name] = "list"
+        else:
+            roles[column.name] = "text"
+    return roles
+
+
+def _is_list(column: Values) -> bool:
+    if column.share(lambda value: value.startswith("[") and value.endswith("]")) > 0.8:
+        return True
+    bars = column.share(lambda value: "|" in value)
+    if bars > 0.05 and max(map(len, column.filled)) < 500:
+        return True
+    some = column.share(lambda value: any(c in value for c in ";,/"))
+    return plain_name(column.name) in _LISTS and some > 0.05
+
+
+def _separator(column: Values) -> str:
+    return max(_SEPARATORS, key=lambda sign: (column.share(lambda value: sign in value), -_SEPARATORS.index(sign)))

@@ -1,0 +1,314 @@
+"""A file to the table `rows`: line (BIGINT), last (BIGINT: the last line of the row) and c0, c1, … (text; NULL where empty).
+
+Rows that are none (ragged, not JSON, …) become findings and are not in the table. Lines are physical, as an editor counts, also
+where quoted fields hold line ends.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from app.uploads.database import sql, sql_path, value
+from app.uploads.findings import VALUE, Findings
+from app.uploads.limits import Limits
+from app.uploads.plain import MAX_LINE, PICTURES, Plain, too_many_rows
+from app.uploads.problems import MAX_DEPTH
+from app.uploads.reading import Reading, What
+from app.uploads.refusal import Refused
+from app.uploads.splitting import BLANKS, Splitter
+
+_MAX_RECORD = 500  # lines of one row
+MAX_NAME = 200
+"""Characters of a key; longer ones, and those with control characters, are not read."""
+_MAX_OPEN = 5_000  # quotes that are never closed, before nobody looks for their ends any more
+_BLANKS = " || ".join(f"chr({ord(c)})" for c in BLANKS)
+_ENDS = r"'^[\s\x{0b}\x{a0}]|[\s\x{0b}\x{a0}]$'"
+_FILLED = r"NOT regexp_full_match(text, '[\s\x{0b}\x{a0}]*')"
+
+
+def trimmed(field: str) -> str:
+    """SQL: a field without blanks at its ends, NULL where nothing is left."""
+    # Few fields have any, and the expression looks at the ends alone: trim() with signs of its own costs three times as much.
+    return f"nullif(CASE WHEN regexp_matches({field}, {_ENDS}) THEN trim({field}, {_BLANKS}) ELSE {field} END, '')"
+
+
+def read_text(
+    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, findings: Findings, limits: Limits
+) -> int:
+    """Makes the table `rows` of a text. How many rows the file has, those that are none included."""
+    con.execute(f"CREATE OR REPLACE TABLE lines AS SELECT * FROM ({lines_of(plain.path)}) WHERE {_FILLED}")
+    _take_long_lines(con, plain, what, findings)
+    if reading.format == "jsonl":
+        total, header_end = _json(con, reading, what, findings, limits), 0
+    else:
+        total, header_end = _delimited(con, plain, reading, what, findings)
+    if total > limits.rows:
+        raise Refused(too_many_rows(total, limits))
+    con.execute("DROP TABLE IF EXISTS lines")
+    _faults(con, plain, header_end, what, findings)
+    return total + value(con, f"SELECT count(*) FROM findings WHERE file = {sql(what)} AND problem = 'long_line'")
+
+
+def lines_of(path: Path) -> str:
+    """SQL that selects line and text of every line."""
+    # One column, cut by a byte that does not occur: then a row is a line, blank ones included, and the row number its number.
+    return (
+        f"SELECT row_number() OVER () AS line, text FROM read_csv({sql_path(path)}, auto_detect = false, header = false, "
+        "columns = {'text': 'VARCHAR'}, delim = chr(1), quote = '', escape = '', comment = '', compression = 'none', "
+        f"max_line_size = {8 * MAX_LINE})"
+    )
+
+
+def _take_long_lines(con: duckdb.DuckDBPyConnection, plain: Plain, what: What, findings: Findings) -> None:
+    listed = ", ".join(map(str, plain.long_lines)) or "-1"
+    long = f"(length(text) > {MAX_LINE} OR line IN ({listed}))"
+    if findings.insert(what, "long_line", f"SELECT line, left(text, {VALUE}) AS value FROM lines WHERE {long}"):
+        con.execute(f"DELETE FROM lines WHERE {long}")
+
+
+def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, what: What, findings: Findings) -> None:
+    """Bytes that are none of the encoding, each a finding of the row that it stands in."""
+    if not plain.faults:
+        return
+    lines, texts = [], []
+    for fault in plain.faults:
+        lines.append(fault.line)
+        texts.append(f"byte 0x{fault.byte:02X} at place {fault.offset + 1:,} of the file")
+    con.register("faults", pa.table({"place": pa.array(lines, pa.int64()), "value": pa.array(texts, pa.string())}))
+    in_header = f"SELECT place AS line, value FROM faults WHERE place <= {header_end}"
+    findings.insert(what, "header_undecodable", in_header)
+    # The row that begins last before the fault, unless it has ended there: then the fault is in a line that is no row.
+    in_row = (
+        "SELECT CASE WHEN place <= last THEN line ELSE place END AS line, value FROM faults ASOF LEFT JOIN rows "
+        f"ON faults.place >= rows.line WHERE place > {header_end}"
+    )
+    findings.insert(what, "undecodable", in_row)
+    con.unregister("faults")
+
+
+# --- delimited
+
+
+def _delimited(
+    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, findings: Findings
+) -> tuple[int, int]:
+    """(rows of the file, last line of its header)"""
+    splitter = Splitter(reading.delimiter, reading.quote)
+    width = len(reading.columns)
+    quoted = splitter.quoting and plain.quoted
+    con.execute("CREATE OR REPLACE TABLE merged (line BIGINT, last BIGINT, text VARCHAR)")
+    first = value(con, "SELECT min(line) FROM lines") if reading.header else 0
+    if quoted:
+        _join_lines(con, plain.path, splitter, width, what, findings)
+    con.execute(
+        "CREATE OR REPLACE VIEW records AS SELECT line, line AS last, text FROM lines UNION ALL SELECT * FROM merged"
+    )
+    header_end = value(con, f"SELECT max(last) FROM records WHERE line = {first}") if first else 0
+    if first and not header_end:
+        raise Refused(f"The first row, in line {first:,}, cannot be read: its quotes are not in order.")
+    total = value(con, f"SELECT count(*) FROM records WHERE line <> {first}")
+    total += value(
+        con, f"SELECT count(*) FROM findings WHERE file = {sql(what)} AND problem IN ('open_quote', 'after_quote')"
+    )
+    con.execute(f"CREATE OR REPLACE TABLE rows (line BIGINT, last BIGINT{_typed(width)})")
+    sign = sql(reading.quote)
+    for with_quotes in (False, True) if quoted else (False,):
+        wanted = f"line <> {first}"
+        if quoted:
+            wanted += f" AND {'' if with_quotes else 'NOT '}contains(text, {sign})"
+        if with_quotes:
+            fields = f"regexp_extract_all({sql(reading.delimiter)} || text, {sql(splitter.field)}, 1)"
+        elif reading.delimiter == " ":
+            fields = f"string_split_regex(trim(text, {_BLANKS}), '[ \\t]+')"
+        else:
+            fields = f"string_split(text, {sql(reading.delimiter)})"
+        cells, bare_cells = [], []
+        for place in range(width):
+            cell = f"f[{place + 1}]"
+            if reading.columns[place].role == "skip":
+                cell = "NULL"
+            elif with_quotes:
+                bare = f"replace({cell}[2:-2], {sql(2 * reading.quote)}, {sign})"
+                cell = f"CASE WHEN starts_with({cell}, {sign}) THEN {bare} ELSE {cell} END"
+            bare_cells.append(f", {cell} AS c{place}")
+            cells.append(f", {trimmed(f'c{place}')} AS c{place}")
+        source = f"SELECT line, last, {fields} AS f FROM records WHERE {wanted}"
+        bare_rows = f"SELECT line, last{''.join(bare_cells)} FROM ({source}) WHERE len(f) = {width}"
+        made = value(con, f"INSERT INTO rows SELECT line, last{''.join(cells)} FROM ({bare_rows})")
+        if made == value(con, f"SELECT count(*) FROM records WHERE {wanted}"):
+            continue
+        source += " AND line NOT IN (SELECT line FROM rows)"
+        ragged = f"SELECT line, array_to_string(f, {sql(reading.delimiter)}) AS value, len(f) AS n FROM ({source})"
+        for problem, test in (("few_fields", f"n < {width}"), ("many_fields", f"n > {width}")):
+            note = f"There are {width} columns."
+            findings.insert(what, problem, f"SELECT line, value FROM ({ragged}) WHERE {test}", note=note)
+    con.execute("DROP VIEW records; DROP TABLE merged")
+    return total, header_end
+
+
+def _typed(width: int) -> str:
+    return "".join(f", c{place} VARCHAR" for place in range(width))
+
+
+def _join_lines(
+    con: duckdb.DuckDBPyConnection, path: Path, splitter: Splitter, width: int, what: What, findings: Findings
+) -> None:
+    """Joins lines that end within a quoted field with those that follow; takes lines whose quotes are not in order out."""
+    text = f"{sql(splitter.delimiter)} || text"
+    odd = f"contains(text, {sql(splitter.quote)}) AND NOT regexp_full_match({text}, {sql(splitter.whole)})"
+    found = con.execute(
+        f"SELECT line, regexp_full_match({text}, {sql(splitter.unfinished)}) FROM lines WHERE {odd} ORDER BY line"
+    ).fetchall()
+    if not found:
+        return
+    open_lines = {line for line, unfinished in found if unfinished}
+    joined, covered, lost = _joined(path, splitter, width, open_lines)
+    strange = {line for line, unfinished in found if not unfinished} - set(covered)
+    for name, lines in (("covered", covered), ("lost", lost), ("strange", sorted(strange))):
+        con.register(name, pa.table({"line": pa.array(lines, pa.int64())}))
+    con.register("joined", pa.table(joined, ["line", "last", "text"]))
+    con.execute("INSERT INTO merged SELECT * FROM joined")
+    for name, problem in (("lost", "open_quote"), ("strange", "after_quote")):
+        findings.insert(what, problem, f"SELECT line, text AS value FROM lines SEMI JOIN {name} USING (line)")
+        con.execute(f"DELETE FROM lines WHERE line IN (SELECT line FROM {name})")
+    con.execute("DELETE FROM lines WHERE line IN (SELECT line FROM covered)")
+    for name in ("covered", "lost", "strange", "joined"):
+        con.unregister(name)
+
+
+def _joined(
+    path: Path, splitter: Splitter, width: int, open_lines: set[int]
+) -> tuple[list[pa.Array], list[int], list[int]]:
+    """(columns line, last, text of rows of several lines; the lines they are made of; lines whose quote is never closed).
+
+    Where a quote that is never closed would swallow the rows below it, or where the lines together have not `width` fields,
+    only the first line is given up.
+    """
+    lines: list[int] = []
+    lasts: list[int] = []
+    texts: list[str] = []
+    covered: list[int] = []
+    lost: list[int] = []
+    with path.open(encoding="utf-8", newline="\n") as file:
+        waiting: list[tuple[int, str]] = []  # lines that were looked at, and stand on their own after all
+        numbered = enumerate((line.rstrip("\n") for line in file), 1)
+        while True:
+            number, text = waiting.pop() if waiting else next(numbered, (0, ""))
+            if number == 0:
+                break
+            if number not in open_lines:
+                continue
+            taken = [(number, text)]
+            closed = False
+            while len(taken) < _MAX_RECORD and len(lost) < _MAX_OPEN:
+                following = waiting.pop() if waiting else next(numbered, None)
+                if following is None:
+                    break
+                taken.append(following)
+                if not splitter.is_unfinished(following[1], within=True):
+                    closed = True
+                    break
+            whole = "\n".join(part for _, part in taken)
+            fields = splitter.split(whole) if closed and len(whole) <= MAX_LINE else None
+            if fields is None or (width and len(fields) != width):
+                waiting.extend(reversed(taken[1:]))
+                lost.append(number)
+                continue
+            lines.append(number)
+            lasts.append(taken[-1][0])
+            texts.append(whole)
+            covered.extend(line for line, _ in taken)
+    return [pa.array(lines, pa.int64()), pa.array(lasts, pa.int64()), pa.array(texts, pa.string())], covered, lost
+
+
+# --- JSON lines
+
+
+def pointer(name: str) -> str:
+    """The JSON pointer of a key."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def json_names(con: duckdb.DuckDBPyConnection, limits: Limits) -> list[str]:
+    """The keys of all objects of the table `lines`, in the order in which they come up."""
+    keys = (
+        "SELECT line, unnest(json_keys(text)) AS key, generate_subscripts(json_keys(text), 1) AS place "
+        "FROM lines WHERE json_valid(text) AND json_type(text) = 'OBJECT'"
+    )
+    found = con.execute(
+        f"SELECT key FROM ({keys}) WHERE NOT regexp_matches(key, '[\\x00-\\x1f]') AND length(key) BETWEEN 1 AND {MAX_NAME} "
+        f"GROUP BY key ORDER BY min(line), min(place) LIMIT {limits.columns + 1}"
+    ).fetchall()
+    return [row[0] for row in found]
+
+
+def _json(con: duckdb.DuckDBPyConnection, reading: Reading, what: What, findings: Findings, limits: Limits) -> int:
+    """How many rows the file has."""
+    total = value(con, "SELECT count(*) FROM lines")
+    shape = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
+    con.execute(f"CREATE OR REPLACE TABLE shaped AS SELECT line, text, {shape} AS object FROM lines")
+    findings.insert(what, "not_json", "SELECT line, text AS value FROM shaped WHERE object IS NULL")
+    findings.insert(what, "not_object", "SELECT line, text AS value FROM shaped WHERE NOT object")
+    brackets = "length(text) - length(replace(replace(text, '[', ''), '{', ''))"
+    nested = con.execute(f"SELECT line, text FROM shaped WHERE object AND {brackets} > {MAX_DEPTH}")
+    deep: list[tuple[int, str]] = []
+    while some := nested.fetchmany(1_000):
+        deep += [(line, text[:VALUE]) for line, text in some if _depth(text) > MAX_DEPTH]
+    con.register("deep", pa.table({"line": [line for line, _ in deep], "value": [text for _, text in deep]}, _DEEP))
+    findings.insert(what, "deep_json", "SELECT line, value FROM deep")
+    known = {column.name for column in reading.columns}
+    for name in json_names(con, limits):
+        if name not in known:
+            has = f"json_type(text) = 'OBJECT' AND json_exists(text, {sql(pointer(name))})"
+            first = (
+                f"SELECT min(line) AS line, {sql(name[:VALUE])} AS value FROM lines WHERE json_valid(text) AND {has}"
+            )
+            findings.insert(what, "key_unknown", f"SELECT * FROM ({first}) WHERE line IS NOT NULL", column=name)
+    paths = "[" + ", ".join(sql(pointer(column.name)) for column in reading.columns) + "]"
+    cells = "".join(
+        f", {trimmed(_tidy(f'f[{place + 1}]') if column.role != 'skip' else 'NULL')} AS c{place}"
+        for place, column in enumerate(reading.columns)
+    )
+    con.execute(
+        f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{cells} FROM (SELECT line, "
+        f"json_extract_string(text, {paths}) AS f FROM shaped WHERE object AND line NOT IN (SELECT line FROM deep))"
+    )
+    con.unregister("deep")
+    con.execute("DROP TABLE shaped")
+    return total
+
+
+_DEEP = pa.schema([("line", pa.int64()), ("value", pa.string())])
+
+
+def _tidy(cell: str) -> str:
+    """SQL: what a text of JSON holds that plain lines do not: NUL and SOH as their pictures."""
+    return f"translate({cell}, chr(0) || chr(1), {sql(PICTURES)})"
+
+
+def _depth(text: str) -> int:
+    """How deep the brackets of valid JSON are nested."""
+    depth = deepest = 0
+    quoted = escaped = False
+    for c in text:
+        if quoted:
+            if escaped:
+                escaped = False
+            elif c == "\\":
+                escaped = True
+            elif c == '"':
+                quoted = False
+        elif c == '"':
+            quoted = True
+        elif c in "[{":
+            depth += 1
+            if depth > deepest:
+                deepest = depth
+                if deepest > MAX_DEPTH:
+                    return deepest
+        elif c in "]}":
+            depth -= 1
+    return deepest

@@ -1,0 +1,213 @@
+"""Runs the child, and turns every way in which it may end into an answer or one message.
+
+The calling thread waits; `on_progress` is called in it, and whatever that raises (a page that is drawn anew, say) ends the child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from app.uploads.limits import Limits, children
+from engine.errors import SeqscopeError
+
+log = logging.getLogger("seqscope.uploads")
+Progress = Callable[[float, str], None]
+"""Takes how far the step is, 0 to 1, and what it does."""
+
+_ROOT = Path(__file__).resolve().parents[2]
+_MOST_OUTPUT = 16 << 20
+_TAIL = 4_000
+_TICK = 0.1
+_KEPT = ("PATH", "LANG", "LC_ALL", "HOME", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
+_gate = threading.Condition()
+_running = 0
+
+
+class UploadFailed(SeqscopeError):
+    """The file was not read. The message is for the page."""
+
+
+class Cancelled(UploadFailed):
+    """Somebody wanted it so."""
+
+
+def run(
+    action: str,
+    request: dict[str, Any],
+    folder: Path,
+    limits: Limits,
+    *,
+    on_progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    keep: Callable[[Path], None] | None = None,
+) -> dict[str, Any]:
+    """The child's result. Raises UploadFailed, or Cancelled where `cancelled()` comes true.
+
+    folder: where the step's own folder is made; it is gone afterwards. keep: is given it first, where the step succeeded.
+    """
+    say = on_progress or (lambda done, words: None)
+    stop = cancelled or (lambda: False)
+    with _turn(say, stop):
+        work = Path(tempfile.mkdtemp(prefix=".step-", dir=folder))
+        try:
+            result = _run(
+                {"action": action, "work": str(work), "limits": limits.model_dump(), **request}, work, limits, say, stop
+            )
+            if keep is not None:
+                keep(work)
+            return result
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _turn(say: Progress, stop: Callable[[], bool]) -> Iterator[None]:
+    """Waits until one of the server's places for a child is free."""
+    global _running  # noqa: PLW0603
+    most = children()
+    told = False
+    with _gate:
+        while _running >= most:
+            if not told:
+                say(0.0, "Waiting for another upload to be read")
+                told = True
+            _gate.wait(_TICK)
+            say(0.0, "Waiting for another upload to be read")
+            if stop():
+                raise Cancelled("The upload was not read: it was cancelled.")
+        _running += 1
+    try:
+        yield
+    finally:
+        with _gate:
+            _running -= 1
+            _gate.notify()
+
+
+def _run(
+    request: dict[str, Any], work: Path, limits: Limits, say: Progress, stop: Callable[[], bool]
+) -> dict[str, Any]:
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}  # no secret of the app among them
+    environment |= {
+        "PYTHONPATH": str(_ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(work),
+        "OMP_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "4",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "app.uploads.child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=work,
+        env=environment,
+        start_new_session=True,
+    ) as child:
+        try:
+            return _converse(child, request, limits, say, stop)
+        finally:
+            _end(child)
+
+
+def _converse(
+    child: subprocess.Popen[bytes], request: dict[str, Any], limits: Limits, say: Progress, stop: Callable[[], bool]
+) -> dict[str, Any]:
+    assert child.stdin and child.stdout and child.stderr
+    deadline = time.monotonic() + limits.seconds
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(json.dumps(request).encode() + b"\n")
+        child.stdin.flush()
+    out, tail = bytearray(), bytearray()
+    heard = 0
+    done, words = 0.0, "Starting"
+    with selectors.DefaultSelector() as waiting:
+        for stream in (child.stdout, child.stderr):
+            os.set_blocking(stream.fileno(), False)
+            waiting.register(stream, selectors.EVENT_READ)
+        while waiting.get_map():
+            for key, _ in waiting.select(_TICK):
+                part = os.read(key.fd, 65_536)
+                if not part:
+                    waiting.unregister(key.fileobj)
+                elif key.fileobj is child.stderr:
+                    tail = (tail + part)[-_TAIL:]
+                else:
+                    out += part
+                    heard += len(part)
+            if heard > _MOST_OUTPUT:
+                raise UploadFailed("Reading the file gave more than can be shown. Upload a part of it.")
+            while (end := out.find(b"\n")) >= 0:
+                answer = _parsed(bytes(out[:end]))
+                del out[: end + 1]
+                if "result" in answer:
+                    return dict(answer["result"])
+                if "refused" in answer:
+                    raise UploadFailed(str(answer["refused"]))
+                done, words = float(answer.get("progress", done)), str(answer.get("words", words))
+            say(done, words)
+            if stop():
+                raise Cancelled("The upload was not read: it was cancelled.")
+            if time.monotonic() > deadline:
+                raise UploadFailed(
+                    f"Reading the file took longer than {limits.seconds:,} seconds and was ended. Upload a part of it."
+                )
+    raise UploadFailed(_died(child, bytes(tail), limits))
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UploadFailed("Reading the file ended without an answer that makes sense. Save it anew, and try again.")
+    return found
+
+
+def _died(child: subprocess.Popen[bytes], tail: bytes, limits: Limits) -> str:
+    """Why there is no answer, in words; the log has the rest."""
+    try:
+        code = child.wait(10)
+    except subprocess.TimeoutExpired:
+        return "Reading the file came to no end. Save it anew, and try again."
+    log.warning("upload child ended with %s: %s", code, tail.decode("utf-8", "replace"))
+    if code == -signal.SIGXCPU:
+        return "Reading the file took more computing time than one upload may have. Upload a part of it."
+    if b"MemoryError" in tail or b"bad_alloc" in tail or code == -signal.SIGKILL:
+        return (
+            "Reading the file took more memory than one upload may have here, or was ended by the system. "
+            "Upload a part of it."
+        )
+    if code < 0:
+        return (
+            f"The file made its reader fail (signal {-code}). Nothing else was touched. "
+            "Save it anew as CSV in UTF-8, and try again."
+        )
+    return "Reading the file failed in a way that was not foreseen. Save it anew as CSV in UTF-8, and try again."
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()

@@ -1,0 +1,127 @@
+"""Times in any of the usual forms: which form they have, and SQL for their unix seconds (UTC where no zone is named)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+
+from app.uploads.database import sql
+from app.uploads.reading import PATTERN, TIMES, UNITS, Choice, Sure
+
+LATEST = 4_102_444_800
+"""2100-01-01 in unix seconds."""
+_SOON = 631_152_000  # 1990: numbers below are hardly times in seconds
+_ISO = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?"
+_DAYS = (
+    "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y. %m. %d",
+    "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d/%b/%Y", "%Y-%m-%d",
+    "%Y년 %m월 %d일", "%Y年%m月%d日", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%Y%m%d",
+)  # fmt: skip
+_HOURS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S", "T%H:%M:%S")
+_OTHERS = (
+    "%a %b %d %H:%M:%S %z %Y",
+    "%d/%b/%Y:%H:%M:%S %z",
+    "%Y%m%d%H%M%S",
+    "%Y%m%dT%H%M%S",
+    "%a, %d %b %Y %H:%M:%S %z",
+)
+_SWAPPED = {
+    "%d/%m/%Y": "%m/%d/%Y", "%m/%d/%Y": "%d/%m/%Y", "%d-%m-%Y": "%m-%d-%Y", "%m-%d-%Y": "%d-%m-%Y",
+    "%d/%m/%y": "%m/%d/%y", "%m/%d/%y": "%d/%m/%y",
+}  # fmt: skip
+
+
+def seconds(column: str, form: str) -> str:
+    """SQL: the unix second of the text `column`, NULL where it is none. form: a key of TIMES, or a pattern."""
+    iso = f"regexp_full_match({column}, {sql(_ISO)})"
+    # The expression is stricter than the cast, which knows words such as "today".
+    moment = f"CASE WHEN {iso} THEN floor(epoch(try_cast({column} AS TIMESTAMPTZ))) END"
+    if form in UNITS:
+        number = f"try_cast({column} AS DOUBLE)"
+        return f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN floor({number} / {UNITS[form]}) ELSE {moment} END"
+    if form == "iso":
+        return moment
+    if not PATTERN.fullmatch(form):
+        raise ValueError(f"not a pattern of times: {form!r}")
+    return f"floor(epoch(try_strptime({column}, {sql(form)})))"
+
+
+def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> Choice | None:
+    """The form of these times; None where they are none."""
+    filled = [value for value in values if value][:1_000]
+    if not filled:
+        return None
+    con.execute("CREATE OR REPLACE TEMP TABLE moments AS SELECT unnest($1) AS value", [filled])
+    share = _share(con, ["isfinite(try_cast(value AS DOUBLE))"])[0]
+    if share > 0.5:
+        return _number(con, filled)
+    # `epoch` of one stands for all: it is read, and lies where times lie.
+    found = {"iso": _share(con, [_valid("iso")])[0]}
+    if found["iso"] < 0.98:
+        forms = [f"{day}{hour}" for day in _DAYS for hour in _HOURS] + list(_OTHERS)
+        found |= dict(zip(forms, _share(con, [_valid(form) for form in forms]), strict=True))
+    best = max(found, key=lambda form: found[form])
+    if found[best] < 0.5:
+        return None
+    shown = round(100 * found[best])
+    why = f"It reads {'all' if shown == 100 else f'{shown} %'} of the times looked at."
+    sure: Sure = "likely" if found[best] > 0.9 else "unsure"
+    if best == "iso" and found[best] > 0.98:
+        sure = "certain"
+    others = tuple(form for form in found if found[form] > 0.5 and form != best)
+    day = next((day for day in _SWAPPED if best.startswith(day)), None)
+    if day is not None:
+        other = _SWAPPED[day] + best.removeprefix(day)
+        if found.get(other, 0.0) >= found[best]:
+            sure, why = "unsure", f"{why} Day and month could also be the other way round: none of them is above 12."
+            others = (other, *(form for form in others if form != other))
+        elif sure == "likely":
+            why += " Read the other way round, some months would be above 12."
+    return Choice(about="time", value=best, sure=sure, why=why, others=others)
+
+
+def is_time(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> bool:
+    """Whether a column without a name holds times."""
+    found = guess(con, values)
+    return found is not None and found.sure != "unsure"
+
+
+def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> Choice | None:
+    number = "try_cast(value AS DOUBLE)"
+    days = _share(con, [f"regexp_full_match(value, '(19|20)\\d{{6}}') AND {_valid('%Y%m%d')}"])[0]
+    if days > 0.95:
+        why = "Eight digits each that are dates, such as 20240331."
+        return Choice(about="time", value="%Y%m%d", sure="likely", why=why, others=tuple(UNITS))
+    compact = _share(con, [f"regexp_full_match(value, '(19|20)\\d{{12}}') AND {_valid('%Y%m%d%H%M%S')}"])[0]
+    if compact > 0.95:
+        why = "Fourteen digits each that are moments, such as 20240331180500."
+        return Choice(about="time", value="%Y%m%d%H%M%S", sure="likely", why=why, others=tuple(UNITS))
+    # Each unit has the range above that of the unit before it; no two overlap.
+    ranges = {
+        unit: f"{number} >= {LATEST * scale // 1000 if scale > 1 else 0} AND {number} < {LATEST * scale}"
+        for unit, scale in UNITS.items()
+    }
+    shares = dict(zip(ranges, _share(con, list(ranges.values())), strict=True))
+    unit = max(shares, key=lambda unit: shares[unit])  # the first of equals: seconds
+    if not shares[unit]:
+        return None
+    likely = _share(con, [f"{number} >= {_SOON * UNITS[unit]}"])[0]
+    others = tuple(other for other in UNITS if other != unit)
+    if likely < 0.5:
+        why = "Numbers, but as unix times they would be before 1990. They may only count the events."
+        return Choice(about="time", value=unit, sure="unsure", why=why, others=others)
+    sure: Sure = "certain" if shares[unit] > 0.98 else "likely"
+    why = f"As {TIMES[unit]} they are between 1990 and 2099, in another unit they are not."
+    return Choice(about="time", value=unit, sure=sure, why=why, others=others)
+
+
+def _valid(form: str) -> str:
+    """SQL: a moment from 1900 on that is not far in the future. Before 1970 is a finding, not another format."""
+    found = seconds("value", form)
+    return f"({found} >= -2208988800 AND {found} < {LATEST})"
+
+
+def _share(con: duckdb.DuckDBPyConnection, conditions: list[str]) -> list[float]:
+    wanted = ", ".join(f"avg(CASE WHEN {condition} THEN 1.0 ELSE 0.0 END)" for condition in conditions)
+    return [float(value or 0) for value in con.execute(f"SELECT {wanted} FROM moments").fetchall()[0]]

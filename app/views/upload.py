@@ -1,0 +1,201 @@
+"""An upload in words and tables: how it is read, what its columns are, what was found. Functions of what app.uploads says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from app.text import clean, count, listed
+from app.uploads.problems import PROBLEMS, Kind
+from app.uploads.reading import (
+    DELIMITERS,
+    ENCODINGS,
+    QUOTES,
+    ROLE_WORDS,
+    TIMES,
+    Checked,
+    Choice,
+    Column,
+    Guess,
+    Reading,
+    Seen,
+    What,
+)
+
+SURE = {"certain": ("certain", "green"), "likely": ("likely", "blue"), "unsure": ("please look", "orange")}
+"""How sure → (words, colour of a badge)."""
+ABOUT = {
+    "encoding": "Encoding", "delimiter": "Delimiter", "quote": "Quotes", "header": "First row", "columns": "Columns",
+    "time": "Times",
+}  # fmt: skip
+HEADER = {"yes": "names the columns", "no": "is data"}
+_FORMATS = {"delimited": "text in columns", "jsonl": "JSON lines", "parquet": "Parquet"}
+
+
+def size(bytes: int) -> str:
+    """For people."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if bytes >= 0.1 * scale:
+            return f"{bytes / scale:,.1f} {unit}".replace(".0 ", " ")
+    return f"{max(1, round(bytes / 1e3)):,} kB"
+
+
+def file_words(guess: Guess) -> str:
+    """JSON lines, gzip · 1,682 lines · 236 kB"""
+    kind = _FORMATS[guess.reading.format] + (", packed with gzip" if guess.reading.gzip else "")
+    rows = count(guess.rows, "row" if guess.reading.format == "parquet" else "line")
+    return f"{kind[:1].upper()}{kind[1:]} · {rows} · {size(guess.size)}"
+
+
+def called(about: str, value: str) -> str:
+    """What people call a value that may be chosen; not escaped."""
+    known: Mapping[str, Mapping[str, str]] = {
+        "encoding": ENCODINGS, "delimiter": DELIMITERS, "quote": QUOTES, "header": HEADER, "time": TIMES,
+    }  # fmt: skip
+    if about == "time" and value == "":
+        return "none"
+    return known.get(about, {}).get(value) or (f"“{clean(value, 40)}”" if about != "time" else clean(value, 60))
+
+
+def options(choice: Choice) -> list[str]:
+    """What may be chosen instead, the likeliest first; the value itself comes first of all."""
+    known: Mapping[str, Sequence[str]] = {
+        "encoding": list(ENCODINGS), "delimiter": list(DELIMITERS), "quote": list(QUOTES), "header": list(HEADER),
+        "time": [*TIMES, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%Y%m%d"],
+    }  # fmt: skip
+    return list(dict.fromkeys([choice.value, *choice.others, *known.get(choice.about, ())]))
+
+
+def summary(guess: Guess) -> str:
+    """All that was guessed about the file in one line; not escaped."""
+    parts = []
+    for choice in guess.choices:
+        if choice.about != "columns":
+            words = f"{ABOUT[choice.about].lower()}: {called(choice.about, choice.value)}"
+            parts.append(words if choice.sure == "certain" else f"{words} ({SURE[choice.sure][0]})")
+    return _capital(" · ".join(parts))
+
+
+def doubts(guess: Guess) -> list[Choice]:
+    """What somebody should look at."""
+    return [choice for choice in guess.choices if choice.sure == "unsure"]
+
+
+def foreign_table(guess: Guess) -> pd.DataFrame:
+    """The lines that the encoding decides on, as each one reads them."""
+    rows = [
+        {"Encoding": ENCODINGS[name], **{f"Line {place}": clean(line, 120) for place, line in enumerate(lines, 1)}}
+        for name, lines in guess.foreign.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def columns_table(reading: Reading, seen: Sequence[Seen]) -> pd.DataFrame:
+    """Every column with three of its values."""
+    found = {entry.name: entry for entry in seen}
+    return pd.DataFrame(
+        [
+            {
+                "Column": clean(column.name, 60),
+                "Values": " · ".join(clean(value, 50) for value in found[column.name].samples) or "none",
+                "Filled": found[column.name].filled,
+                "Used as": used_as(column, reading),
+            }
+            for column in reading.columns
+            if column.name in found
+        ]
+    )
+
+
+def used_as(column: Column, reading: Reading) -> str:
+    words = ROLE_WORDS[column.role]
+    name = clean(column.called, 40)
+    if column.role == "flag":
+        return f"“{name or clean(column.name, 40)}” in {clean(reading.flags, 40)}"
+    return f"{words} “{name}”" if name and column.role in ("text", "list") else words
+
+
+def column_words(name: str, seen: Mapping[str, Seen]) -> str:
+    """A column and three of its values, for a list to choose from; not escaped."""
+    samples = ", ".join(clean(value, 24) for value in seen[name].samples) if name in seen else ""
+    return f"{clean(name, 40)} — {samples}" if samples else clean(name, 40)
+
+
+# --- what was found
+
+
+def usable_words(checked: Checked) -> str:
+    facts = [count(checked.items, "item")]
+    if checked.events:
+        facts += [count(checked.events, "event"), count(checked.users, "person", "people")]
+    return listed(facts)
+
+
+def problem_lines(checked: Checked, kind: Kind) -> list[tuple[str, str]]:
+    """For each problem of this kind: (1,204 × row with too few fields, in the catalogue; what to do about it). Not escaped."""
+    found = []
+    for entry in checked.counts:
+        if entry.kind == kind:
+            problem = PROBLEMS[entry.problem]
+            advice = " ".join(part for part in (clean(entry.note, 300), problem.fix) if part)
+            found.append((f"{entry.number:,} × {problem.words}, in the {entry.file}", advice))
+    return found
+
+
+def stops(checked: Checked) -> list[str]:
+    """Why nothing can be used, a few sentences each; not escaped."""
+    found = []
+    for entry in checked.counts:
+        if entry.kind == "stop":
+            problem = PROBLEMS[entry.problem]
+            parts = [f"{_capital(entry.file)}: {problem.words}.", clean(entry.note, 300), problem.fix]
+            found.append(" ".join(part for part in parts if part))
+    return found
+
+
+def findings_table(checked: Checked) -> pd.DataFrame:
+    """The first findings; all of them are in the files."""
+    return pd.DataFrame(
+        [
+            {
+                "File": entry.file,
+                "Line": entry.line,
+                "Column": clean(entry.column, 40),
+                "Value": clean(entry.value, 100),
+                "Problem": _capital(PROBLEMS[entry.problem].words),
+                "What to do": PROBLEMS[entry.problem].fix,
+                "": {"stop": "stops", "bad": "bad row", "warning": "warning"}[entry.kind],
+            }
+            for entry in checked.first
+        ],
+        columns=["File", "Line", "Column", "Value", "Problem", "What to do", ""],
+    ).astype({"Line": "Int64"})
+
+
+def left_out_words(checked: Checked) -> str:
+    """Exactly how many rows of which kind are left out; "" where none is."""
+    total = sum(entry.rows for entry in checked.left_out)
+    if not total:
+        return ""
+    parts = [f"{entry.rows:,} × {PROBLEMS[entry.problem].words} ({entry.file})" for entry in checked.left_out]
+    verb = "is" if total == 1 else "are"
+    return f"{count(total, 'row')} {verb} left out: {listed(parts)}."
+
+
+def kept_words(checked: Checked) -> list[str]:
+    """What of each file can be used."""
+    return [
+        f"{_capital(what)}: {kept:,} of {count(checked.read[what], 'row')} can be used."
+        for what, kept in checked.kept.items()
+    ]
+
+
+def log_stops_alone(checked: Checked) -> bool:
+    """Whether the catalogue could be used without the log."""
+    stopping: set[What] = {entry.file for entry in checked.counts if entry.kind == "stop"}
+    return stopping == {"log"} and bool(checked.kept.get("catalogue"))
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

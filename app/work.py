@@ -1,0 +1,272 @@
+"""Work on the datasets of owners: a row in the store says whose it is and how it ended, a folder of the queue what is done.
+
+    work.queue()                                                # this server's; it begins with the first call
+    dataset = work.take(owner, "My films", staged, exports=…)   # a checked upload becomes a dataset, its preparation begins
+    work.train(owner, dataset.id, [Choice(model="sasrec")])
+    for one in work.of(owner, dataset.id): one.row, one.status, one.ahead
+    work.cancel(owner, job); work.retry(owner, job); work.log(owner, job)
+
+Nothing here needs Streamlit. A job lives on when the browser closes; when the server ends, the next one finds it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from app import home
+from app.jobs import kinds, spec
+from app.jobs.kinds import Choice
+from app.jobs.queue import Queue
+from app.jobs.status import Status
+from app.store.database import Store, open_store
+from app.store.records import ENDED, Dataset, Job
+from app.store.rows import NotFound
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+_QUEUES: dict[Path, Queue] = {}
+_LOCK = threading.Lock()
+LOST = "The server ended before it could begin."
+
+
+@dataclass(frozen=True)
+class Work:
+    """A job as its owner sees it."""
+
+    row: Job
+    job: spec.Job | None
+    """None: its folder is gone."""
+    status: Status
+    ahead: int
+    """Jobs that come before it, whoever's they are."""
+    cancelling: bool
+
+    @property
+    def over(self) -> bool:
+        return self.row.state in ENDED
+
+
+def queue() -> Queue:
+    """This server's queue of jobs. Raises SeqscopeError where the store cannot be had."""
+    store, path = open_store(), home.root() / "jobs"
+    with _LOCK:
+        if path not in _QUEUES:
+            made = Queue(path, on_change=lambda job, now: _told(store, job, now))
+            for row in store.queue.unfinished():
+                if not made.folder(row.id).is_dir():
+                    store.jobs.change(row.owner, row.id, "failed", LOST)
+            made.start()
+            atexit.register(made.stop)
+            _QUEUES[path] = made
+        return _QUEUES[path]
+
+
+def close() -> None:
+    """Ends this server's part of it. Runners live on."""
+    with _LOCK:
+        while _QUEUES:
+            _QUEUES.popitem()[1].stop()
+
+
+# --- datasets
+
+
+def take(
+    owner: str,
+    title: str,
+    staged: Path,
+    *,
+    exports: Path,
+    reading: Mapping[str, Any] | None = None,
+    fingerprint: str = "",
+) -> Dataset:
+    """Makes a dataset of a staged folder whose upload was accepted (clean/ is there), and begins to prepare it.
+
+    exports: the server's own zoos, whose models may be carried over. Raises SeqscopeError; the staged folder then stays.
+    """
+    items, events = _rows(staged / kinds.ITEMS), _rows(staged / kinds.LOG)
+    if items is None:
+        raise SeqscopeError("The upload has not been checked yet.")
+    store = open_store()
+    dataset = store.datasets.add(
+        owner, title, staged=staged, state="checked", rows_items=items, rows_events=events or 0, reading=reading,
+        fingerprint=fingerprint,
+    )  # fmt: skip
+    with contextlib.suppress(SeqscopeError):  # the dataset is there; its card offers to prepare it
+        prepare(owner, dataset.id, exports=exports)
+    return store.datasets.get(owner, dataset.id)
+
+
+def rename(owner: str, id: str, title: str) -> Dataset:
+    """Another title, in the store and in the files that pages read it from."""
+    dataset = open_store().datasets.change(owner, id, title=title)
+    folder = home.dataset(owner, id)
+    for path in (folder.data / "dataset.json", folder.exports / "dataset.json"):
+        with contextlib.suppress(OSError, ValueError):  # not made yet, or being made
+            about = json.loads(path.read_text("utf-8"))
+            staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+            staged.write_text(
+                json.dumps({**about, "title": dataset.title}, indent=2, ensure_ascii=False) + "\n", "utf-8"
+            )
+            os.replace(staged, path)
+    return dataset
+
+
+def can_open(folder: home.Folder) -> bool:
+    """Whether there is something to look at: as soon as the first model is there, not only when all are."""
+    return any(folder.exports.glob("*/manifest.json")) and (folder.exports / "dataset.json").is_file()
+
+
+def log_columns(owner: str, id: str) -> tuple[str, ...]:
+    """Of the log; none where there is none."""
+    path = home.dataset(owner, id).path / kinds.LOG
+    return tuple(pq.read_schema(path).names) if path.is_file() else ()
+
+
+def sources(exports: Path) -> list[Path]:
+    """Bundles of the server that know items by their words and can be carried over to others: one of each name."""
+    found: dict[str, Path] = {}
+    for zoo in sorted(Zoo.list(exports), key=lambda path: (path.name != "sample", path.name)):
+        for path in sorted(zoo.glob("*/manifest.json")):
+            with contextlib.suppress(OSError, ValueError):
+                manifest = json.loads(path.read_text("utf-8"))
+                if manifest.get("text") and not manifest.get("zero_shot") and not manifest.get("sentence"):
+                    found.setdefault(path.parent.name, path.parent)
+    return list(found.values())
+
+
+def _rows(path: Path) -> int | None:
+    return int(pq.read_metadata(path).num_rows) if path.is_file() else None
+
+
+# --- jobs
+
+
+def prepare(owner: str, id: str, *, exports: Path) -> Job:
+    """What the dataset can show without training. Raises SeqscopeError."""
+    dataset = open_store().datasets.get(owner, id)
+    carried = sources(exports)
+
+    def make(job: str) -> spec.Job:
+        return kinds.prepare(
+            job, home.dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, items=dataset.rows_items,
+            log=log_columns(owner, id), sources=carried, owner=owner, dataset=id,
+        )  # fmt: skip
+
+    return _submit(owner, id, "prepare", {}, make)
+
+
+def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
+    """Models on the log of the dataset. Raises SeqscopeError."""
+    dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
+    if not log:
+        raise SeqscopeError("There is no log to learn from.")
+
+    def make(job: str) -> spec.Job:
+        return kinds.train(
+            job, home.dataset(owner, id).path, home.root() / "jobs", choices, name=id, title=dataset.title, log=log,
+            owner=owner, dataset=id,
+        )  # fmt: skip
+
+    return _submit(owner, id, "train", {"models": [choice.model for choice in choices]}, make)
+
+
+def of(owner: str, dataset: str) -> list[Work]:
+    """The jobs of a dataset, the newest first."""
+    own = queue()
+    return [_work(own, row) for row in open_store().jobs.of(owner, dataset)]
+
+
+def one(owner: str, job: str) -> Work:
+    """Raises NotFound."""
+    return _work(queue(), open_store().jobs.get(owner, job))
+
+
+def cancel(owner: str, job: str) -> None:
+    queue().cancel(open_store().jobs.get(owner, job).id)
+
+
+def retry(owner: str, job: str) -> None:
+    """Once more, from where it failed. Raises SeqscopeError."""
+    store, own = open_store(), queue()
+    before = store.jobs.get(owner, job)
+    if before.state not in ENDED:
+        raise SeqscopeError("The job is waiting or running already.")
+    store.jobs.change(owner, job, "queued")  # refused where there are too many
+    try:
+        own.retry(job)
+    except SeqscopeError:
+        store.jobs.change(owner, job, before.state, before.message)
+        raise
+
+
+def forget(owner: str, job: str) -> None:
+    """Takes a job that is over, and its log, away. Raises SeqscopeError."""
+    open_store().jobs.delete(owner, job)
+
+
+def log(owner: str, job: str) -> str:
+    """What the commands said, the last of it."""
+    found = queue().log(open_store().jobs.get(owner, job).id)
+    return found.replace(str(home.root()), "…")  # where the server keeps things is nobody's concern
+
+
+def _submit(owner: str, dataset: str, kind: str, about: Mapping[str, Any], make: Any) -> Job:
+    """The row comes first: a folder without one is nobody's."""
+    store, own = open_store(), queue()
+    row = store.jobs.add(owner, dataset, kind, about)
+    try:
+        own.submit(make(row.id))
+    except BaseException:
+        store.jobs.change(owner, row.id, "failed", LOST)
+        store.jobs.delete(owner, row.id)
+        raise
+    return row
+
+
+def _work(own: Queue, row: Job) -> Work:
+    try:
+        job = own.job(row.id)
+    except SeqscopeError:
+        return Work(row, None, Status(state=row.state, message=row.message), 0, False)
+    return Work(row, job, own.status(row.id), own.position(row.id), own.cancelling(row.id))
+
+
+def _told(store: Store, job: spec.Job, now: Status) -> None:
+    """The queue says how a job is; the store is to say the same."""
+    if store.closed.is_set():
+        return
+    try:
+        row = store.jobs.get(job.owner, job.id)
+        if row.state == now.state:
+            return
+        if now.over:
+            _settle(store, job, now)
+        store.jobs.change(job.owner, job.id, now.state, now.message)
+    except NotFound:  # the dataset was deleted
+        return
+
+
+def _settle(store: Store, job: spec.Job, now: Status) -> None:
+    """What a job that is over means for its dataset."""
+    dataset, folder = store.datasets.get(job.owner, job.dataset), home.dataset(job.owner, job.dataset)
+    if can_open(folder):
+        if dataset.state != "ready":
+            store.datasets.change(job.owner, job.dataset, state="ready")
+    elif job.kind == "prepare" and now.state != "cancelled":
+        store.datasets.change(job.owner, job.dataset, state="failed")
+    for left in folder.path.glob(".exports.*.gone"):
+        shutil.rmtree(left, ignore_errors=True)
+    store.datasets.measure(job.owner, job.dataset)

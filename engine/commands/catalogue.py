@@ -1,0 +1,63 @@
+"""Make a dataset of a catalogue alone, without a log.
+
+seqscope catalogue import items.csv --out data/shop       CSV, TSV, JSON, JSON lines or Parquet
+seqscope zero-shot exports/sample/recformer --dataset data/shop --to exports/shop
+
+Models that know items by their words serve such a dataset at once, and tokenizers give its items identifiers; whatever learns
+from what people take needs a log (`seqscope data import`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
+    made = actions.add_parser("import", help="make a dataset of an item file")
+    made.add_argument("path", type=Path, metavar="FILE", help="CSV, TSV, JSON, JSON lines or Parquet, plain or .gz")
+    made.add_argument("--out", type=Path, required=True, metavar="data/NAME", help="the dataset folder to write")
+    made.add_argument("--overwrite", action="store_true", help="replace the dataset at --out")
+    made.add_argument("--name", help="the dataset's name in addresses; default: the last part of --out")
+    made.add_argument("--item-id-column", metavar="NAME", help="default: by its name")
+    made.add_argument("--title-column", metavar="NAME", help="default: by its name")
+    made.add_argument(
+        "--list-column", action="append", default=[], metavar="NAME", help="holds values with | between them"
+    )
+    made.add_argument("--encoding", metavar="NAME", help="default: utf-8")
+    made.add_argument("--title", help="name for people")
+    made.add_argument("--about", metavar="TEXT", help="where the catalogue comes from, in a sentence")
+    made.add_argument("--licence", metavar="TEXT", help="terms of the data, in a sentence")
+    made.add_argument("--strict", action="store_true", help="stop at bad rows, after reporting all; write nothing")
+    made.add_argument("--report", type=Path, metavar="FILE.csv", help="write every bad row there")
+    made.add_argument("--memory", default="2GB", help="for DuckDB; default: 2GB")
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.commands.data import show_problems
+    from engine.console import stage
+    from engine.data.describe import describe
+    from engine.data.options import Columns, ImportOptions
+    from engine.data.prepare import BadRows
+    from engine.data.without_log import import_catalogue
+
+    stage("reading the catalogue")
+    options = ImportOptions(
+        paths=(args.path,), out=args.out, name=args.name, overwrite=args.overwrite, encoding=args.encoding,
+        columns=Columns(item_id=args.item_id_column, title=args.title_column), list_columns=tuple(args.list_column),
+        title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
+        memory=args.memory,
+    )  # fmt: skip
+    try:
+        result = import_catalogue(options, say=lambda line: print(line, file=sys.stderr))
+    except BadRows as error:
+        show_problems(error.problems, error.counts, args.report)
+        raise
+    show_problems(result.problems, result.problem_counts, args.report)
+    for line in result.notices:
+        print(f"note: {line}", file=sys.stderr)
+    print(describe(result.info))
+    print(f"{'written':<12} {args.out}")
+    return 0

@@ -1,0 +1,50 @@
+"""Carry out studies: one thing changed at a time, each variant trained, evaluated and compared over the same people.
+
+A study is a TOML file (docs/training.md); those of engine/studies/<dataset>/ are named without a path, and without a name all of
+them are carried out. Runs that are there already are not repeated, so an interrupted study goes on where it stopped. Results
+go to <DIR>/studies/<name>.json, where the page Metrics finds them.
+
+  seqscope study letter-terms temperature --dataset data/sample --to exports/sample
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help="names of studies, or TOML files")
+    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
+    parser.add_argument(
+        "--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m"
+    )
+    parser.add_argument("--runs", type=Path, metavar="DIR", help="where runs are (default: runs/<dataset>/studies)")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.data.dataset import Dataset, DatasetInfo
+    from engine.errors import UsageError
+    from engine.files import alone
+    from engine.studies import carry_out, find, load
+    from engine.studies.store import write
+
+    dataset = Dataset(args.dataset)
+    there = args.to / "dataset.json"
+    if there.exists() and DatasetInfo.read(there).fingerprint != dataset.info.fingerprint:
+        raise UsageError(f"{args.to} is of other data than {args.dataset}; no page would show the study there")
+    runs = args.runs or Path("runs") / dataset.info.name / "studies"
+    plans = {name: load(path) for name, path in find(args.studies, dataset.info.name).items()}
+    runs.mkdir(parents=True, exist_ok=True)
+    with alone(runs):
+        for name, plan in plans.items():
+            command = shlex.join(["seqscope", "study", name, "--dataset", str(args.dataset), "--to", str(args.to)])
+            study = carry_out(plan, dataset, runs, device=args.device, command=command, say=_say)
+            _say(str(write(study, args.to / "studies")))
+    return 0
+
+
+def _say(words: str) -> None:
+    print(words, flush=True)

@@ -1,0 +1,54 @@
+"""Apply a model that reads words to a catalogue it was never trained on, and write it there as a bundle.
+
+seqscope zero-shot exports/sample/recformer --dataset data/shop --to exports/shop
+
+The bundle lies beside the dataset.json of what it was trained on. Items are read once; what was read is kept with the dataset and
+found again as long as neither the bundle nor the words change. Where people of the dataset have held-out items, they are ranked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="a bundle that knows items by their words")
+    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset")
+    parser.add_argument("--name", help="name of the bundle (default: that of BUNDLE)")
+    parser.add_argument("--title", help="name for people (default: that of BUNDLE, marked)")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="where rows are kept (default: <dataset>/words)")
+    parser.add_argument(
+        "--users", type=int, default=2000, metavar="N", help="people to offer for trying models (default 2000)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.errors import UsageError
+    from engine.export.transfer import carry
+
+    if args.users < 1:
+        raise UsageError(f"--users {args.users}: offer at least one person")
+    start = time.monotonic()
+    found = carry(
+        args.bundle, args.dataset, args.to, name=args.name, title=args.title, cache=args.cache, users=args.users
+    )
+    seconds = time.monotonic() - start
+    if args.json:
+        facts = {
+            "path": str(found.folder), "items": found.items, "cut": found.cut, "mapped": found.mapped,
+            "found": found.found, "seconds": round(seconds, 2),
+        }  # fmt: skip
+        print(json.dumps(facts))
+        return 0
+    how = "was there already" if found.found else f"{seconds:.1f} s"
+    print(f"{found.folder}: {found.items:,} items, {how}")
+    if found.cut:
+        print(f"{found.cut:,} items have more words than the model takes; their last ones are not read")
+    if found.mapped < found.items:
+        print(f"{found.mapped:,} items are on the map, drawn at random" if found.mapped else "too few items for a map")
+    return 0

@@ -1,0 +1,42 @@
+"""What an evaluation leaves behind, from which everything else is computed. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.data.dataset import Cases
+from engine.files import replacing
+
+
+def write_tables(
+    folder: Path, cases: Cases, ranks: Mapping[str, np.ndarray], exposures: Mapping[str, Mapping[int, np.ndarray]]
+) -> None:
+    """ranks.parquet and exposure.parquet. ranks: protocol → float64 [cases]; exposures: protocol → k → int64 [items]."""
+    with replacing(folder / "ranks.parquet") as staged:
+        pq.write_table(
+            pa.concat_tables(
+                pa.table(
+                    {
+                        "user": cases.users,
+                        "target": cases.targets,
+                        "history_length": cases.history.lengths.astype(np.int32),
+                        "protocol": pa.array([protocol] * len(cases)).dictionary_encode(),
+                        "rank": values.astype(np.float32),
+                    }
+                )
+                for protocol, values in ranks.items()
+            ),
+            staged,
+            compression="zstd",
+        )
+    with replacing(folder / "exposure.parquet") as staged:
+        rows = [(p, k, i, int(c[i])) for p, e in exposures.items() for k, c in e.items() for i in np.flatnonzero(c)]
+        names = ("protocol", "k", "item", "count")
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        types = {"protocol": pa.string(), "k": pa.int32(), "item": pa.int32(), "count": pa.int64()}
+        pq.write_table(pa.table({n: pa.array(columns[n], types[n]) for n in names}), staged, compression="zstd")

@@ -1,0 +1,35 @@
+"""What the bundle of a model that compares texts has beside the others: centre.npy, what was taken off every vector.
+
+The text encoder lies outside the bundle: one that was trained on the catalogue goes to exports/<dataset>/words/<name>, any other
+is found where the app has its encoders (`seqscope embed --export`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from engine.errors import SeqscopeError
+from engine.export.words import export_words
+from engine.models import TextNeighbours
+from engine.runtime.manifest import Sentence
+from engine.runtime.sentences import CENTRE, WORDS
+from engine.training.vectors import SCRATCH, TextVectors
+from engine.words import find
+
+
+def write(model: TextNeighbours, folder: Path, run: Path, out: Path) -> Sentence:
+    """centre.npy, and the encoder where it is the catalogue's own; returns the manifest's part about it."""
+    known = TextVectors.read(run)
+    np.save(folder / CENTRE, model.centre.numpy().astype("<f4")[None], allow_pickle=False)
+    if known.encoder == SCRATCH:
+        encoder = find(known.place)
+        if encoder.digest != known.digest:
+            raise SeqscopeError(
+                f"the text encoder at {known.place} is not the one that {run} was made with. Train again."
+            )
+        export_words(encoder, out / WORDS)
+    return Sentence(
+        encoder=known.encoder, title=known.title, digest=known.digest, fields=list(known.fields), without=known.without
+    )

@@ -1,0 +1,122 @@
+"""Write vectors of items that no model owns as exports/<dataset>/spaces/<name>/, as engine.runtime.spaces reads it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import __version__
+from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError, UsageError
+from engine.export import places, projection
+from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
+from engine.files import put
+from engine.runtime.bundle import Catalogue
+from engine.runtime.spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
+from engine.runtime.zoo import SPACES
+from engine.words import Stored
+
+_SHORT = {"minilm": "MiniLM", "scratch": "own encoder"}
+"""What an encoder is called where there is little room."""
+
+
+def export_words_space(
+    stored: Stored, dataset: Path, out: Path, *, name: str | None = None, title: str | None = None
+) -> Path:
+    """Write the vectors of the words of `dataset` to `out`/spaces/<name>; returns that folder.
+
+    Raises SeqscopeError where `out` belongs to other data, or where there are too few items with words for a map.
+    """
+    encoder = stored.encoder
+    name = name or encoder.name
+    if not NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    title = title or f"Words ({_SHORT.get(encoder.name.partition('-')[0], encoder.title)})"
+    data = Dataset(dataset)
+    if len(stored.texts) != data.num_items:
+        raise SeqscopeError(f"{dataset} has {data.num_items:,} items, but {len(stored.texts):,} texts were embedded")
+    rows = rounded(stored.vectors, np.array([not text for text in stored.texts]))
+    try:
+        _dataset_side(data, out)
+        (out / SPACES).mkdir(exist_ok=True)
+        staged = Path(tempfile.mkdtemp(dir=out / SPACES, prefix=".staging-"))
+        try:
+            folder = staged / name
+            folder.mkdir()
+            about = _fill(folder, stored, rows, title[:TITLE], data)
+            (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
+            # the reader has the last word
+            Space.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
+            return put(folder, out / SPACES / name, staged / "old")
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    except OSError as error:
+        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
+
+
+def rounded(vectors: npt.NDArray[np.float32], without: npt.NDArray[np.bool_]) -> npt.NDArray[np.float16]:
+    """float16 [items, dim], rows of zeros for the items `without` a vector. Of unit vectors the cosines change by less than
+    2⁻¹⁰. Raises SeqscopeError where float16 cannot hold them."""
+    with np.errstate(over="ignore"):
+        found = vectors.astype("<f2")
+    found[without] = 0
+    if not np.isfinite(found).all() or (~found.any(axis=1) & ~without).any():
+        raise SeqscopeError("the vectors are too large or too small for float16; scale them to unit length")
+    return found
+
+
+def _fill(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], title: str, data: Dataset) -> SpaceAbout:
+    """Write every file but about.json, and return what goes into that."""
+    encoder, some = stored.encoder, np.flatnonzero(rows.any(axis=1))
+    if len(some) <= projection.NEIGHBOURS:
+        raise SeqscopeError(
+            f"{data.path} has {len(some)} items with words; a map needs more than {projection.NEIGHBOURS}"
+        )
+    np.save(folder / VECTORS, rows, allow_pickle=False)
+    which, xy, how = places.found(rows[some].astype(np.float32), "cosine")  # of what readers will compare
+    places.write(folder / MAP, xy, item=some[which])
+    return SpaceAbout(
+        name=folder.name,
+        title=title,
+        summary=f"Near are items of which much the same is said. Read were {', '.join(_plain(stored.fields))}, by "
+        f"{encoder.title}; nobody's history plays a part.",
+        source=_source(encoder.source),
+        licence=encoder.licence,
+        order=10,
+        dataset=data.info.name,
+        fingerprint=data.info.fingerprint,
+        num_items=data.num_items,
+        dim=encoder.dim,
+        geometry="cosine",
+        without=data.num_items - len(some),
+        projection=how,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created_by=f"seqscope {__version__}",
+        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
+    )
+
+
+def _plain(fields: tuple[str, ...]) -> list[str]:
+    return [field.partition(":")[0].replace("_", " ") for field in fields]
+
+
+def _source(words: str) -> str:
+    """Without the folders of the machine that an encoder was read from."""
+    head, comma, rest = words.partition(",")
+    return f"{Path(head).name}{comma}{rest}" if Path(head).is_absolute() or Path(head).is_dir() else words
+
+
+def _dataset_side(data: Dataset, out: Path) -> None:
+    """As with bundles, but what is there of this dataset stays: it may have been exported with other --users."""
+    try:
+        there = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
+    except (FileNotFoundError, ValueError, AttributeError):
+        there = None
+    if there != data.info.fingerprint:
+        write_dataset_side(data, out, USERS)

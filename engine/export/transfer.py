@@ -1,0 +1,398 @@
+"""A model that knows items by their words, carried to a catalogue that it was never trained on: a bundle made from a bundle.
+
+The graphs stay as they are but for their tables of words; the items are encoded by ONNX Runtime. Needs no torch.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pyarrow as pa
+import pyarrow.parquet as pq
+from onnx import numpy_helper
+
+from engine import __version__
+from engine.console import Progress, stage
+from engine.data.dataset import Dataset, DatasetInfo
+from engine.data.words import TOKENIZER, ItemWords, tokenize
+from engine.errors import SeqscopeError, UsageError
+from engine.evaluation import metrics
+from engine.evaluation.tables import write_tables
+from engine.export import projection
+from engine.export.said import said
+from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
+from engine.files import put, replacing
+from engine.runtime.bundle import Bundle, Catalogue
+from engine.runtime.faults import BundleError
+from engine.runtime.index import Float32, best
+from engine.runtime.manifest import Manifest, Projection, ZeroShot
+from engine.texts import attributes, fields_elsewhere
+
+GRAPHS = ("encoder.onnx", "attention.onnx")
+"""Those that hold the words of all items."""
+CHUNK = 1024
+"""Items whose rows are lost at most when the work is interrupted."""
+CUTOFFS = (1, 5, 10, 20, 50)
+SEED = 42
+MARK = " (zero-shot)"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What was made."""
+
+    folder: Path
+    items: int
+    cut: int
+    """Items that have more words than the graphs take."""
+    mapped: int
+    """Items on the map."""
+    found: bool
+    """True: it was there already, made of the same bundle and the same words."""
+
+
+def carry(
+    source: Path,
+    dataset: Path,
+    out: Path,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    cache: Path | None = None,
+    users: int = USERS,
+) -> Carried:
+    """Write the model of the bundle `source` for the items of `dataset` as the bundle `out`/<name>.
+
+    cache: where rows are kept by content (default: <dataset>/words, where that can be written). What is there already, of the
+    same bundle and the same words, is left alone. Where people have held-out items, they are ranked, as `seqscope evaluate` does.
+
+    Raises SeqscopeError where the model knows items by their numbers, where it was trained on this very dataset, or where `out`
+    belongs to other data.
+    """
+    bundle, origin = _open(source)
+    data = Dataset(dataset)
+    name = name or bundle.name
+    if not NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    if title and len(title) > TITLE:
+        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+    if data.info.fingerprint == origin.fingerprint:
+        raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
+    stage("reading the words")
+    words = read_words(bundle, data)
+    words, longest, cut = _fitting(words, bundle)
+    about = ZeroShot(
+        bundle=bundle.name, digest=bundle.digest, dataset=origin.name, title=origin.title[:300],
+        fingerprint=origin.fingerprint, words=words.digest(), cut=cut,
+    )  # fmt: skip
+    title = title or bundle.manifest.title[: TITLE - len(MARK)] + MARK
+    there = _there(out / name, data, about, title)
+    if there is not None:
+        table = there.map_table()
+        return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, found=True)
+    rows = _rows(bundle, words, cache if cache is not None else data.path / "words")
+    try:
+        write_dataset_side(data, out, users)
+        staged = Path(tempfile.mkdtemp(dir=out, prefix=".staging-"))
+        try:
+            folder = staged / name
+            folder.mkdir()
+            placed = _fill(folder, bundle, words, longest, rows)
+            manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about)
+            catalogue = Catalogue(data.info.name, data.info.fingerprint, data.num_items)
+            made = _opened(folder, manifest, catalogue)
+            if len(data.cases("test")):
+                found = _evaluate(made, data, folder)
+                manifest = manifest.model_copy(update={"metrics": found, "files": _files(folder)})
+                _opened(folder, manifest, catalogue)
+            put(folder, out / name, staged / "old")
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    except OSError as error:
+        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
+    return Carried(out / name, data.num_items, cut, 0 if placed is None else len(projection.drawn(len(rows))), False)
+
+
+def _open(source: Path) -> tuple[Bundle, DatasetInfo]:
+    """The bundle and what it was trained on."""
+    if not (source / "manifest.json").is_file():
+        raise SeqscopeError(
+            f"{source} is no bundle: it has no manifest.json. Name one, such as exports/sample/recformer."
+        )
+    origin = DatasetInfo.read(source.parent / "dataset.json")
+    bundle = Bundle.open(source, Catalogue(origin.name, origin.fingerprint, origin.counts["items"]))
+    if bundle.manifest.zero_shot is not None:
+        raise SeqscopeError(f"{source} was carried over itself. Name the bundle that was trained.")
+    if bundle.manifest.sentence is not None:
+        raise SeqscopeError(
+            f"{bundle.manifest.title} needs no training: run `seqscope train` for it on the dataset itself."
+        )
+    if bundle.manifest.text is None:
+        raise SeqscopeError(f"{bundle.manifest.title} cannot be carried over. {bundle.cannot('unseen_items')}")
+    if bundle.index.table[:, -1].any():
+        raise SeqscopeError(f"{source} has biases of its items, which those of another catalogue cannot have")
+    return bundle, origin
+
+
+def read_words(bundle: Bundle, data: Dataset) -> ItemWords:
+    """The words of every item of a catalogue, as the model of the bundle reads them; with the fields it was trained on where the
+    catalogue has them all, else with as many of the catalogue's own."""
+    text, reader = bundle.manifest.text, bundle.reader
+    assert text is not None
+    settings = bundle.manifest.training.recipe.get("model", {})
+    named, count = settings.get("fields") or [], settings.get("attributes") or len(text.fields)
+    items = pq.read_table(data.path / "items.parquet").sort_by("item")
+    fields = fields_elsewhere(items.schema, [str(field) for field in named], int(count))
+    pairs = attributes(items, fields)
+    if not any(pairs):
+        raise SeqscopeError(f"{data.path}: no item has any words, so there is nothing to read")
+    return tokenize(pairs, reader.tokenizer, [field.key for field in fields], text.limit)
+
+
+def _fitting(words: ItemWords, bundle: Bundle) -> tuple[ItemWords, int, int]:
+    """The words as far as the graphs have room for them, that room, and how many items were cut."""
+    assert bundle.manifest.text is not None
+    longest = bundle.manifest.text.longest
+    long = int((words.lengths > longest).sum())
+    return (words.take(np.arange(len(words)), longest) if long else words), longest, long
+
+
+def _there(target: Path, data: Dataset, about: ZeroShot, title: str) -> Bundle | None:
+    """What `target` holds, where it is what would be made."""
+    try:
+        found = Bundle.open(target, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+    except BundleError:
+        return None
+    return found if found.manifest.zero_shot == about and found.manifest.title == title else None
+
+
+# --- rows
+
+
+def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
+    """float32 [items, dim]: each different text is read once, in chunks that are kept until all are done; then the whole is."""
+    first, which = _different(words)
+    order = np.argsort(words.lengths[first], kind="stable")
+    key = hashlib.sha256(f"1 {bundle.digest} {words.digest()}".encode()).hexdigest()[:16]
+    target = cache / f"rows-{bundle.name}-{key}.npy"
+    shape = (len(first), bundle.manifest.encoder.dim)
+    found = _array(target, shape)
+    if found is None:
+        found = np.empty(shape, np.float32)
+        keeps = _writable(cache)
+        parts = target.with_suffix(".part")
+        progress = Progress(len(order), f"reading items with {bundle.manifest.title}")
+        for number, start in enumerate(range(0, len(order), CHUNK)):
+            some = order[start : start + CHUNK]
+            part = parts / f"{number:05}.npy"
+            chunk = _array(part, (len(some), shape[1]))
+            if chunk is None:
+                chunk = bundle.reader.rows(words.take(first[some]))
+                if keeps:
+                    _keep(part, chunk)
+            found[some] = chunk
+            progress.update(min(start + CHUNK, len(order)))
+        if keeps:
+            _keep(target, found)
+            shutil.rmtree(parts, ignore_errors=True)
+    return np.ascontiguousarray(found[which])
+
+
+def _different(words: ItemWords) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first item of each text, and for every item which of these texts is its own."""
+    numbers: dict[bytes, int] = {}
+    first: list[int] = []
+    which = np.empty(len(words), np.int64)
+    offsets = words.offsets.tolist()
+    for item, (start, end) in enumerate(itertools.pairwise(offsets)):
+        text = words.tokens[start:end].tobytes() + words.kinds[start:end].tobytes()
+        which[item] = number = numbers.setdefault(text, len(numbers))
+        if number == len(first):
+            first.append(item)
+    return np.array(first, np.int64), which
+
+
+def _keep(path: Path, rows: Float32) -> None:
+    with replacing(path) as staged, staged.open("wb") as file:
+        np.save(file, rows, allow_pickle=False)
+
+
+def _array(path: Path, shape: tuple[int, int]) -> Float32 | None:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    sound = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.shape == shape
+    return found if sound and np.isfinite(found).all() else None
+
+
+def _writable(folder: Path) -> bool:
+    while not folder.exists():
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
+
+
+# --- files
+
+
+def _fill(folder: Path, bundle: Bundle, words: ItemWords, longest: int, rows: Float32) -> Projection | None:
+    """Every file but the manifest and what an evaluation writes; how the map was made, None where there are too few items."""
+    stage("writing the graphs")
+    for file in GRAPHS:
+        if file in bundle.manifest.files:
+            (folder / file).write_bytes(_with_words(bundle, file, words, longest))
+    for file in ("item_encoder.onnx", TOKENIZER):
+        shutil.copyfile(bundle.folder.path / file, folder / file)
+    index = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
+    np.save(folder / "index.npy", index, allow_pickle=False)
+    pq.write_table(said(words), folder / "words.parquet", compression="zstd")
+    geometry = bundle.manifest.index.geometry
+    shown = projection.drawn(len(rows))
+    if len(shown) <= projection.NEIGHBOURS or geometry == "none":
+        return None
+    stage("drawing the map")
+    places, parameters = projection.umap(rows[shown], geometry, SEED)
+    table = {"item": shown.astype(np.int32), "x": places[:, 0], "y": places[:, 1]}
+    pq.write_table(pa.table(table), folder / "map.parquet", compression="zstd")
+    k = projection.NEIGHBOURS
+    trust = projection.trustworthiness(rows[shown], places, geometry, k, SEED)
+    near = min(k, (len(shown) - 1) // 2)
+    return Projection(method="UMAP", parameters=parameters, trustworthiness=trust, neighbours=near)
+
+
+def _with_words(bundle: Bundle, file: str, words: ItemWords, longest: int) -> bytes:
+    """The graph with the words of other items. Its tables are known by their form: [items + 1, longest] for tokens and kinds (or
+    the same laid flat), of which kinds are 0 to 2, and [items + 1] for how many tokens there are."""
+    content = (bundle.folder.path / file).read_bytes()
+    if hashlib.sha256(content).hexdigest() != bundle.manifest.files[file].sha256:
+        raise bundle.folder.fault(file, "the content is not what the manifest announces (sha256 differs)")
+    model = onnx.load_from_string(content)
+    count = bundle.manifest.num_items + 1
+    tokens = _padded(words.table(words.tokens, words.pad), longest, words.pad)
+    kinds = _padded(words.table(words.kinds, 0), longest, 0)
+    lengths = np.append(words.lengths, 0)
+    replaced: dict[str, str] = {}
+    for tensor in model.graph.initializer:
+        shape = tuple(tensor.dims)
+        flat = shape == (count * longest,)
+        if tensor.data_type not in (onnx.TensorProto.INT32, onnx.TensorProto.INT64) or not (
+            flat or shape[:1] == (count,)
+        ):
+            continue
+        old = numpy_helper.to_array(tensor)
+        if shape == (count,):
+            new, what = lengths, "lengths"
+        elif flat or shape == (count, longest):
+            new, what = (kinds, "kinds") if old.max(initial=0) <= 2 else (tokens, "tokens")
+            new = new.reshape(-1) if flat else new
+        else:
+            raise _unknown(bundle, file)
+        tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(new.astype(old.dtype)), tensor.name))
+        replaced[tensor.name] = what
+    tables = [what for what in replaced.values() if what != "lengths"]
+    if sorted(tables) != ["kinds", "tokens"] or "lengths" not in replaced.values():
+        raise _unknown(bundle, file)
+    # where a table is laid flat, its size is written down as well
+    sizes = {node.input[1] for node in model.graph.node if node.op_type == "Reshape" and node.input[0] in replaced}
+    for tensor in model.graph.initializer:
+        if tensor.name in sizes:
+            if numpy_helper.to_array(tensor).tolist() not in ([count * longest], [-1]):
+                raise _unknown(bundle, file)
+            tensor.CopyFrom(numpy_helper.from_array(np.array([-1], np.int64), tensor.name))
+    del model.graph.value_info[:]  # sizes that were noted for the other catalogue
+    found: bytes = model.SerializeToString()
+    return found
+
+
+def _padded(table: npt.NDArray[np.int64], longest: int, fill: int) -> npt.NDArray[np.int64]:
+    """With a row for padding, and as many columns as the graphs have."""
+    found = np.full((len(table) + 1, longest), fill, np.int64)
+    found[:-1, : table.shape[1]] = table
+    return found
+
+
+def _unknown(bundle: Bundle, file: str) -> SeqscopeError:
+    return SeqscopeError(
+        f"{bundle.folder.path / file} keeps the words of its items in a way that is not known here; export it again"
+    )
+
+
+def _manifest(
+    folder: Path,
+    name: str,
+    title: str,
+    source: Manifest,
+    data: Dataset,
+    words: ItemWords,
+    longest: int,
+    placed: Projection | None,
+    about: ZeroShot,
+) -> Manifest:
+    assert source.text is not None
+    text = source.text.model_copy(update={"fields": list(words.fields), "longest": longest})
+    reasons = dict(source.capabilities.reasons)
+    if placed is None:
+        reasons["map"] = f"{data.num_items:,} items are too few to draw a map of."
+    able = source.capabilities.model_copy(update={"map": placed is not None, "reasons": reasons})
+    changes = dict(
+        schema_version=3, name=name, title=title, dataset=data.info.name, fingerprint=data.info.fingerprint,
+        num_items=data.num_items, text=text, zero_shot=about, capabilities=able, metrics={}, projection=placed,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), created_by=f"seqscope {__version__}",
+        files=_files(folder),
+    )  # fmt: skip
+    return source.model_copy(update=changes)
+
+
+def _files(folder: Path) -> dict[str, Any]:
+    return {path.name: file_of(path) for path in sorted(folder.iterdir()) if path.name != "manifest.json"}
+
+
+def _opened(folder: Path, manifest: Manifest, catalogue: Catalogue) -> Bundle:
+    """The bundle as its readers will see it: they have the last word."""
+    (folder / "manifest.json").write_text(json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n", "utf-8")
+    found = Bundle.open(folder, catalogue)
+    found.warm()
+    if found.cannot("attention") is None:
+        found.attention([0])
+    return found
+
+
+# --- what it is worth, where people have held-out items
+
+
+def _evaluate(bundle: Bundle, data: Dataset, folder: Path) -> dict[str, dict[str, float]]:
+    """Full ranking over the catalogue without the history, as `engine.evaluation` has it; metrics, and the tables in `folder`."""
+    cases = data.cases("test")
+    ranks, exposure = np.empty(len(cases)), {k: np.zeros(data.num_items, np.int64) for k in CUTOFFS}
+    progress = Progress(len(cases), "evaluate")
+    histories = [cases.history[row].astype(np.int64) for row in range(len(cases))]
+    order = np.argsort(cases.history.lengths, kind="stable")
+    answers = bundle.scores_near([histories[row] for row in order], np.empty(0, np.int64))
+    for done, (row, scores) in enumerate(zip(order, answers, strict=True), 1):
+        target = cases.targets[row]
+        own = scores[target]
+        scores[histories[row]] = -np.inf
+        scores[target] = own
+        ranks[row] = 1 + (scores > own).sum() + ((scores == own).sum() - 1) / 2
+        top = best(scores, CUTOFFS[-1])
+        for k in CUTOFFS:
+            exposure[k][top[:k]] += 1
+        progress.update(done)
+    found = {"full": metrics.accuracy(ranks) | metrics.beyond_accuracy(exposure, data.popularity)}
+    cold = data.popularity[cases.targets] == 0
+    if cold.any() and not cold.all():
+        found |= {f"full, {word}": metrics.accuracy(ranks[rows]) for word, rows in (("cold", cold), ("warm", ~cold))}
+    write_tables(folder, cases, {"full": ranks}, {"full": exposure})
+    return found

@@ -1,0 +1,141 @@
+"""Vectors of items that no model owns, such as those of their words: exports/<dataset>/spaces/<name>/, beside the bundles.
+
+    about.json      `SpaceAbout`: what the folder says of itself
+    vectors.npy     float16 [items, dim]; a row of zeros: this item has none
+    map.parquet     item, x, y: the items that have one, on a plane
+
+Nothing is believed until it is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field, ValidationError, model_validator
+
+from engine.runtime.answers import Neighbours
+from engine.runtime.bundle import Catalogue
+from engine.runtime.faults import complaints
+from engine.runtime.files import Folder
+from engine.runtime.index import read_matrix
+from engine.runtime.lazily import Lazily
+from engine.runtime.manifest import File, Projection, Strict
+from engine.runtime.nearest import nearest
+from engine.runtime.tables import read_places
+
+ABOUT, VECTORS, MAP = "about.json", "vectors.npy", "map.parquet"
+SCHEMA_VERSION = 1
+_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+_FILES = {VECTORS, MAP}
+
+
+class SpaceAbout(Strict):
+    schema_version: Literal[1] = 1
+    name: str = Field(pattern=_NAME)
+    """The name of its folder; a word in addresses."""
+    title: str = Field(min_length=1, max_length=60)
+    summary: str = Field(max_length=2_000)
+    """What nearness says here, in a sentence or two."""
+    source: str = Field(max_length=2_000)
+    """Where the vectors come from."""
+    licence: str = Field(max_length=2_000)
+    order: int = Field(default=100, ge=0, le=10_000)
+    """Where pages list it: smaller numbers first, equal ones by name."""
+    dataset: str
+    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    num_items: int = Field(ge=1)
+    dim: int = Field(ge=1, le=65_536)
+    geometry: Literal["cosine", "euclidean"]
+    without: int = Field(ge=0)
+    """Items that have no vector: their rows are zeros, and they are not on the map."""
+    projection: Projection
+    """How map.parquet was made."""
+    created: str
+    created_by: str
+    files: dict[str, File]
+
+    @model_validator(mode="after")
+    def _complete(self) -> SpaceAbout:
+        if set(self.files) != _FILES:
+            raise ValueError(f"the files should be {MAP}, {VECTORS}, not {', '.join(sorted(self.files)) or 'none'}")
+        return self
+
+
+class Space:
+    """Vectors of the items of one catalogue. All methods may be called from many threads at once.
+
+    Attributes: name, the folder's name; about (`SpaceAbout`); digest, hex, changes with any content (for cache keys). The files
+    are read on first use, which raises BundleError where one is damaged.
+    """
+
+    def __init__(self, folder: Folder, about: SpaceAbout, digest: str) -> None:
+        self.folder, self.about, self.digest = folder, about, digest
+        self.name = about.name
+        self._vectors = Lazily(self._read)
+        self._map = Lazily(self._read_map)
+
+    @classmethod
+    def open(cls, path: Path, catalogue: Catalogue) -> Space:
+        """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
+        folder = Folder(path, f"spaces/{path.name}")
+        raw = folder.json(ABOUT)
+        version = raw.get("schema_version", SCHEMA_VERSION)
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise folder.fault(
+                ABOUT,
+                f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope",
+            )
+        try:
+            about = SpaceAbout.model_validate(raw)
+        except ValidationError as error:
+            raise folder.fault(ABOUT, complaints(error)) from None
+        if about.name != path.name:
+            raise folder.fault(ABOUT, f"it names the space {about.name}, its folder {path.name}")
+        if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
+            raise folder.fault(
+                ABOUT,
+                f"made for another dataset or another state of it ({about.num_items:,} items, fingerprint "
+                f"{about.fingerprint[:8]}…; {catalogue.name} has {catalogue.items:,}, {catalogue.fingerprint[:8]}…); "
+                "embed the items again",
+            )
+        for file, expected in about.files.items():
+            folder.size(file, limit=expected.bytes, expected=expected)
+        return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
+
+    def __repr__(self) -> str:
+        return f"Space({self.name!r}, {self.about.title!r})"
+
+    def warm(self) -> None:
+        """Reads vectors and map now."""
+        _ = self.vectors, self.map_table()
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float16]:
+        """float16 [items, dim]; a row of zeros where an item has no vector."""
+        return self._vectors.value()
+
+    def neighbours(self, item: int, k: int) -> Neighbours:
+        """The k items nearest to `item`, by exact comparison with all. Raises QuestionError where it has no vector."""
+        return nearest(self.vectors, item, k, self.about.geometry)
+
+    def map_table(self) -> pa.Table:
+        """item int32 (each at most once), x float32, y float32."""
+        return self._map.value()
+
+    def _read(self) -> npt.NDArray[np.float16]:
+        about = self.about
+        found: npt.NDArray[np.float16] = read_matrix(
+            self.folder, VECTORS, about.files[VECTORS], (about.num_items, about.dim), "<f2"
+        )
+        empty = int((~found.any(axis=1)).sum())
+        if empty != about.without:
+            raise self.folder.fault(VECTORS, f"{empty:,} rows are zeros where {ABOUT} announces {about.without:,}")
+        return found
+
+    def _read_map(self) -> pa.Table:
+        return read_places(self.folder, MAP, self.about.files[MAP], self.about.num_items)

@@ -1,0 +1,273 @@
+"""What somebody found by changing one thing at a time: exports/<dataset>/studies/<name>.json, written by `seqscope study`.
+
+A study is a list of variants of one chain of recipes, each run with one or more seeds, judged on the same people of the same
+dataset. A file holds what was measured and each person's rank, so that differences are paired by whoever reads it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from engine.runtime import judge
+from engine.runtime.bundle import Catalogue
+from engine.runtime.faults import BundleError, Refusal, complaints
+from engine.runtime.files import Folder
+from engine.runtime.manifest import Strict
+
+STUDIES = "studies"
+"""The folder of a dataset's studies; no bundle is called so."""
+SCHEMA_VERSION = 1
+LIMIT = 8 << 20
+"""Bytes of one file: some millions of ranks."""
+KEPT = max(judge.CUTOFFS)
+"""Ranks up to this one are told apart; what stands further down is 0 in the file."""
+_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure: its name for people, whether more of it is better (None: neither), and how it is written."""
+
+    title: str
+    better: Literal["more", "less"] | None
+    form: str
+    words: str
+
+
+MEASURES: dict[str, Measure] = {
+    "NDCG@10": Measure("NDCG@10", "more", ".4f", "full ranking of the held-out item"),
+    "HR@10": Measure("HR@10", "more", ".4f", "share of people whose held-out item is among the first ten"),
+    "perplexity": Measure("Perplexity, level 1", "more", ".2f", "how many first codes are used, evenly counted"),
+    "evenness": Measure("Evenness", "more", ".3f", "perplexity as a share of the codes, mean over levels"),
+    "excess": Measure("Collisions, excess", "less", ".4f", "share of items beyond the different identifiers, as fitted"),
+    "sharing": Measure("Collisions, sharing", "less", ".4f", "share of items whose identifier is another's too, as fitted"),
+    "lost": Measure("Variance lost", "less", ".4f", "share of the variance of item vectors that codes do not bring back"),
+    "similarity": Measure(
+        "Code similarity", "more", ".3f", "codes an item shares with the nearest by cosine of SASRec's vectors"
+    ),
+    "similarity_dot": Measure(
+        "Code similarity, dot product", "more", ".3f", "codes an item shares with that of the largest dot product (LETTER)"
+    ),
+    "expressed": Measure(
+        "NDCG@10 by codes", "more", ".4f", "SASRec's own ranking with its item vectors made of the codes"
+    ),
+}  # fmt: skip
+"""Every figure that a study may hold; those over people come first."""
+OVER_PEOPLE = ("NDCG@10", "HR@10")
+
+
+class Step(Strict):
+    """One run of a chain: a tokenizer's or a model's."""
+
+    run: str = Field(min_length=1, max_length=64)
+    """The recipe's name."""
+    commands: list[str] = Field(min_length=1, max_length=4)
+    """What was done, as one would type it."""
+    recipe: dict[str, Any]
+    """Resolved: every setting."""
+    commit: str | None
+    device: str = Field(max_length=200)
+    seconds: float = Field(ge=0)
+    epochs: int | None = Field(ge=0)
+    """None where nothing is learnt by gradient."""
+
+
+class Figure(Strict):
+    """A figure and, where it is a mean over people, its 95 % bootstrap interval."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Outcome(Strict):
+    """One variant with one seed."""
+
+    seed: int = Field(ge=0)
+    steps: list[Step] = Field(min_length=1, max_length=16)
+    figures: dict[str, Figure] = Field(min_length=1)
+    ranks: list[float] | None = None
+    """Rank of each person's held-out item in the full ranking, people in the order of the dataset; 0 beyond the 50th. None
+    where the chain ends in a tokenizer, which ranks nothing."""
+
+    @field_validator("ranks")
+    @classmethod
+    def _are_ranks(cls, ranks: list[float] | None) -> list[float] | None:
+        if ranks is not None:
+            values = np.array(ranks)
+            if not len(values) or ((values != 0) & ((values < 1) | (values > KEPT) | (values % 0.5 != 0))).any():
+                raise ValueError(f"a rank is 0, or from 1 to {KEPT} in halves, and somebody has one")
+        return ranks
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Outcome:
+        unknown = sorted(self.figures.keys() - MEASURES.keys())
+        if unknown:
+            raise ValueError(f"no figure {unknown[0]!r}; there are {', '.join(MEASURES)}")
+        for name in OVER_PEOPLE:
+            if (name in self.figures) != (self.ranks is not None):
+                raise ValueError(f"{name} and the ranks belong together")
+            if name in self.figures and not math.isclose(
+                self.figures[name].mean, float(self.per_person(name).mean()), abs_tol=1e-6
+            ):
+                raise ValueError(f"{name} is {self.figures[name].mean:.6f}, but not by the ranks in the file")
+        return self
+
+    def per_person(self, metric: str) -> npt.NDArray[np.float64]:
+        """float64 [people]: each person's share in the metric."""
+        ranks = np.array(self.ranks, np.float64)
+        found: npt.NDArray[np.float64] = judge.per_user(metric, np.where(ranks == 0, np.inf, ranks))
+        return found
+
+
+class Variant(Strict):
+    name: str = Field(pattern=_NAME)
+    title: str = Field(min_length=1, max_length=80)
+    value: float | None = None
+    """In a sweep: what the setting is."""
+    settings: dict[str, list[str]] = Field(default={}, max_length=16)
+    """What sets it apart: recipe → table.key=value, …"""
+    outcomes: list[Outcome] = Field(min_length=1, max_length=64)
+
+    def per_person(self, metric: str) -> npt.NDArray[np.float64]:
+        """float64 [people]: the mean over seeds of each person's share in the metric."""
+        found: npt.NDArray[np.float64] = np.mean([one.per_person(metric) for one in self.outcomes], axis=0)
+        return found
+
+    def figure(self, name: str) -> float:
+        """Its mean over seeds."""
+        return float(np.mean([one.figures[name].mean for one in self.outcomes]))
+
+
+class Axis(Strict):
+    """What a sweep goes along."""
+
+    title: str = Field(min_length=1, max_length=60)
+    run: str = Field(min_length=1, max_length=64)
+    setting: str = Field(min_length=3, max_length=64)
+
+
+class Study(Strict):
+    schema_version: Literal[1] = 1
+    name: str = Field(pattern=_NAME)
+    """The file's name."""
+    title: str = Field(min_length=1, max_length=80)
+    about: str = Field(max_length=2_000)
+    """What is asked, and what was done to answer it in the time there was."""
+    order: int = Field(default=100, ge=0, le=10_000)
+    """Where pages list it: smaller numbers first, equal ones by name."""
+    dataset: str
+    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    people: int | None = Field(ge=1, le=50_000_000)
+    """Who was ranked for; None where the chains end in a tokenizer."""
+    settings: dict[str, list[str]] = Field(default={}, max_length=16)
+    """What all variants set in their recipes."""
+    axis: Axis | None = None
+    """A sweep; None: an ablation."""
+    baseline: str
+    """The variant that others are compared with; in a sweep the one with the recipe's own setting."""
+    variants: list[Variant] = Field(min_length=2, max_length=64)
+    command: str = Field(max_length=2_000)
+    created: str
+    created_by: str
+
+    @model_validator(mode="after")
+    def _compares(self) -> Study:
+        names = [variant.name for variant in self.variants]
+        if len(set(names)) != len(names):
+            raise ValueError("two variants have one name")
+        if self.baseline not in names:
+            raise ValueError(f"the baseline {self.baseline!r} is none of the variants")
+        outcomes = [one for variant in self.variants for one in variant.outcomes]
+        if any(set(one.figures) != set(outcomes[0].figures) for one in outcomes):
+            raise ValueError("not every run has the same figures")
+        if any((None if one.ranks is None else len(one.ranks)) != self.people for one in outcomes):
+            raise ValueError(f"a run has not as many ranks as there are people, {self.people}")
+        for variant in self.variants:
+            if len({one.seed for one in variant.outcomes}) != len(variant.outcomes):
+                raise ValueError(f"{variant.name} has a seed twice")
+        values = [variant.value for variant in self.variants]
+        if self.axis is None and any(value is not None for value in values):
+            raise ValueError("an ablation has no values")
+        if self.axis is not None and (None in values or len(set(values)) != len(values)):
+            raise ValueError("every variant of a sweep has a value of its own")
+        return self
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures that it has, in the order of `MEASURES`."""
+        return [name for name in MEASURES if name in self.variants[0].outcomes[0].figures]
+
+    def variant(self, name: str) -> Variant:
+        return next(variant for variant in self.variants if variant.name == name)
+
+    def difference(self, name: str, metric: str, *, seed: int = 0, samples: int = 2_000) -> judge.Difference:
+        """What the variant has more than the baseline, over the same people (`OVER_PEOPLE` alone)."""
+        ours, theirs = self.variant(name).per_person(metric), self.variant(self.baseline).per_person(metric)
+        return judge.paired(ours, theirs, seed=seed, samples=samples)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Hex; changes with any content."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Studies:
+    """found: name → `Study`, in the order of `order`, equal ones by name; refused: what was not taken, and why."""
+
+    found: dict[str, Study]
+    refused: list[Refusal]
+
+    @classmethod
+    def open(cls, path: Path, catalogue: Catalogue) -> Studies:
+        """Those of the dataset folder `path`."""
+        folder = path / STUDIES
+        found: list[Study] = []
+        refused: list[Refusal] = []
+        if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
+            return cls({}, [Refusal(STUDIES, "", "the folder is a link that leads out of the dataset's folder")])
+        for file in sorted(folder.glob("*.json")):
+            shown = file.name.encode("utf-8", "replace").decode()[:100]
+            try:
+                found.append(read(file, catalogue))
+            except BundleError as fault:
+                refused.append(Refusal(STUDIES, shown, fault.reason))
+            except Exception as error:  # one file must not take the others along, whatever it holds
+                refused.append(Refusal(STUDIES, shown, f"the study cannot be read ({type(error).__name__})"))
+        found.sort(key=lambda study: (study.order, study.name))
+        return cls({study.name: study for study in found}, refused)
+
+
+def read(path: Path, catalogue: Catalogue) -> Study:
+    """Raises BundleError where the file is no study, or one of another dataset."""
+    folder, file = Folder(path.parent, path.parent.name), path.name
+    raw = folder.json(file, limit=LIMIT)
+    version = raw.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise folder.fault(
+            file,
+            f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope",
+        )
+    try:
+        study = Study.model_validate(raw)
+    except ValidationError as error:
+        raise folder.fault(file, complaints(error)) from None
+    if study.name != path.stem:
+        raise folder.fault(file, f"it calls itself {study.name}, its file {path.stem}")
+    if study.fingerprint != catalogue.fingerprint:
+        raise folder.fault(
+            file,
+            f"made with another dataset or another state of it (fingerprint {study.fingerprint[:8]}…; {catalogue.name} has "
+            f"{catalogue.fingerprint[:8]}…); run `seqscope study {study.name}` again",
+        )
+    return study

@@ -1,0 +1,257 @@
+"""A plan, carried out: every run once, in a folder of its own, then each variant judged on the same people.
+
+A run's folder is named after its recipe and a digest of everything that it is made from, so that variants (and studies) share
+what they have in common, and a study that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engine import __version__
+from engine.data.dataset import Dataset
+from engine.errors import UsageError
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.significance import interval
+from engine.identifiers import TOKENIZERS
+from engine.identifiers import recipe as tokenizers
+from engine.identifiers.recipe import TokenizerRecipe
+from engine.identifiers.run import tokenize
+from engine.runtime import studies
+from engine.runtime.studies import Axis, Figure, Outcome, Step, Study
+from engine.studies.plan import Plan, Variant, called
+from engine.training import recipe as models
+from engine.training.recipe import Recipe, read
+from engine.training.run import open_run, train
+
+REFERENCES = (("model", "identifiers"), ("model", "start"), ("tokenizer", "teacher"))
+"""Settings that name another run."""
+
+
+def carry_out(
+    plan: Plan,
+    dataset: Dataset,
+    runs: Path,
+    *,
+    device: str = "auto",
+    command: str = "",
+    say: Callable[[str], None] = lambda words: None,
+) -> Study:
+    """Makes every run of `plan` that is not made yet, in `runs`, and says what was found."""
+    variants = _variants(plan, dataset)
+    baseline = plan.baseline or next(v.name for v in variants if v.value == _default(plan, dataset))
+    chains = {
+        (variant.name, seed): _chain(
+            plan, variant, seed, dataset, runs
+        )  # wrong settings show before anything is trained
+        for variant in variants
+        for seed in plan.seeds
+    }
+    found: list[studies.Variant] = []
+    for place, variant in enumerate(variants, 1):
+        outcomes = []
+        for seed in plan.seeds:
+            say(f"{plan.name}: {variant.title} ({place} of {len(variants)}), seed {seed}")
+            outcomes.append(_outcome(chains[variant.name, seed], seed, dataset, device))
+        found.append(
+            studies.Variant(
+                name=variant.name, title=variant.title, value=variant.value, settings=variant.set, outcomes=outcomes
+            )
+        )
+    ranks = found[0].outcomes[0].ranks
+    return Study(
+        name=plan.name,
+        title=plan.title,
+        about=plan.about,
+        order=plan.order,
+        dataset=dataset.info.name,
+        fingerprint=dataset.info.fingerprint,
+        people=None if ranks is None else len(ranks),
+        settings=plan.set,
+        axis=None if plan.sweep is None else Axis(**plan.sweep.model_dump(include={"title", "run", "setting"})),
+        baseline=baseline,
+        variants=found,
+        command=command,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created_by=f"seqscope {__version__}",
+    )
+
+
+# --- what is to be run
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of a chain, resolved."""
+
+    recipe: Recipe | TokenizerRecipe
+    file: str | None
+    """Where the recipe is a file of its own."""
+    folder: Path
+    settings: list[str]
+    judge: Path | None
+    """Of a tokenizer: the SASRec run that its figures are taken against."""
+
+    @property
+    def verb(self) -> str:
+        return "tokenize" if isinstance(self.recipe, TokenizerRecipe) else "train"
+
+
+def _variants(plan: Plan, dataset: Dataset) -> list[Variant]:
+    sweep = plan.sweep
+    if sweep is None:
+        return plan.variants
+    default = _default(plan, dataset)
+    if default not in sweep.values:
+        raise UsageError(
+            f"{plan.name}: the recipe has {sweep.setting} {default!r}, which is not among the values of the sweep; "
+            "add it, the others are compared with it"
+        )
+    return [
+        Variant(
+            name=f"{value:g}".replace(".", "_").replace("+", ""),
+            title=f"{value:g}",
+            value=float(value),
+            set={sweep.run: [f"{sweep.setting}={value!r}"]},
+        )
+        for value in sweep.values
+    ]
+
+
+def _default(plan: Plan, dataset: Dataset) -> float:
+    assert plan.sweep is not None
+    run = next(run for run in plan.runs if called(run) == plan.sweep.run)
+    recipe = _recipe(run, dataset, plan.set.get(plan.sweep.run, []))
+    table, _, key = plan.sweep.setting.partition(".")
+    value = getattr(getattr(recipe, table, None), key, None)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{plan.name}: {plan.sweep.setting} of {plan.sweep.run} is no number to sweep along")
+    return value
+
+
+def _recipe(run: str, dataset: Dataset, settings: list[str]) -> Recipe | TokenizerRecipe:
+    name, file = called(run), _file(run)
+    raw = read(name, dataset.info.name, file, [], ("model",))
+    kind = tokenizers if raw.get("family") in TOKENIZERS else models
+    found: Recipe | TokenizerRecipe = kind.load(name, dataset.info.name, file, settings)
+    return found
+
+
+def _file(run: str) -> str | None:
+    return run if called(run) != run else None
+
+
+def _chain(plan: Plan, variant: Variant, seed: int, dataset: Dataset, runs: Path) -> list[Run]:
+    chain: list[Run] = []
+    made: dict[str, str] = {}  # recipe → the name of its folder
+    judge = None
+    for given in variant.runs or plan.runs:
+        name = called(given)
+        settings = [f"training.seed={seed}", *plan.set.get(name, []), *variant.set.get(name, [])]
+        settings = list(
+            {setting.partition("=")[0]: setting for setting in settings}.values()
+        )  # the last of a key holds
+        recipe = _recipe(given, dataset, settings)
+        for table, key in REFERENCES:
+            named = getattr(getattr(recipe, table, None), key, None)
+            if named in made:
+                settings = [one for one in settings if not one.startswith(f"{table}.{key}=")]
+                settings.append(f"{table}.{key}={made[named]}")
+        recipe = _recipe(given, dataset, settings)
+        digest = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint).encode())
+        made[name] = f"{name}-{digest.hexdigest()[:10]}"
+        run = Run(
+            recipe, _file(given), runs / made[name], settings, judge if isinstance(recipe, TokenizerRecipe) else None
+        )
+        judge = run.folder if recipe.family == "sasrec" else judge
+        chain.append(run)
+    return chain
+
+
+# --- what is found
+
+
+def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str) -> Outcome:
+    steps = [_made(run, dataset, device) for run in chain]
+    figures: dict[str, Figure] = {}
+    ranks: list[float] | None = None
+    if chain[-1].verb == "train":
+        values = _ranks(chain[-1].folder, dataset)
+        steps[-1] = steps[-1].model_copy(
+            update={"commands": [*steps[-1].commands, f"seqscope evaluate {chain[-1].folder}"]}
+        )
+        ranks = np.where(values <= studies.KEPT, values, 0).tolist()
+        for name in studies.OVER_PEOPLE:
+            found = interval(studies.judge.per_user(name, values))
+            figures[name] = Figure(mean=found.mean, low=found.low, high=found.high)
+    for run in reversed(chain):
+        if run.verb == "tokenize":
+            figures |= {name: Figure(mean=mean) for name, mean in _identifiers(run.folder).items()}
+            break
+    return Outcome(seed=seed, steps=steps, figures=figures, ranks=ranks)
+
+
+def _made(run: Run, dataset: Dataset, device: str) -> Step:
+    """Runs it where that has not been done."""
+    path = run.folder / "run.json"
+    if not path.is_file():
+        if isinstance(run.recipe, TokenizerRecipe):
+            tokenize(run.recipe, dataset, run.folder, device=device, judge=run.judge)
+        else:
+            train(run.recipe, dataset, run.folder, device=device)
+    record = json.loads(path.read_text("utf-8"))
+    words = ["seqscope", run.verb, run.recipe.name, "--dataset", str(dataset.path)]
+    words += ["--recipe", run.file] if run.file else []
+    for setting in run.settings:
+        words += ["--set", setting]
+    words += ["--judge", str(run.judge)] if run.judge else []
+    return Step(
+        run=run.recipe.name,
+        commands=[shlex.join([*words, "--out", str(run.folder)])],
+        recipe=json.loads(json.dumps(record["recipe"])),
+        commit=record.get("commit"),
+        device=record["device"],
+        seconds=record["seconds"],
+        epochs=record.get("epochs"),
+    )
+
+
+def _ranks(folder: Path, dataset: Dataset) -> np.ndarray:
+    """float64 [people]: full ranking with the test items, people in the dataset's order."""
+    if not (folder / "metrics.json").is_file():  # written last
+        model, _, _, _ = open_run(folder, dataset.path)
+        evaluate(model, dataset, folder)
+    table = pq.read_table(folder / "ranks.parquet")
+    table = table.filter(pc.equal(table["protocol"].cast("string"), "full"))
+    if not np.array_equal(table["user"].to_numpy(), dataset.cases("test").users):
+        raise UsageError(f"{folder}/ranks.parquet is of other people than {dataset.path}; remove the folder")
+    # the file holds float32; ranks are halves, so nothing is lost up to the first million
+    return table["rank"].to_numpy().astype(np.float64)
+
+
+def _identifiers(folder: Path) -> dict[str, float]:
+    """The figures of a tokenizer's report that `studies.MEASURES` knows."""
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
+    levels, near = report["levels"], report.get("neighbours", {})
+    found = {
+        "perplexity": levels[0]["perplexity"],
+        "evenness": float(np.mean([level["perplexity_share"] for level in levels])),
+        "excess": report["before"]["excess"],
+        "sharing": report["before"]["sharing"],
+        "lost": report["reconstruction"],
+        "similarity": near.get("shared_by_cosine"),
+        "similarity_dot": near.get("shared"),
+        "expressed": report.get("ranking", {}).get("quantised"),
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}

@@ -1,0 +1,219 @@
+"""How long a training will take, with its evaluation and export: measured on the real data and the real model, as far as that is
+quick, and multiplied.
+
+A few steps are carried out and thrown away, some people are ranked, a checkpoint is written. What is not tried is modelled: an
+export takes a multiple of what this program took to start, which grows with the machine's slowness as the export does. Early
+stopping can only make it less, so that a total with `at_most` is an upper bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.data.dataset import Cases, Dataset
+from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.ranks import full_ranks
+from engine.generation import Generator
+from engine.models import Recommender
+from engine.registry import MODELS
+from engine.training import checkpoint
+from engine.training import device as devices
+from engine.training.loop import Trainer
+from engine.training.materials import gather
+from engine.training.recipe import Recipe
+from engine.training.run import build_model, build_trainer
+
+WARM = 3
+"""Steps that are not counted: the first ones make kernels and memory ready."""
+STEPS, SECONDS = 40, 3.0
+"""Steps and seconds that are measured at most, whichever is less; at least `LEAST` steps."""
+LEAST = 4
+ASKED = 32
+"""People who are ranked to see how long that takes; more where these are done quickly."""
+GRAPHS, ATTENTION = 2.5, 1.4
+"""What writing a graph takes, in starts of this program; what one more for attention takes."""
+MAP, MAPPED = 3.9, 0.00045
+"""What a map takes: to get ready, and per item of at most 20,000, in the same unit."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds."""
+
+    recipe: str
+    device: str
+    epochs: int
+    """At most so many, of which `done` were finished before."""
+    done: int
+    steps: int
+    """Of one epoch."""
+    step: float
+    """One of them."""
+    start: float
+    """From the start of a command to its first step, three times: for training, evaluation and export."""
+    train: float
+    validate: float
+    evaluate: float
+    export: float
+    at_most: bool
+    """Training may stop earlier, when validation gets no better."""
+
+    @property
+    def seconds(self) -> float:
+        """All together."""
+        return self.start + self.train + self.validate + self.evaluate + self.export
+
+    def to_dict(self) -> dict[str, Any]:
+        found = dataclasses.asdict(self) | {"seconds": self.seconds}
+        return {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "auto") -> Estimate:
+    """What `seqscope train`, `evaluate` and `export` will take together for `recipe` on `dataset`. Nothing is left behind.
+
+    folder: where the run would be; a training that was interrupted there has less to do. Raises SeqscopeError where the training
+    could not begin.
+    """
+    kind = MODELS[recipe.family][1]
+    if kind.needs_log and not len(dataset.training.values):
+        raise SeqscopeError(
+            f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from"
+        )
+    if "vectors" in kind.needs:
+        raise UsageError(
+            f"{recipe.name} learns nothing: what it takes is what `seqscope embed` takes, where that was not done"
+        )
+    where = devices.choose(device)
+    materials = gather(recipe, dataset, folder)
+    model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
+    cases = dataset.cases("test")
+    count = getattr(model, "fit", None)
+    if count is not None:
+        training = dataset.training
+        items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+        fitting = _timed(lambda: count(items, offsets))
+        start = since_start() - fitting
+        evaluate = _ranking(model.eval(), cases)
+        return Estimate(
+            recipe.name,
+            devices.describe(where),
+            0,
+            0,
+            0,
+            0.0,
+            3 * start,
+            fitting,
+            0.0,
+            evaluate,
+            _export(model, start),
+            False,
+        )
+    with tempfile.TemporaryDirectory(prefix="seqscope-estimate-") as temporary:
+        trainer = build_trainer(recipe, dataset, model, Path(temporary), where)
+        start = since_start()
+        return _learning(recipe, dataset, trainer, _finished(folder), start, cases)
+
+
+def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, start: float, cases: Cases) -> Estimate:
+    training, objective, model = recipe.training, trainer.objective, trainer.model
+    model.train()
+    begun = _timed(lambda: trainer.staged.begin_epoch(model) if trainer.staged else None)
+    plan: list[Any] = []
+    planning = _timed(lambda: plan.extend(objective.batches(torch.Generator().manual_seed(0))))
+    step = _step(trainer, plan)
+    saving = _timed(trainer._save)
+    left = max(0, training.epochs - done)
+    epoch = begun + planning + len(plan) * step + saving
+    # a checkpoint is also written every so often within an epoch
+    epoch += saving * (len(plan) * step // max(training.checkpoint_seconds, 1e-3))
+    validations = math.ceil(training.epochs / training.validate_every) - done // training.validate_every
+    one = _ranking(model.eval(), trainer.validation.cases, trainer.validation.trained_users) + saving
+    times = 2 if model.trained_users else 1
+    return Estimate(
+        recipe=recipe.name,
+        device=devices.describe(trainer.device),
+        epochs=training.epochs,
+        done=done,
+        steps=len(plan),
+        step=step,
+        start=3 * start,
+        train=left * epoch,
+        validate=max(0, validations) * one,
+        evaluate=times * _ranking(model, cases, lists=True),
+        export=_export(model, start),
+        at_most=bool(training.patience),
+    )
+
+
+def _step(trainer: Trainer, plan: list[Any]) -> float:
+    """Seconds of a step, on average over some that are spread over an epoch."""
+    rows = [plan[place] for place in np.linspace(0, len(plan) - 1, min(STEPS + WARM, len(plan))).astype(int)]
+    for number in range(WARM):
+        trainer._step(rows[number % len(rows)], len(plan))
+    count, began = 0, time.monotonic()
+    while count < STEPS and (count < LEAST or time.monotonic() - began < SECONDS):
+        trainer._step(rows[(WARM + count) % len(rows)], len(plan))
+        count += 1
+    if trainer.device.type == "cuda":
+        torch.cuda.synchronize(trainer.device)
+    return (time.monotonic() - began) / count
+
+
+def _ranking(model: Recommender, cases: Cases, trained: bool = False, lists: bool = False) -> float:
+    """Seconds to rank all of `cases`."""
+    if not len(cases):
+        return 0.0
+    width = model.beam if isinstance(model, Generator) and not model.walks else None
+
+    def ask(count: int) -> float:
+        rows = np.linspace(0, len(cases) - 1, count).astype(int)
+        part = cases.take(rows)
+        return _timed(lambda: full_ranks(model, part, trained_users=trained, lists=lists, beam=width))
+
+    count = min(ASKED, len(cases))
+    ask(min(2, count))
+    taken = ask(count)
+    if taken < 0.5 and count < len(cases):  # a batch has its own cost, which few people do not show
+        count = min(len(cases), 32 * count)
+        taken = ask(count)
+    return taken * len(cases) / count
+
+
+def _export(model: Recommender, start: float) -> float:
+    graphs = (
+        GRAPHS + (ATTENTION if model.attention is not None else 0.0) + (GRAPHS if isinstance(model, Generator) else 0.0)
+    )
+    mapped = isinstance(model, Generator) or (model.card.geometry != "none" and model.num_items > 15)
+    return start * (graphs + (MAP + MAPPED * min(model.num_items, 20_000) if mapped else 0.0))
+
+
+def _finished(folder: Path) -> int:
+    """Epochs that an interrupted training has behind it."""
+    path = folder / "checkpoint.safetensors"
+    return checkpoint.read_state(path).epoch if path.exists() else 0
+
+
+def _timed(do: Callable[[], Any]) -> float:
+    began = time.monotonic()
+    do()
+    return time.monotonic() - began
+
+
+def since_start() -> float:
+    """Seconds since this process began: what its imports took, and reading the data."""
+    try:
+        fields = Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.process_time()

@@ -1,0 +1,363 @@
+"""Words that a model looked at: sums by item and attribute with known answers, an item's own words, and the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import choices, state, zoo
+from app.views import attention_own as own
+from app.views import attention_words as views
+from app.views import attention_words_figures as figures
+from engine.runtime import Word, WordAttention, Zoo
+from tests.app.conftest import HOSTILE
+from tests.app.readers import READER, SAMPLE, make_readers
+
+TITLES = {7: "Old film", 9: "New film"}
+ATTRIBUTES = ("title", "cast", "genres")  # no item has a cast
+_WORDS = (
+    Word(0, 7, "title", "title", True),
+    Word(0, 7, "old", "title", False),
+    Word(0, 7, "genres", "genres", True),
+    Word(0, 7, "drama", "genres", False),
+    Word(1, 9, "title", "title", True),
+    Word(1, 9, "new", "title", False),
+)
+# [layers = 2, heads = 2, words]; the first item's last word lies beyond what is read
+_WEIGHTS = np.array(
+    [
+        [[0.1, 0.2, 0.1, 0.0, 0.2, 0.3], [0.0, 0.0, 0.2, 0.0, 0.0, 0.6]],
+        [[0.0, 0.4, 0.0, 0.0, 0.2, 0.2], [0.0, 0.2, 0.0, 0.0, 0.0, 0.6]],
+    ],
+    np.float32,
+)
+FOUND = WordAttention(_WORDS, _WEIGHTS)
+
+
+def shares(layer: int | None = 1, head: int | None = None) -> views.Parts:
+    return views.parts(FOUND, views.weigh(FOUND, layer, head), TITLES, ATTRIBUTES)
+
+
+def many(items: int) -> tuple[WordAttention, np.ndarray, views.Parts]:
+    """Item i gets i + 1 parts of the whole, its title all of them."""
+    weights = np.arange(1, items + 1, dtype=np.float32) / sum(range(1, items + 1))
+    found = WordAttention(
+        tuple(Word(at, at, f"w{at}", "title", False) for at in range(items)), weights[None, None].astype(np.float32)
+    )
+    titles = [f"Title {at}" for at in range(items)]
+    return found, weights, views.parts(found, weights, titles, ("title",))
+
+
+def test_one_layer_one_head_or_the_mean() -> None:
+    assert views.weigh(FOUND, 0, 1) == pytest.approx([0, 0, 0.2, 0, 0, 0.6])
+    assert views.weigh(FOUND, 1, None) == pytest.approx([0, 0.3, 0, 0, 0.1, 0.4])
+    assert views.weigh(FOUND, None, 0) == pytest.approx([0.05, 0.3, 0.05, 0, 0.2, 0.25])
+    assert views.weigh(FOUND, None, None) == pytest.approx(_WEIGHTS.mean((0, 1)))
+
+
+def test_shares_by_item_and_attribute() -> None:
+    found = shares()
+    assert found.attributes == ("title", "genres")
+    assert found.weights == pytest.approx(np.array([[0.3, 0.0], [0.5, 0.0]]), abs=1e-6)
+    assert found.by_place() == pytest.approx({0: 0.3, 1: 0.5})
+    assert shares(0).weights == pytest.approx(np.array([[0.15, 0.15], [0.55, 0.0]]), abs=1e-6)
+    # 3 of the 5 words that are read are the first item's; together they got .8
+    assert found.even == pytest.approx([0.48, 0.32])
+    assert found.titles == ("Old film", "New film") and found.numbers == ["1", "2"]
+    assert found.only([1]).totals == pytest.approx([0.5])
+
+
+def test_what_is_beyond_the_tokens_is_not_a_word_that_got_nothing() -> None:
+    assert views.read(FOUND).tolist() == [True, True, True, False, True, True]
+    table = views.table(FOUND, views.weigh(FOUND, 1, None), TITLES)
+    assert table["read"].tolist() == ["yes", "yes", "yes", "no", "yes", "yes"]
+    assert table["part"].tolist() == ["name", "value", "name", "value", "name", "value"]
+    assert table["weight"].sum() == pytest.approx(0.8)
+    # a weight of 0 in one layer and head is not enough, and neither is one amid words that are read
+    quiet = WordAttention(_WORDS, np.where(np.arange(6) == 4, 0, _WEIGHTS).astype(np.float32))
+    assert views.read(quiet).tolist() == [True, True, True, False, True, True]
+    assert "1 word of the oldest items lie beyond the 100 tokens" in views.left_out(FOUND, shares(), 12, 100)
+    assert views.left_out(many(3)[0], many(3)[2], 12, 100) == ""
+
+
+def test_what_is_drawn_of_many_items_keeps_the_order_of_time_and_the_whole() -> None:
+    found, weights, parts = many(30)
+    drawn = parts.strongest(5)
+    assert drawn.numbers == ["", "26", "27", "28", "29", "30"] and drawn.titles[0] == "the other 25 items"
+    assert drawn.totals.sum() == pytest.approx(1) and drawn.even.sum() == pytest.approx(1)
+    assert None not in drawn.by_place()
+    assert parts.strongest(30) is parts
+    blocks = views.blocks(found, weights, parts, 3)
+    assert [block["number"] for block in blocks] == ["28", "29", "30"]
+    assert "12 items with the most of 30 items" in views.left_out(found, parts, 12, 100)
+
+
+def test_words_of_cards() -> None:
+    first, second = views.blocks(FOUND, views.weigh(FOUND, 1, None), shares(), 12)
+    assert (first["title"], first["unread"], second["unread"]) == ("Old film", 1, 0)
+    title, genres = first["lines"]
+    assert [word["text"] for word in title["name"]] == ["title"]
+    assert title["value"] == [
+        {"text": "old", "share": pytest.approx(0.3), "strength": pytest.approx(0.75), "label": "old: 30.00%"}
+    ]
+    assert genres["value"] == [] and genres["share"] == 0  # its only word is not read
+    assert second["lines"][0]["value"][0]["strength"] == pytest.approx(1)
+
+
+def test_words_that_nobody_can_read_have_a_name() -> None:
+    nothing = WordAttention((Word(0, 7, "", "title", False),), np.ones((1, 1, 1), np.float32))
+    parts = views.parts(nothing, np.ones(1), TITLES, ATTRIBUTES)
+    assert views.blocks(nothing, np.ones(1), parts, 3)[0]["lines"][0]["value"][0]["text"] == views.NOTHING
+    assert views.said(Word(0, 7, " \u202e", "title", False)) == views.UNKNOWN
+
+
+def test_sentences() -> None:
+    weights = views.weigh(FOUND, 1, None)
+    text = views.sentence("Reader", FOUND, weights, shares())
+    assert "gave the most to **New film** (50% of its weight)" in text
+    assert "most to **new** (title, 40%)" in text and "By attribute: title 100% and genres 0%." in text
+    other = WordAttention(_WORDS, np.array([[[0.0, 0.0, 0.45, 0.0, 0.3, 0.25]]], np.float32))
+    parts = views.parts(other, other.weights[0, 0], TITLES, ATTRIBUTES)
+    text = views.sentence("Reader", other, other.weights[0, 0], parts)
+    assert "**genres** (the name of the attribute genres of **Old film**, 45%)" in text
+    assert "nothing" in views.sentence("Reader", FOUND, np.zeros(6), shares())
+    note = views.note(FOUND, weights, 1, None)
+    assert "layer 2 of 2, mean over 2 heads" in note and "20% it gave to itself" in note
+    assert "mean over 2 layers, head 1 of 2" in views.note(FOUND, weights, None, 0)
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_hostile_words_and_titles_are_text(title: str) -> None:
+    words = (Word(0, 7, title, title, False),)
+    found = WordAttention(words, np.ones((1, 1, 1), np.float32))
+    parts = views.parts(found, np.ones(1), {7: title}, (title,))
+    assert not re.search(r"(?<!\\)[<$]", views.sentence(title, found, np.ones(1), parts))
+    table = pd.DataFrame({"attribute": [title], "word": [title], "effect": [1.0], "rank_without": [2.0]})
+    assert not re.search(r"(?<!\\)[<$]", own.sentence(own.OwnWords(1.0, 1.0, table), title))
+    for figure in (figures.items(parts), figures.own(table)):
+        assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
+
+
+def test_bars_are_told_apart_by_more_than_colour() -> None:
+    traces = figures.stacked(shares())
+    assert len({trace.marker.pattern.shape for trace in traces}) == len(traces) == 2
+    assert [trace.name for trace in traces] == ["title", "genres"]
+
+
+# --- an item's own words
+
+
+def test_everything_is_left_out_once() -> None:
+    item = {"title": "The Thing", "genres": "Horror, Science Fiction", "franchise": "Thing"}
+    found = [(one.attribute, one.word, one.text) for one in own.without(item, 8)]
+    assert [(attribute, word) for attribute, word, _ in found] == [
+        ("title", ""), ("title", "The"), ("title", "Thing"),
+        ("genres", ""), ("genres", "Horror"), ("genres", "Science"), ("genres", "Fiction"),
+        ("franchise", ""),
+    ]  # fmt: skip
+    assert found[0][2] == {"genres": "Horror, Science Fiction", "franchise": "Thing"}
+    texts = {word: text["genres"] for attribute, word, text in found if attribute == "genres" and word}
+    assert texts == {"Horror": "Science Fiction", "Science": "Horror, Fiction", "Fiction": "Horror, Science"}
+    assert [one.word for one in own.without({"title": "a b c"}, 2)] == ["a", "b"]  # never the only attribute
+    assert list(own.without({"title": "a"}, 8)) == []
+
+
+def test_what_the_catalogue_says() -> None:
+    row = {"title": " The  Thing", "release_year": 1982, "genres": ["Horror", None, "Drama"], "cast": None, "fame": 3}
+    found = own.text(row, ("title", "genres", "release year", "cast"))
+    assert found == {"title": "The Thing", "genres": "Horror, Drama", "release year": "1982"}
+    assert list(found) == ["title", "genres", "release year"]
+
+
+@pytest.fixture(scope="module")
+def models() -> Zoo:
+    return Zoo.open(SAMPLE)
+
+
+def test_effects_are_what_the_model_answers(models: Zoo) -> None:
+    bundle, history = models.bundles[READER], [5, 77, 300, 900, 12]
+    item = int(bundle.recommend_one(history, 1).items[0])
+    found = own.measure(models, READER, history, item)
+    assert found is not None
+    scores = bundle.scores(history)
+    assert found.score == pytest.approx(scores[item], abs=1e-3) and found.rank == 1
+    row = models.items.slice(item, 1).to_pylist()[0]
+    said = {name: row[name] for name in bundle.manifest.text.fields if row[name]}  # type: ignore[union-attr]
+    bare = {name: value for name, value in said.items() if name != "genres"}
+    (without,) = bundle.score_new(history, [bare])
+    line = found.table[(found.table["attribute"] == "genres") & (found.table["word"] == "")].iloc[0]
+    assert line["effect"] == pytest.approx(scores[item] - without, abs=1e-3)
+    others = np.delete(scores, [*history, item])
+    assert line["rank_without"] == 1 + (others > without).sum()
+    assert found.table["effect"].abs().max() > 0.1  # words matter to a model that reads nothing else
+    assert len(own.strongest(found.table, 2)) == (found.table["word"] == "").sum() + 2
+
+
+def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = make_readers(tmp_path)
+    items = pq.read_table(path / "items.parquet")
+    titles = pa.array([f"Another {at}" for at in range(items.num_rows)])
+    pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), path / "items.parquet")
+    assert own.measure(Zoo.open(path), READER, [5, 77], 9) is None
+
+
+def test_own_words_in_words() -> None:
+    def told(*rows: tuple[str, str, float, float]) -> str:
+        table = pd.DataFrame(rows, columns=["attribute", "word", "effect", "rank_without"])
+        return own.sentence(own.OwnWords(9.0, 1.0, table), "Thing")
+
+    text = told(("title", "", 2.0, 40.0), ("title", "The", 1.0, 1.0), ("genres", "Drama", -0.5, 1.0))
+    assert (
+        "Of its attributes, **title** does the most for **Thing**: without that it would be at rank 40 instead of 1."
+        in text
+    )
+    assert "**The (title)** does the most for it: without that it would stay at rank 1, with a lower score" in text
+    assert "**Drama (genres)** holds it back the most." in text
+    assert "holds it back" not in told(("title", "", 2.0, 40.0), ("genres", "Drama", -0.05, 1.0))
+    assert "Nothing of what is said of **Thing** speaks for it" in told(("title", "", -1.0, 1.0))
+
+
+# --- the page
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A reader of hostile words; opened once for all tests of this file."""
+    return make_readers(tmp_path_factory.mktemp("exports"), HOSTILE).parent
+
+
+@pytest.fixture
+def page(exports: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return AppTest.from_function(_script, default_timeout=120)
+
+
+def _script() -> None:
+    import runpy
+
+    from app import state, zoo
+
+    state.sync(list(zoo.datasets()), "attention")
+    runpy.run_path("app/screens/attention.py", run_name="attention")
+
+
+HISTORY = ["safety-last-1923", "the-kid-1921", "nosferatu-1922"]
+
+
+def told(page: AppTest) -> str:
+    return " ".join(part.value for kind in (page.markdown, page.caption, page.info) for part in kind)
+
+
+def headings(page: AppTest) -> list[str]:
+    return [heading.value for heading in page.subheader]
+
+
+def opened(page: AppTest, **address: str) -> AppTest:
+    for name, value in {"ds": "sample", "model": READER, "h": "~".join(HISTORY), **address}.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception and not page.error
+    return page
+
+
+def test_the_page_of_a_reader(page: AppTest) -> None:
+    opened(page)
+    assert headings(page)[:2] == ["What the prediction looked at", "Word by word"]
+    assert headings(page).index("Is that why?") + 1 == headings(page).index("And its own words?")
+    assert "not why an item is recommended" in told(page)
+    assert "layer 2 of 2, mean over 2 heads" in told(page)
+    assert page.get_by_key("attention_word_layer_2").value == "2"
+
+
+def test_another_model_has_no_words(page: AppTest) -> None:
+    opened(page, model="sasrec", word_layer="1")
+    assert "Word by word" not in headings(page) and "And its own words?" not in headings(page)
+    assert "What the prediction looked at" in headings(page)
+
+
+def test_layer_and_head_are_in_the_address(page: AppTest) -> None:
+    opened(page, word_layer="1", word_head="2")
+    assert "layer 1 of 2, head 2 of 2" in told(page) and not page.warning
+    page.get_by_key("attention_word_layer_2").set_value("mean").run()
+    page.get_by_key("attention_word_head_2").set_value("mean").run()
+    assert not page.exception and not page.error
+    assert (page.query_params["word_layer"], page.query_params["word_head"]) == ("mean", "mean")
+    assert "the mean over 2 layers, mean over 2 heads" in told(page)
+    page.get_by_key("attention_model_sample").set_value("sasrec").run()
+    assert "word_layer" not in page.query_params and "word_head" not in page.query_params
+
+
+def test_the_item_of_the_address_is_the_one_whose_words_are_left_out(page: AppTest) -> None:
+    opened(page, item="metropolis-1927")
+    assert "does the most for **Metropolis (1927)**" in told(page)
+
+
+def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.parts import attention_effects
+
+    drawn: list[Any] = []
+    real = attention_effects.figures.effects
+    monkeypatch.setattr(attention_effects.figures, "effects", lambda *args: (drawn.append(args), real(*args))[1])
+    opened(page, word_layer="1", word_head="1")
+    table, _, split = drawn[-1]
+    models = zoo.open_zoo("sample")
+    found = models.bundles[READER].word_attention(state.numbers(models, HISTORY))
+    rows = [
+        sum(w for word, w in zip(found.words, found.weights[0, 0].tolist(), strict=True) if word.position == at)
+        for at in range(3)
+    ]
+    assert table["weight"].to_numpy() == pytest.approx(rows, abs=1e-6)
+    assert np.sum([trace.x for trace in split], axis=0) == pytest.approx(rows, abs=1e-6)
+    assert table["effect"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("word_layer", "3", "layer for the words “3”; possible is mean, 1 or 2"),
+        ("word_head", "<b>", "head for the words “<b>”; possible is mean, 1 or 2"),
+    ],
+)
+def test_a_bad_choice_gets_one_message(models: Zoo, name: str, text: str, said: str) -> None:
+    kept, problems = choices.read("attention", {"model": READER, "view": "head", name: text}, models)
+    assert kept == {"model": READER, "view": "head"}
+    assert len(problems) == 1 and said in problems[0]
+
+
+def test_long_histories_are_shown(page: AppTest) -> None:
+    models = Zoo.open(SAMPLE)
+    longest = max(models.users["history"].to_pylist(), key=len)
+    opened(page, h="~".join(models.item_ids[item] for item in longest))
+    assert "lie beyond the 100 tokens that it reads" in told(page)
+
+
+def test_one_item_is_enough(page: AppTest) -> None:
+    opened(page, h=HISTORY[0])
+    assert "And its own words?" in headings(page)
+
+
+def test_many_layers_are_chosen_from_a_list(page: AppTest) -> None:
+    few = AppTest.from_function(_layers, default_timeout=60)
+    few.query_params["model"] = READER
+    few.run()
+    assert few.selectbox(key="attention_word_head_12").value == "mean"
+    assert few.markdown[0].value == "None"
+
+
+def _layers() -> None:
+    import streamlit as st
+
+    from app import state, zoo
+    from app.parts import attention_words
+
+    state.sync(list(zoo.datasets()), "attention")
+    st.markdown(str(attention_words._number("Head", "word_head", 12, "mean")))

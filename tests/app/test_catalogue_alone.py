@@ -1,0 +1,129 @@
+"""Every page on a catalogue without a log: nobody in it, nothing measured, and no word that assumes people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import cli
+from engine.data.without_log import fill_catalogue
+from engine.export import projection
+from tests.training.tiny import text_encoder
+
+PAGES = ("compare", "catalogue", "attention", "semantic_ids", "map", "metrics", "about")
+BRANDS = ("Ruby", "Dune", "Fjord")
+WRONG = ("0 people", "popular", "0 events", "most taken", "less taken", "split", "real person")
+
+
+def quick(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:
+    return np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32), {"metric": metric}
+
+
+def make(root: Path, out: Path, name: str, columns: dict[str, list[object]], source: Path) -> None:
+    """A zoo without a log: a model carried over, one that was never trained, and identifiers."""
+    data, runs, zoo = out / "data" / name, out / "runs" / name, out / "exports" / name
+    data.mkdir(parents=True)
+    count = len(columns["title"])
+    items = pa.table({"item_id": [f"p{n}" for n in range(count)], **columns})
+    fill_catalogue(data, name=name, title=f"The {name}", source="Made up.", licence="None.", items=items)
+    settings = ["--set", f"words.encoder={text_encoder()}", "--set", "tokenizer.codes=4", "--set", "tokenizer.levels=2"]
+    for words in (
+        ["zero-shot", str(source), "--dataset", str(data), "--to", str(zoo)],
+        ["train", "text-neighbours", "--dataset", str(data), "--out", str(runs / "text-neighbours"),
+         "--set", f"model.encoder={text_encoder()}"],
+        ["export", str(runs / "text-neighbours"), "--to", str(zoo)],
+        ["tokenize", "residual-kmeans", "--dataset", str(data), "--out", str(runs / "residual-kmeans"), *settings],
+        ["export", str(runs / "residual-kmeans"), "--to", str(zoo)],
+    ):  # fmt: skip
+        assert cli.main(words) == 0
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Path]:
+    """shop: 40 items with attributes; titles: ten items of which nothing but a title is known."""
+    base = tmp_path_factory.mktemp("alone")
+    shop: dict[str, list[object]] = {
+        "title": [f"{('Red', 'Blue', 'Gold')[n % 3]} thing {n % 25}" for n in range(40)],
+        "brand": [BRANDS[n % 3] if n % 5 else None for n in range(40)],
+        "categories": [["Beauty", ("Skin", "Hair")[n % 2]] for n in range(40)],
+        "price": [1.5 * n for n in range(40)],
+        "year": [1990 + n % 7 for n in range(40)],
+        "description": [f"A {('dry', 'rich')[n % 2]} thing for everybody, by the sea." for n in range(40)],
+    }
+    titles: dict[str, list[object]] = {"title": [f"Thing {n}" for n in range(10)]}
+    source = root / "exports" / "sample" / "recformer"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projection, "umap", quick)
+        make(root, base, "shop", shop, source)
+        make(root, base, "titles", titles, source)
+    yield base / "exports"
+
+
+def said(test: AppTest) -> list[str]:
+    """All that a visitor reads but what About says of terms."""
+    kinds = (
+        "title",
+        "header",
+        "subheader",
+        "caption",
+        "info",
+        "warning",
+        "error",
+        "markdown",
+        "metric",
+        "button",
+        "table",
+    )
+    found = [str(getattr(one, "label", "")) + " " + str(one.value) for kind in kinds for one in getattr(test, kind)]
+    return [text for text in found if ":small[:gray[" not in text and "\n- " not in text]
+
+
+@pytest.mark.parametrize("dataset", ["shop", "titles"])
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens_and_assumes_nobody(
+    alone: Path, open_app: Callable[..., AppTest], dataset: str, page: str
+) -> None:
+    test = open_app(alone, ds=dataset)
+    if page != "compare":
+        test.switch_page(f"screens/{page}.py").run()
+    assert not test.exception and not test.error and not test.warning
+    texts = said(test)
+    assert any("a catalogue without a log" in text for text in texts)
+    wrong = [text for text in texts if any(word in text for word in WRONG)]
+    assert not wrong
+
+
+def test_what_each_page_says_instead(alone: Path, open_app: Callable[..., AppTest]) -> None:
+    test = open_app(alone, ds="shop")
+    assert "this history is nobody's" in " ".join(one.value for one in test.caption)
+    test.switch_page("screens/metrics.py").run()
+    assert "no model can be judged" in test.info[0].value
+    test.switch_page("screens/attention.py").run()
+    assert any("this is a catalogue without a log" in one.value for one in test.info)
+    test.switch_page("screens/about.py").run()
+    cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
+    assert "has learned nothing from this dataset" in cards and "it compares what is said of items" in cards
+
+
+def test_an_item_s_card(alone: Path, open_app: Callable[..., AppTest]) -> None:
+    test = open_app(alone, ds="shop", item="p4")
+    test.switch_page("screens/catalogue.py").run()
+    assert not test.exception and not test.metric
+    assert any("Attributes" in one.value for one in test.subheader)
+
+
+def test_models_answer(alone: Path, open_app: Callable[..., AppTest]) -> None:
+    from engine.runtime import Zoo
+
+    for name in ("shop", "titles"):
+        zoo = Zoo.open(alone / name, warm=True)
+        assert not zoo.refused and not zoo.has_log
+        assert list(zoo.bundles) == ["recformer", "text-neighbours"] and list(zoo.tokenizations) == ["residual-kmeans"]
+        for bundle in zoo.bundles.values():
+            assert len(bundle.recommend_one([0, 3], 5).items) == 5
+            assert np.isfinite(bundle.score_new([0], [{"title": "A red thing"}])).all() or bundle.name != "recformer"

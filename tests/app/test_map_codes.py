@@ -1,0 +1,111 @@
+"""Codes on a map: who has them, and the figure."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.views import map_codes as views
+from app.views.map import Look
+from tests.app.test_page_catalogue import HOSTILE
+
+LOOK = Look.of(False, "#0072b2", "circle")
+OWN = np.array([[0, 1], [0, 2], [1, 1], [0, -1]], np.int32)
+TITLES = [HOSTILE[item % len(HOSTILE)] for item in range(4)]
+
+
+def codes(plane: bool = True) -> views.Codes:
+    """Two levels of three codes; nobody has code 2 of level 1, nor code 0 of level 2."""
+    places = {"level": pa.array([0, 0, 0, 1, 1, 1], pa.int32()), "code": pa.array([0, 1, 2] * 2, pa.int32())}
+    xy = {name: pa.array(np.arange(6) * (1 if name == "x" else -1), pa.float32()) for name in "xy"}
+    table = pa.table({**places, **xy})
+    clusters = table.append_column("cluster", pa.array([1, 0, 1, 0, 0, 1], pa.int32())) if plane else None
+    return views.Codes.read(table, clusters, OWN, np.array([5, 9, 1, 7], np.int64))
+
+
+def drawn(by: str = "level", **marks: object) -> dict:
+    figure = views.figure(codes(), by, views.Marks(**marks), LOOK, TITLES, height=560)  # type: ignore[arg-type]
+    found: dict = json.loads(figure.to_json())
+    return found
+
+
+def test_who_has_a_code() -> None:
+    one = codes()
+    assert one.items.tolist() == [3, 1, 0, 0, 2, 1] and one.levels == 2
+    assert one.top == ((1, 3, 0), (2,), (), (), (0, 2), (1,))  # the most taken first
+    assert one.rows == {"1-0": 0, "1-1": 1, "1-2": 2, "2-0": 3, "2-1": 4, "2-2": 5}
+    assert one.of(4).tolist() == [0, 2] and one.having([1, 5]).tolist() == [1, 2]
+    assert one.path(0) == (0, 4) and one.path(3) == (0,)
+    assert one.held([2]) == (1, 4) and one.held([]) == ()
+    assert one.cluster.tolist() == [1, 0, 1, 0, 0, 1] and set(codes(plane=False).cluster.tolist()) == {-1}
+
+
+def test_shapes_are_levels_and_hollow_ones_nobodys() -> None:
+    crowd = drawn()["data"]
+    assert [trace["name"] for trace in crowd] == ["level 1", "level 2"]
+    assert crowd[0]["marker"]["symbol"] == ["circle", "circle", "circle-open"]
+    assert crowd[1]["marker"]["symbol"] == ["square-open", "square", "square"]
+    assert crowd[0]["customdata"] == ["1-0", "1-1", "1-2"] and crowd[1]["text"] == ["0", "1", "2"]
+    assert crowd[0]["marker"]["color"] != crowd[1]["marker"]["color"]
+
+
+def test_colours_by_cluster_and_by_use() -> None:
+    crowd = drawn("cluster")["data"]
+    assert [(trace["name"], trace["customdata"]) for trace in crowd] == [
+        ("cluster 1", ["1-1", "2-0", "2-1"]),
+        ("cluster 2", ["1-0", "1-2", "2-2"]),
+    ]
+    figure = drawn("items")
+    nobody, used = figure["data"]
+    assert nobody["customdata"] == ["1-2", "2-0"] and used["customdata"] == ["1-0", "1-1", "2-1", "2-2"]
+    assert views.figure(codes(), "items", views.Marks(), LOOK, TITLES, height=560).data[1].marker.color.tolist() == [
+        3,
+        1,
+        2,
+        1,
+    ]
+    assert not figure["layout"]["showlegend"] and drawn()["layout"]["showlegend"]
+
+
+def test_a_code_says_its_most_taken_items_and_titles_are_text() -> None:
+    figure = drawn()
+    words = figure["data"][0]["hovertext"][0]
+    assert words.startswith("Level 1, code 0, cluster 2<br>3 items<br>") and "$x^2$" not in words
+    assert words.index("&#36;x^2") < words.index("&lt;script&gt;")
+    assert figure["data"][0]["hovertext"][2] == "Level 1, code 2, cluster 2<br>no item"
+    assert "<script" not in json.dumps(figure)
+
+
+def test_what_stands_out() -> None:
+    traces = {
+        (trace["name"], trace["mode"]): trace
+        for trace in drawn(history=(0, 1, 0), found=(4,), path=(0, 4), chosen=5, selection=(1,))["data"]
+    }
+    assert traces["History", "markers+text"]["customdata"] == ["1-0", "1-1"]
+    assert traces["History", "markers+text"]["text"] == ["3", "2"]
+    assert traces["Found", "markers"]["customdata"] == ["2-1"]
+    assert traces["Codes of the chosen item", "markers"]["customdata"] == ["1-0", "2-1"]
+    assert traces["Chosen", "markers"]["customdata"] == ["2-2"]
+    lit = views.figure(codes(), "level", views.Marks(selection=(1,)), LOOK, TITLES, height=560)
+    assert [list(trace.selectedpoints) for trace in lit.data] == [[1], []]
+
+
+def test_numbers_stand_beside_codes_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "NUMBERED_SMALL", 5)
+    small = views.figure(codes(), "level", views.Marks(), LOOK, TITLES, height=400)
+    assert small.data[0].mode == "markers" and drawn()["data"][0]["mode"] == "markers+text"
+
+
+def test_the_twin_and_the_sentence() -> None:
+    table = views.table(codes(), TITLES)
+    assert table["Level"].tolist() == [1, 1, 1, 2, 2, 2] and table["Code"].tolist() == [0, 1, 2, 1, 2, 0]
+    assert table["Items"].tolist() == [3, 1, 0, 2, 1, 0] and table["Cluster"].tolist() == [2, 1, 2, 1, 2, 1]
+    words = views.alt("T: codes", codes(), "items", views.Marks(chosen=5, path=(0, 4)))
+    assert words == (
+        "Map of T: codes, 6 codes of 2 levels, coloured by number of items; the chosen item's codes joined by a line; "
+        "level 2, code 2 chosen."
+    )
+    assert views.signs(codes()) == "● level 1 · ■ level 2"

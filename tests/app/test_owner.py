@@ -1,0 +1,391 @@
+"""Whose data these are: keys, the cookie that carries them, the form that brings them, and what the app makes of both."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from streamlit.testing.v1 import AppTest
+
+from app import cookie, home, keys
+from app.store.database import open_store
+
+HOST = "seqscope.example.org"
+
+
+class TestKeys:
+    def test_nobody_guesses_one(self) -> None:
+        found = {keys.make() for _ in range(500)}
+        assert len(found) == 500
+        assert all(re.fullmatch(r"([0-9a-hjkmnp-tv-z]{5}-){5}[0-9a-hjkmnp-tv-z]{5}", key) for key in found)
+        letters = "".join(key.replace("-", "")[:26] for key in found)
+        assert set(letters) == set("0123456789abcdefghjkmnpqrstvwxyz")  # 5 bits a letter, 26 letters
+
+    def test_it_is_read_as_people_type_it(self) -> None:
+        for _ in range(50):
+            key = keys.make()
+            for typed in (key, key.upper(), key.replace("-", ""), f"  {key.replace('-', ' – ')}\n"):
+                assert keys.read(typed) == key
+            assert keys.read(key.replace("0", "O").replace("1", "l")) == key
+
+    def test_what_is_misspelt_is_none(self) -> None:
+        key = keys.make()
+        letters = key.replace("-", "")
+        taken = 0
+        for place in range(len(letters)):
+            for other in "0123456789abcdefghjkmnpqrstvwxyz":
+                if other != letters[place]:
+                    taken += keys.read(letters[:place] + other + letters[place + 1 :]) is not None
+        assert taken == 0  # 30 × 31 misspellings, each taken with a chance of one in a million
+        for wrong in ("", "a", letters[:-1], letters + "0", "u" * 30, "x" * 10_000, "\x00" * 30, "é" * 30):
+            assert keys.read(wrong) is None
+
+    def test_owners_do_not_tell_the_key(self) -> None:
+        one, two = keys.make(), keys.make()
+        assert keys.owner(one) == keys.owner(one) != keys.owner(two)
+        for id in (keys.owner(one), keys.account("https://a.org", "1")):
+            assert home.OWNER.fullmatch(id)
+        assert keys.owner(one)[0] == "b" and keys.account("https://a.org", "1")[0] == "a"
+        assert one.replace("-", "")[:8] not in keys.owner(one)
+
+    def test_accounts_of_two_providers_are_two(self) -> None:
+        ids = {keys.account(*who) for who in (("a", "1"), ("b", "1"), ("a", "11"), ("a1", "1"), ("a", ""))}
+        assert len(ids) == 5
+
+
+# --- the server's side
+
+
+async def front(request: Request) -> Response:
+    return HTMLResponse("<html></html>", headers={"etag": "x", "cache-control": "no-cache"})
+
+
+async def fragment(request: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+def served(needed: Callable[[], bool] = lambda: True) -> Starlette:
+    return Starlette(
+        routes=[
+            Route("/", front),
+            Route("/static/a.js", fragment),
+            Route("/key", cookie.page, methods=["GET", "POST"]),
+        ],
+        middleware=[Middleware(cookie.KeyCookie, needed=needed)],
+    )
+
+
+def ask(
+    app: Starlette, path: str, method: str = "GET", body: bytes = b"", scheme: str = "http", **headers: str
+) -> tuple[int, dict[str, str], str]:
+    """(status, headers, body)"""
+    sent: list[dict[str, Any]] = []
+    names = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "scheme": scheme,
+        "server": (HOST, 80),
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in names.items()],
+    }
+    parts = [body[start : start + 100] for start in range(0, len(body), 100)] or [b""]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]).decode()
+
+
+def given(headers: dict[str, str]) -> str:
+    match = re.fullmatch(rf"{keys.COOKIE}=([^;]*)((?:; [^;]*)*)", headers["set-cookie"])
+    assert match is not None
+    rest = match[2].removeprefix("; ").split("; ")
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(rest)
+    assert keys.read(match[1]) == match[1]
+    return match[1]
+
+
+class TestCookie:
+    def test_a_page_brings_a_new_key(self) -> None:
+        app = served()
+        one, two = (given(ask(app, "/")[1]) for _ in range(2))
+        assert one != two
+
+    def test_a_key_stays_and_is_given_again(self) -> None:
+        key = keys.make()
+        _, headers, _ = ask(served(), "/", cookie=f"a=b; {keys.COOKIE}={key}; c=d")
+        assert given(headers) == key
+        assert "Max-Age=34560000" in headers["set-cookie"]
+
+    @pytest.mark.parametrize("sent", ["", "x", "a" * 30, "'; drop table", '"', "a=b=c", "\xff" * 50])
+    def test_what_is_no_key_is_replaced(self, sent: str) -> None:
+        assert given(ask(served(), "/", cookie=f"{keys.COOKIE}={sent}")[1]) != sent
+
+    def test_nobody_keeps_the_page_for_another(self) -> None:
+        assert ask(served(), "/")[1]["cache-control"] == "no-store"
+
+    def test_only_pages_bring_it(self) -> None:
+        assert "set-cookie" not in ask(served(), "/static/a.js")[1]
+        assert "set-cookie" not in ask(served(), "/nowhere")[1]
+
+    def test_only_where_it_is_needed(self) -> None:
+        assert "set-cookie" not in ask(served(lambda: False), "/")[1]
+
+    def test_a_page_that_the_browser_still_has_is_sent_again_for_want_of_a_key(self) -> None:
+        seen: list[dict[str, str]] = []
+
+        async def page(request: Request) -> Response:
+            seen.append(dict(request.headers))
+            return HTMLResponse("")
+
+        app = Starlette(routes=[Route("/", page)], middleware=[Middleware(cookie.KeyCookie)])
+        ask(app, "/", if_none_match="x", if_modified_since="y")
+        ask(app, "/", if_none_match="x", cookie=f"{keys.COOKIE}={keys.make()}")
+        assert ["if-none-match" in headers for headers in seen] == [False, True]
+        assert "if-modified-since" not in seen[0]
+
+    def test_over_https_it_is_secure(self) -> None:
+        assert "Secure" not in ask(served(), "/")[1]["set-cookie"]
+        assert ask(served(), "/", scheme="https")[1]["set-cookie"].endswith("; Secure")
+        assert ask(served(), "/", x_forwarded_proto="https, http")[1]["set-cookie"].endswith("; Secure")
+
+
+class TestForm:
+    def post(self, body: str, **headers: str) -> tuple[int, dict[str, str], str]:
+        return ask(served(), "/key", "POST", body.encode(), **{"origin": f"https://{HOST}", **headers})
+
+    def test_a_key_is_taken(self) -> None:
+        key = keys.make()
+        status, headers, body = self.post(f"do=bring&key={key.upper().replace('-', '+')}")
+        assert (status, headers["location"], body) == (303, "/", "")
+        assert given(headers) == key
+
+    def test_a_new_one_is_given(self) -> None:
+        old = keys.make()
+        status, headers, _ = self.post("do=new", cookie=f"{keys.COOKIE}={old}")
+        assert status == 303 and given(headers) != old
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "",
+            "key=",
+            "key=abc",
+            "key=" + "a" * 30,
+            "key=%3Cscript%3E",
+            "key=" + "a" * 5000,
+            "key=é",
+            "&" * 100,
+            "key=a&" * 50,
+        ],
+    )
+    def test_what_is_no_key_changes_nothing_and_is_not_repeated(self, body: str) -> None:
+        status, headers, page = self.post(body)
+        assert status == 400 and "set-cookie" not in headers
+        assert "not a key" in page and 'role="alert"' in page
+        assert "<script" not in page and "abc" not in page
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"origin": "https://evil.example.org"},
+            {"origin": "null"},
+            {"origin": f"https://{HOST}.evil.org"},
+            {"origin": f"https://evil.org/{HOST}"},
+            {"sec-fetch-site": "cross-site"},
+            {"sec-fetch-site": "same-site"},
+        ],
+    )
+    def test_another_site_cannot_send_it(self, headers: dict[str, str]) -> None:
+        sent = {name.replace("-", "_"): value for name, value in headers.items()}
+        status, answered, _ = self.post(f"key={keys.make()}", **sent)
+        assert status == 403 and "set-cookie" not in answered
+
+    def test_without_an_origin_it_is_refused(self) -> None:
+        status, headers, _ = ask(served(), "/key", "POST", f"key={keys.make()}".encode())
+        assert status == 403 and "set-cookie" not in headers
+
+    def test_the_page_loads_and_runs_nothing(self) -> None:
+        key = keys.make()
+        status, headers, page = ask(served(), "/key", cookie=f"{keys.COOKIE}={key}")
+        assert status == 200 and key not in page
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src" not in policy and "frame-ancestors 'none'" in policy
+        assert "<script" not in page and "http" not in page.split("</style>")[1]
+
+
+# --- the app's side
+
+
+def who(monkeypatch: pytest.MonkeyPatch, jar: dict[str, str]) -> AppTest:
+    """A script that writes who is looking, in a browser with these cookies."""
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", jar)
+
+    def script() -> None:
+        import streamlit as st
+
+        from app import owner
+
+        found = owner.get()
+        st.session_state.setdefault("of_the_last", found.id if found is not None else "nobody")
+        st.text(f"{found.kind} {found.id} {found.name}" if found is not None else "nobody")
+
+    return AppTest.from_function(script)
+
+
+class TestOwner:
+    def test_a_browser_is_its_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        key = keys.make()
+        found = who(monkeypatch, {keys.COOKIE: key}).run().text[0].value
+        assert found.split() == ["browser", keys.owner(key)]
+        assert key not in found
+
+    def test_without_a_cookie_a_tab_is_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for jar in ({}, {keys.COOKIE: "not-a-key"}):
+            one, two = who(monkeypatch, jar).run(), who(monkeypatch, jar).run()
+            kind, id = one.text[0].value.split()
+            assert kind == "session" and home.OWNER.fullmatch(id) and id[0] == "b"
+            assert two.text[0].value != one.text[0].value == one.run().text[0].value
+
+    def test_what_a_tab_remembers_goes_with_its_owner(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first, second = keys.make(), keys.make()
+        test = who(monkeypatch, {keys.COOKIE: first}).run()
+        assert test.session_state["of_the_last"] == keys.owner(first)
+        monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: second})
+        assert test.run().session_state["of_the_last"] == keys.owner(second)
+
+    def test_with_sign_in_a_key_opens_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        test = who(monkeypatch, {keys.COOKIE: keys.make()})
+        test.secrets["auth"] = {"client_id": "c", "redirect_uri": "http://localhost/oauth2callback"}
+        assert test.run().text[0].value == "nobody"
+
+    @pytest.mark.parametrize(
+        ("claims", "expected"),
+        [
+            ({"is_logged_in": True, "iss": "https://a.org", "sub": "1", "name": "Anna"}, "account"),
+            ({"is_logged_in": True, "iss": "https://a.org", "sub": "1"}, "account"),
+            ({"is_logged_in": False, "iss": "https://a.org", "sub": "1"}, "nobody"),
+            ({"is_logged_in": True, "email": "anna@a.org"}, "nobody"),  # who that is may change
+            ({"is_logged_in": True, "iss": "https://a.org", "sub": ""}, "nobody"),
+        ],
+    )
+    def test_an_account_is_provider_and_subject(
+        self, monkeypatch: pytest.MonkeyPatch, claims: dict[str, Any], expected: str
+    ) -> None:
+        test = who(monkeypatch, {})
+        test.secrets["auth"] = {"client_id": "c"}
+        monkeypatch.setattr("streamlit.user_info._get_user_info", lambda: claims)
+        found = test.run().text[0].value
+        assert found.split()[0] == expected
+        if expected == "account":
+            assert found.split()[1] == keys.account("https://a.org", "1")
+            assert found.split()[2:] == ([claims["name"]] if "name" in claims else [])
+
+    def test_providers_are_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def script() -> None:
+            import streamlit as st
+
+            from app import owner
+
+            st.text(repr(owner.providers()))
+
+        for secrets, expected in (
+            ({}, "None"),
+            ({"other": {"client_id": "x"}}, "None"),
+            ({"auth": {"client_id": "x"}}, "['']"),
+            (
+                {"auth": {"cookie_secret": "x", "google": {"client_id": "x"}, "okta": {"client_id": "y"}}},
+                "['google', 'okta']",
+            ),
+        ):
+            test = AppTest.from_function(script)
+            for name, value in secrets.items():  # type: ignore[attr-defined]
+                test.secrets[name] = value
+            assert test.run().text[0].value == expected
+
+
+# --- saved things, on the page
+
+
+class TestSaved:
+    def by_name(self, test: AppTest, label: str) -> Any:
+        return next(button for button in test.button if button.label == label)
+
+    def save(self, test: AppTest, name: str, what: str) -> None:
+        self.by_name(test, "Saved …").click().run()
+        test.text_input(key="saved_name").set_value(name)
+        test.button(key=f"saved_{what}").click().run()
+        assert not test.exception
+
+    @pytest.fixture
+    def anna(self, monkeypatch: pytest.MonkeyPatch) -> str:
+        key = keys.make()
+        monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
+        return keys.owner(key)
+
+    def test_a_history_is_saved_and_opened(self, open_app: Callable[..., AppTest], anna: str) -> None:
+        test = open_app(ds="toys")
+        before = owner_history(anna)
+        self.save(test, "  First\n ones ", "history")
+        (made,) = [one for one in open_store().histories.of(anna) if one.id not in before]
+        assert made.name == "First ones" and made.dataset == "toys"
+        assert made.items == test.session_state["seqscope_state"].history
+        again = open_app(saved=made.id)
+        assert again.session_state["seqscope_state"].history == made.items
+        assert "saved" not in again.query_params
+        assert not again.warning
+
+    def test_a_comparison_is_an_address(self, open_app: Callable[..., AppTest], anna: str) -> None:
+        test = open_app(ds="toys", k="7")
+        self.save(test, "Seven", "comparison")
+        (made,) = open_store().comparisons.of(anna)
+        assert made.address.startswith("/?") and "k=7" in made.address and "ds=toys" in made.address
+        again = open_app(saved=made.id)
+        assert again.session_state["seqscope_state"].k == 7
+
+    def test_somebody_elses_is_not_found_and_reads_like_what_is_not_there(
+        self, open_app: Callable[..., AppTest], anna: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = open_store().histories.save(anna, "toys", "Annas", ["a"])
+        monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: keys.make()})
+        words = []
+        for id in (made.id, home.new_id(), "' or 1=1", ""):
+            test = open_app(saved=id)
+            words.append(test.warning[0].value)
+        assert len(set(words)) == 1 and "not found" in words[0]
+
+    def test_a_taken_name_is_not_replaced_unasked(self, open_app: Callable[..., AppTest], anna: str) -> None:
+        open_store().histories.save(anna, "toys", "Mine", ["x"])
+        test = open_app(ds="toys")
+        self.save(test, "Mine", "history")
+        assert open_store().histories.of(anna)[0].items == ("x",)
+        assert test.session_state["saved_taken"] == ("history", "Mine")
+
+    def test_the_key_is_not_on_the_page(
+        self, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        key = keys.make()
+        monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
+        test = open_app(ds="toys")
+        self.by_name(test, "Yours …").click().run()
+        assert test.button(key="you_show").label == "Show the key"
+        assert key not in str(test)
+
+
+def owner_history(id: str) -> set[str]:
+    return {one.id for one in open_store().histories.of(id)}

@@ -1,0 +1,226 @@
+"""Studies on the page Metrics: what is computed from them, what may be claimed, and the page with and without any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.views import metrics_studies as views
+from app.views import metrics_studies_figures as figures
+from engine.runtime import Study, Zoo, judge
+from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.studies import outcome, study, toy_studies, write
+
+Opened = Callable[..., AppTest]
+METRIC = "NDCG@10"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Study]:
+    path = make_zoo(tmp_path_factory.mktemp("studies"), TOYS[:1])
+    toy_studies(path)
+    return Zoo.open(path).studies.found
+
+
+def made(**variants: list[dict[str, object]]) -> Study:
+    return Study.model_validate(json.loads(json.dumps(study("made", variants))))
+
+
+# --- what is computed
+
+
+def test_the_table_by_hand(found: dict[str, Study]) -> None:
+    pieces = found["pieces"]
+    table = views.table(pieces, METRIC).set_index("variant")
+    assert table["verdict"].to_dict() == {"plain": "baseline", "better": "better", "level": "level", "torn": "level"}
+    assert table["mean"].to_dict() == pytest.approx({one.name: one.figure(METRIC) for one in pieces.variants})
+    test = judge.paired(pieces.variant("better").per_person(METRIC), pieces.variant("plain").per_person(METRIC))
+    assert tuple(table.loc["better", ["difference", "lowest", "highest", "p"]]) == (
+        test.mean,
+        test.low,
+        test.high,
+        test.p,
+    )
+    others = table[table["verdict"] != "baseline"]
+    assert others["holm"].tolist() == judge.holm(others["p"].tolist())
+    assert np.isnan(table.loc["plain", "difference"])
+
+
+def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
+    pieces = found["pieces"]
+    table = views.table(pieces, METRIC).set_index("variant")
+    up, down = views.by_seed(pieces, "torn", METRIC)
+    assert up > 0 > down
+    row = table.loc["torn"]
+    assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
+    assert row["spread"] == pytest.approx(up - down)
+    assert "where they disagree on the sign, the verdict is level" in views.how_sure(pieces, table.reset_index())
+
+
+def test_an_interval_that_contains_zero_is_no_claim() -> None:
+    ranks = [1.0] * 50 + [0.0] * 50
+    close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
+    table = views.table(close, METRIC)
+    assert table["verdict"].tolist() == ["baseline", "level"] and table["difference"].iloc[1] > 0
+    assert views.verdicts(close, table, METRIC) == "Nothing here differs from a in NDCG@10 beyond chance."
+    far = made(a=[outcome(ranks)], b=[outcome([0.0] * 100)], c=[outcome(ranks)])
+    words = views.verdicts(far, views.table(far, METRIC), METRIC)
+    assert words.startswith("**b** (-0.500) is worse than a in NDCG@10 beyond chance.")
+    assert words.endswith("**c** is level with it: the difference could be chance.")
+    assert "One seed each" in views.how_sure(far, views.table(far, METRIC))
+
+
+def test_any_metric_of_the_page(found: dict[str, Study]) -> None:
+    table = views.table(found["pieces"], "MRR@5").set_index("variant")
+    ranks = np.array(found["pieces"].variant("plain").outcomes[0].ranks)
+    gains = np.where((ranks > 0) & (ranks <= 5), 1 / np.maximum(ranks, 1), 0)
+    assert table.loc["plain", "mean"] == pytest.approx(gains.mean())
+
+
+def test_the_grid(found: dict[str, Study]) -> None:
+    grid = views.grid(found["pieces"], views.table(found["pieces"], METRIC), METRIC)
+    assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
+    assert grid["Difference"].iloc[0] == "baseline" and grid["Verdict"].tolist() == [
+        "",
+        "**better**",
+        "≈ level",
+        "≈ level",
+    ]
+    both = made(
+        a=[outcome([1.0], perplexity=7.0, lost=0.25, expressed=0.1)],
+        b=[outcome([1.0], perplexity=8.0, lost=0.5, expressed=0.1)],
+    )
+    grid = views.grid(both, views.table(both, METRIC), METRIC)
+    assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"] and grid["Variance lost"].tolist() == [
+        "0.2500",
+        "0.5000",
+    ]
+
+
+def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
+    table = views.download(list(found.values()))
+    assert len(table) == 4 * 2 * 2 + 3 * 2 + 3 * 2 * 4
+    row = table[(table["study"] == "Study alpha") & (table["seed"] == 2) & (table["measure"] == "perplexity")]
+    assert row["figure"].tolist() == [2.5, 2.0, 7.0] and row["low"].isna().all()
+
+
+# --- figures
+
+
+def test_a_sweep_stands_in_order_and_its_default_is_marked(found: dict[str, Study]) -> None:
+    table = views.table(found["width"], METRIC)
+    fig = figures.sweep(table, METRIC, "<b>width</b>", (0, 1))
+    assert list(fig.layout.xaxis.ticktext) == ["1", "2", "4"]
+    assert list(fig.data[0].marker.symbol) == ["circle", "diamond", "circle"]
+    assert list(fig.data[0].y) == sorted(fig.data[0].y)
+    assert "<b>" not in fig.to_json() and tuple(fig.layout.yaxis.range) == (0, 1)
+    assert figures.PALE not in fig.data[0].marker.color  # both others differ
+
+
+def test_panels_of_codes_have_the_scale_they_are_given(found: dict[str, Study]) -> None:
+    names = ["perplexity", "lost"]
+    frame = views.measured(found["alpha"], names)
+    reach = {"perplexity": (0.0, 9.0), "lost": (0.0, 1.0)}
+    fig = figures.sweep_of_codes(frame, names, "α", 0.1, reach)
+    assert tuple(fig.layout.yaxis.range) == (0, 9) and tuple(fig.layout.yaxis2.range) == (0, 1)
+    seeds, mean = fig.data[0], fig.data[1]
+    assert len(seeds.x) == 6 and list(mean.y) == [1.5, 2.0, 6.5]
+    assert list(mean.marker.symbol) == ["circle", "diamond", "circle"]
+
+
+def test_the_reach_shows_everything_and_does_not_blow_noise_up() -> None:
+    low, high = figures.reach([1.0, 2.0])
+    assert low < 1 and high > 2
+    low, high = figures.reach([0.500, 0.501])
+    assert high - low > 0.05
+    low, high = figures.reach([0.0, 0.0])
+    assert low < 0 < high
+
+
+def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
+    pieces = found["pieces"]
+    singles = {one.name: views.by_seed(pieces, one.name, METRIC) for one in pieces.variants}
+    fig = figures.differences(views.table(pieces, METRIC), singles, METRIC, "<i>plain</i>")
+    assert list(fig.layout.yaxis.ticktext) == ["better", "level", "torn"]
+    dots = [trace for trace in fig.data if trace.error_x.array is not None]
+    assert [dot.marker.color for dot in dots] == [figures.COLOUR, "rgba(0,0,0,0)", "rgba(0,0,0,0)"]
+    assert "<i>" not in fig.to_json()
+
+
+# --- the page
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    def make(change: Callable[[Path], object] = toy_studies) -> AppTest:
+        path = make_zoo(tmp_path / "exports")
+        change(path)
+        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+        return AppTest.from_function(_script, default_timeout=60).run()
+
+    return make
+
+
+def _script() -> None:
+    import runpy
+
+    from app import state, zoo
+
+    state.sync(list(zoo.datasets()), "metrics")
+    runpy.run_path("app/screens/metrics.py", run_name="metrics")
+
+
+def words(page: AppTest) -> str:
+    return " ".join(one.value for kind in (page.markdown, page.caption, page.info, page.warning) for one in kind)
+
+
+def test_the_page(opened: Opened) -> None:
+    page = opened()
+    assert not page.exception and not page.error and not page.warning
+    text = words(page)
+    assert "What \\<b\\>pieces\\</b\\> add" in text and "<b>pieces" not in text
+    assert "**better** (+" in text and "are level with it" in text
+    assert "Along a setting" in text and "Along a setting of the tokenizer" in text
+    assert "Paired over the same 400 people" in text and "Means of 2 seeds" in text
+    assert next(table for table in page.table if "Verdict" in table.value.columns).value["Variant"].tolist() == [
+        "plain", "better", "level", "torn",
+    ]  # fmt: skip
+
+
+def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:
+    page = opened()
+    page.segmented_control(key="metrics_k").select("5").run()
+    assert not page.exception and not page.error
+    table = next(table for table in page.table if "Verdict" in table.value.columns)
+    assert "NDCG@5" in table.value.columns and "NDCG@5" in words(page)
+
+
+def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:
+    page = opened(lambda path: None)
+    assert not page.exception and not page.error
+    assert "`seqscope study`" in words(page)
+
+
+def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:
+    def spoil(path: Path) -> None:
+        toy_studies(path)
+        write(path, study("stale", {"a": [outcome([1])], "b": [outcome([2])]}, fingerprint="cd" * 32))
+
+    page = opened(spoil)
+    assert not page.exception and not page.error
+    (warning,) = page.warning
+    assert "studies/stale.json" in warning.value.replace("\\", "") and "another dataset" in warning.value
+    assert "**better** (+" in words(page)
+
+
+def test_an_ablation_of_tokenizers_alone(opened: Opened) -> None:
+    variants = {"a": [outcome(None, perplexity=3.0)], "b": [outcome(None, perplexity=5.0)]}
+    page = opened(lambda path: write(path, study("codes", variants)))
+    assert not page.exception and not page.error
+    frame = next(one.value for one in page.dataframe if "perplexity" in one.value.columns)
+    assert frame["perplexity"].tolist() == [3.0, 5.0]

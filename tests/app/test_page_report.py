@@ -1,0 +1,123 @@
+"""The page Report: what goes in is chosen, kept in the address, and shown as it will be given away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import choices
+from app.address import encode
+from app.reports.document import PARTS
+from engine.runtime import Zoo
+from tests.app.conftest import ODD_IDS
+from tests.app.writers import make_writers
+
+Opened = Callable[..., AppTest]
+
+
+@pytest.fixture
+def page(open_app: Opened) -> Opened:
+    def go(**more: Any) -> AppTest:
+        test = open_app(**more)
+        test.switch_page("screens/report.py").run()
+        assert not test.exception
+        return test
+
+    return go
+
+
+def preview(test: AppTest) -> str:
+    (frame,) = test.get("iframe")
+    return str(frame.proto.srcdoc)
+
+
+def test_the_preview_is_the_page(page: Opened) -> None:
+    test = page(ds="hostile", h=encode(ODD_IDS))
+    assert test.title[0].value == "Report" and not test.error
+    shown = preview(test)
+    assert shown.startswith("<!doctype html>") and "default-src &#39;none&#39;" in shown and "<script" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert [part for part in PARTS if f'<section id="{part}">' in shown] == [one for one in PARTS if one != "codes"]
+    labels = {button.proto.label for button in test.get("download_button")}
+    assert {"HTML", "PDF", "JSON", "All, as a zip"} <= labels
+
+
+def test_parts_go_into_the_address_and_out_of_the_report(page: Opened) -> None:
+    test = page(ds="toys", h="toy-9")
+    test.pills(key="report_parts").set_value(["history", "lists"]).run()
+    assert test.query_params["parts"] == "history~lists"
+    shown = preview(test)
+    assert '<section id="lists">' in shown and '<section id="metrics">' not in shown
+    test.pills(key="report_parts").set_value(list(PARTS)).run()
+    assert "parts" not in test.query_params
+
+
+def test_title_and_rows(page: Opened) -> None:
+    test = page(ds="toys", u="u2")
+    assert "<h1>Toys: what comes next?</h1>" in preview(test) and "Of u2" not in preview(test)
+    assert "u=u2" not in preview(test) and "h=toy-" in preview(test)
+    test.text_input(key="report_title").set_value("<b>Mine</b>").run()
+    assert "<h1>&lt;b&gt;Mine&lt;/b&gt;</h1>" in preview(test)
+    test.toggle(key="report_rows").set_value(True).run()
+    assert test.query_params["rows"] == "yes"
+    assert "Of u2; no model has seen what came next" in preview(test) and "u=u2" in preview(test)
+
+
+def test_details(page: Opened) -> None:
+    test = page(ds="toys", h="toy-9~toy-12")
+    attention = next(one for one in test.multiselect if one.label == "Attention of")
+    attention.set_value(["beta"]).run()
+    assert test.query_params["attention"] == "beta"
+    assert "attention-beta" not in preview(test) and "What Beta looked at" in preview(test)
+    assert "What Alpha looked at" not in preview(test)
+    test = page(ds="toys", h="toy-9~toy-12", attention="")
+    assert "What Beta looked at" not in preview(test)
+
+
+def test_models_that_write_codes(open_app: Opened, tmp_path: Path) -> None:
+    make_writers(tmp_path)
+    test = open_app(tmp_path, ds="writers", h="toy-9~toy-12")
+    test.switch_page("screens/report.py").run()
+    assert not test.exception and not test.error
+    assert "Writer" in preview(test)
+    assert test.toggle(key="report_slow").label == "Effects of slow models, too"
+    batch = next(one for one in test.multiselect if one.label == "Models")
+    assert batch.value == ["alpha"]
+
+
+def test_an_empty_history(page: Opened) -> None:
+    test = page(ds="toys", h="")
+    assert not test.error and "somebody nobody knows" in preview(test)
+
+
+def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: Path, tmp_path: Path) -> None:
+    path = make_writers(tmp_path)
+    (path / "users.parquet").unlink()
+    test = open_app(tmp_path, ds="writers", h="toy-9")
+    test.switch_page("screens/report.py").run()
+    source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
+    assert source.value == "file"
+    assert test.button(key="report_batch_start").disabled
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ({"parts": "lists~nope"}, "part that a report does not have: “nope”"),
+        ({"attention": "nope"}, "model that this dataset does not have"),
+        ({"map": "nope"}, "model that this dataset does not have"),
+        ({"codes": "nope"}, "tokenizer that this dataset does not have"),
+        ({"view": "nope"}, "possible is mean or rollout"),
+        ({"protocol": "nope"}, "which no model was evaluated under"),
+        ({"rows": "no"}, "possible is yes"),
+        ({"figures": "3d"}, "possible is static or interactive"),
+        ({"title": "x" * 121}, "more than 120 characters"),
+    ],
+)
+def test_what_an_address_cannot_have(exports: Path, own: dict[str, str], problem: str) -> None:
+    found, problems = choices.read("report", own, Zoo.open(exports / "toys"))
+    assert found == {} and len(problems) == 1 and problem in problems[0]

@@ -1,0 +1,247 @@
+"""The page Your data in each of its states, and that nobody sees what is somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import home, work, zoo
+from app.jobs.estimate import Estimate
+from app.jobs.status import Status
+from app.parts import data_train
+from app.store.database import open_store
+from app.store.quota import QuotaReached
+from app.store.rows import NotFound
+from engine.errors import SeqscopeError
+from tests.app.own import ANNA, BEN, TICK, Nobody, own_home, page, put, ready, said, stage, visit
+
+
+@pytest.fixture(autouse=True)
+def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    with own_home(tmp_path / "home", monkeypatch) as found:
+        yield found
+
+
+def labels(test: AppTest) -> list[str]:
+    return [one.label for one in test.button]
+
+
+def test_nothing_is_there_yet(root: Path) -> None:
+    test = page(root, ANNA)
+    assert not test.error and test.title[0].value == "Your data"
+    assert "Bring a catalogue" in [one.value for one in test.header]
+    assert "Delete" not in labels(test)
+
+
+def test_a_dataset_opens_for_its_owner_alone(root: Path) -> None:
+    dataset = ready(ANNA, "My <b>shop</b>")
+    own = visit(root, ANNA, ds=dataset.id)
+    assert own.selectbox(key="tray_dataset").value == dataset.id
+    assert not own.warning and not own.error
+    other = visit(root, BEN, ds=dataset.id)
+    assert f"There is no dataset “{dataset.id}” here" in other.warning[0].value
+    assert other.selectbox(key="tray_dataset").value != dataset.id
+    assert "shop" not in " ".join(other.selectbox(key="tray_dataset").options)
+    assert "shop" not in said(page(root, BEN))
+    assert dataset.id not in zoo.places(BEN) and dataset.id not in zoo.places(None)
+    assert zoo.places(ANNA)[dataset.id].path == home.dataset(ANNA, dataset.id).exports
+
+
+def test_the_card_says_what_there_is(root: Path) -> None:
+    ready(ANNA, "My <b>shop</b> :tada:")
+    test = page(root, ANNA)
+    assert "<b>" not in test.subheader[0].value.replace("\\<b\\>", "")
+    text = said(test)
+    assert "40 items · no log" in text and "unless it is used" in text
+    assert "1 of 20 datasets" in text
+    assert "It knows items by their numbers" in text and "Bring the catalogue with a log to train it" in text
+    assert not [one for one in test.expander if one.label.startswith("Train models")]
+
+
+def test_it_is_renamed(root: Path) -> None:
+    dataset = ready(ANNA, "My shop")
+    test = page(root, ANNA)
+    test.button(key=f"data_rename_{dataset.id}").click().run()
+    test.text_input(key=f"data_title_{dataset.id}").set_value("Our shop").run()
+    test.button(key=f"data_renamed_{dataset.id}").click().run()
+    assert test.subheader[0].value == "Our shop" and "Our shop" in test.success[0].value
+    assert open_store().datasets.get(ANNA, dataset.id).title == "Our shop"
+    about = json.loads((home.dataset(ANNA, dataset.id).exports / "dataset.json").read_text("utf-8"))
+    assert about["title"] == "Our shop"
+    assert zoo.places(ANNA)[dataset.id].title == "Our shop (yours)"
+
+
+def test_it_is_deleted_after_a_question(root: Path) -> None:
+    dataset = ready(ANNA, "My shop")
+    test = page(root, ANNA, ds=dataset.id)
+    test.button(key=f"data_delete_{dataset.id}").click().run()
+    assert "cannot be undone" in test.warning[0].value
+    test.button(key=f"data_kept_{dataset.id}").click().run()
+    assert open_store().datasets.get(ANNA, dataset.id)
+    test.button(key=f"data_delete_{dataset.id}").click().run()
+    test.button(key=f"data_deleted_{dataset.id}").click().run()
+    assert not test.exception and "Deleted “My shop”" in test.success[0].value
+    assert not home.dataset(ANNA, dataset.id).path.exists()
+    with pytest.raises(NotFound):
+        open_store().datasets.get(ANNA, dataset.id)
+    assert test.selectbox(key="tray_dataset").value != dataset.id and not test.warning
+
+
+def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
+    staged = stage()
+    dataset = work.take(ANNA, "My shop", staged, exports=root / "exports")
+    assert not staged.exists() and dataset.rows_items == 40 and dataset.state == "checked"
+    (one,) = work.of(ANNA, dataset.id)
+    assert one.row.kind == "prepare" and one.job is not None
+    until = time.monotonic() + 30
+    while one.row.id not in launcher.started and time.monotonic() < until:
+        time.sleep(TICK)
+    assert launcher.started == [one.row.id]
+    assert any("recformer" in " ".join(step.words) for step in one.job.steps)
+    put(one.row.id, Status(state="running", progress=0.25, words="Read the words", left=100.0))
+    test = page(root, ANNA)
+    assert "Being prepared" in said(test)
+    assert test.button(key=f"data_open_{dataset.id}").disabled
+    assert f"data_cancel_{one.row.id}" in [button.key for button in test.button]
+    assert work.of(BEN, dataset.id) == []
+    with pytest.raises(NotFound):
+        work.cancel(BEN, one.row.id)
+    with pytest.raises(NotFound):
+        work.log(BEN, one.row.id)
+    test.button(key=f"data_cancel_{one.row.id}").click().run()
+    assert work.one(ANNA, one.row.id).cancelling
+
+
+def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:
+    dataset = work.take(ANNA, "My shop", stage(), exports=root / "exports")
+    (one,) = work.of(ANNA, dataset.id)
+    put(one.row.id, Status(state="failed", message="The catalogue has <b>no</b> words."))
+    assert open_store().datasets.get(ANNA, dataset.id).state == "failed"
+    test = page(root, ANNA)
+    assert "no" in test.error[0].value and "<b>" not in test.error[0].value.replace("\\<b\\>", "")
+    test.button(key=f"data_retry_{one.row.id}").click().run()
+    assert not test.exception and not test.error
+    assert work.one(ANNA, one.row.id).row.state in ("queued", "running")
+
+
+def test_when_it_is_done_the_dataset_is_ready(root: Path) -> None:
+    dataset = ready(ANNA, "My shop", events=60)
+    open_store().datasets.change(ANNA, dataset.id, state="checked")
+    row = work.prepare(ANNA, dataset.id, exports=root / "exports")
+    put(row.id, Status(state="done", progress=1.0, notes=("Show the identifiers: too few items.",)))
+    found = open_store().datasets.get(ANNA, dataset.id)
+    assert found.state == "ready" and found.bytes > 1_000
+    test = page(root, ANNA)
+    assert not test.error and "too few items" in test.warning[0].value
+    assert not test.button(key=f"data_open_{dataset.id}").disabled
+
+
+def test_a_preparation_that_was_cancelled_can_go_on_after_a_training(root: Path) -> None:
+    dataset = ready(ANNA, "My shop", events=60)
+    first = work.prepare(ANNA, dataset.id, exports=root / "exports")
+    put(first.id, Status(state="cancelled"))
+    second = work.train(ANNA, dataset.id, [work.Choice(model="markov")])
+    put(second.id, Status(state="done", progress=1.0))
+    test = page(root, ANNA)
+    assert "was cancelled" in test.info[0].value
+    test.button(key=f"data_retry_{first.id}").click().run()
+    assert not work.one(ANNA, first.id).over and work.one(ANNA, second.id).over
+
+
+def test_no_more_jobs_than_the_quota(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "1")
+    dataset = ready(ANNA, "My shop")
+    row = work.prepare(ANNA, dataset.id, exports=root / "exports")
+    with pytest.raises(QuotaReached):
+        work.prepare(ANNA, dataset.id, exports=root / "exports")
+    put(row.id, Status(state="failed", message="No."))
+    second = work.prepare(ANNA, dataset.id, exports=root / "exports")
+    with pytest.raises(QuotaReached):
+        work.retry(ANNA, row.id)
+    assert work.one(ANNA, row.id).row.state == "failed" and second.id != row.id
+
+
+def test_a_job_that_was_never_begun_is_said_to_have_failed(root: Path) -> None:
+    dataset = ready(ANNA, "My shop")
+    row = open_store().jobs.add(ANNA, dataset.id, "prepare", {})  # the server was killed here
+    (one,) = work.of(ANNA, dataset.id)
+    assert one.row.id == row.id and one.row.state == "failed" and one.row.message == work.LOST
+    assert work.LOST in page(root, ANNA).error[0].value
+
+
+def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
+    from app import serve
+
+    dataset = ready(ANNA, "My shop")
+    row = open_store().jobs.add(ANNA, dataset.id, "prepare", {})
+
+    async def served() -> str:
+        async with serve.life(serve.app):
+            return open_store().jobs.get(ANNA, row.id).message
+
+    with ThreadPoolExecutor(1) as thread:  # the browser tests' loop may be running in this one
+        assert thread.submit(asyncio.run, served()).result() == work.LOST
+
+
+def test_a_log_is_needed_to_train(root: Path) -> None:
+    dataset = ready(ANNA, "My shop")
+    with pytest.raises(SeqscopeError, match="no log"):
+        work.train(ANNA, dataset.id, [work.Choice(model="sasrec")])
+    logged = ready(ANNA, "My log", events=60)
+    job = work.one(ANNA, work.train(ANNA, logged.id, [work.Choice(model="markov")]).id).job
+    assert job is not None and any(step.words[:2] == ("train", "markov") for step in job.steps)
+
+
+def test_without_any_export_one_can_still_bring_data(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path / "nothing"))
+    test = page(root, ANNA)
+    assert test.title[0].value == "Your data" and not test.error
+
+
+def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def estimate(folder: Path, model: str, settings: dict[str, object]) -> Estimate:
+        asked.append((model, settings))
+        if model == "markov":
+            raise SeqscopeError("no user has two training events")
+        return Estimate(
+            recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
+            evaluate=20.0, export=30.0, at_most=True, seconds=120.0,
+        )  # fmt: skip
+
+    monkeypatch.setattr(data_train, "estimate", estimate)
+    dataset = ready(ANNA, "My shop", events=60)
+    folder = home.dataset(ANNA, dataset.id)
+    folder.data.mkdir()
+    (folder.data / "dataset.json").write_text("{}")
+    test = page(root, ANNA)
+    assert not [one for one in test.button if one.key == f"data_train_{dataset.id}"]
+    test.button(key=f"data_estimate_{dataset.id}").click().run()
+    assert asked == [("sasrec", {"training.epochs": 10}), ("markov", {})]
+    text = said(test)
+    assert "At most 2 min" in text and "no user has two training events" in text
+    test.button(key=f"data_train_{dataset.id}").click().run()
+    assert not test.exception and not test.error
+    (one,) = work.of(ANNA, dataset.id)
+    assert one.job is not None and one.row.kind == "train" and one.row.spec == {"models": ["sasrec"]}
+    trained = next(step for step in one.job.steps if step.run)
+    assert "training.epochs=10" in trained.words and one.job.timed
+
+    run = folder.path / trained.run
+    run.mkdir(parents=True)
+    curve = [{"epoch": n, "step": n, "seconds": n, "loss": 3.0 / n, "valid_ndcg": None} for n in (1, 2, 3)]
+    (run / "curve.json").write_text(json.dumps(curve))
+    put(one.row.id, Status(state="running", step=one.job.steps.index(trained), words="Train SASRec", progress=0.4))
+    test.run()
+    assert test.get("plotly_chart") and "Train SASRec" in next(one.text for one in test.get("progress"))

@@ -1,0 +1,255 @@
+"""The steps of an upload as a visitor takes them: file, columns, check, use."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import home, work
+from app.store.database import open_store
+from app.uploads import samples
+from app.uploads.reading import What
+from app.views import upload as views
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
+from tests.uploads.conftest import ITEMS, LOG
+
+KOREAN = "item_id,title\n1,기생충\n2,올드보이\n3,살인의 추억\n4,봄 여름 가을 겨울\n"
+
+
+@pytest.fixture(autouse=True)
+def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    with own_home(tmp_path / "home", monkeypatch) as found:
+        yield found
+
+
+def key(test: AppTest, kind: str, *words: str) -> str:
+    """The key of the one widget whose key begins with these words."""
+    begin = "_".join(("upload", *words))
+    (found,) = [one.key for one in getattr(test, kind) if (one.key or "").startswith(begin)]
+    return str(found)
+
+
+def drop(test: AppTest, what: What, content: bytes, name: str = "my.csv") -> None:
+    test.file_uploader(key=key(test, "file_uploader", "file", what)).set_value((name, content, "text/csv")).run()
+    calm(test)
+
+
+def calm(test: AppTest) -> None:
+    assert not test.exception, test.exception
+
+
+def press(test: AppTest, *words: str) -> None:
+    test.button(key=key(test, "button", *words)).click().run()
+    calm(test)
+
+
+def errors(test: AppTest) -> str:
+    return "\n".join(one.value for one in test.error)
+
+
+def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode() + b"i9,,Drama\n,nobody,\n", "films <b>.csv")
+    assert test.selectbox(key="upload_role_catalogue_item_id_0").value == "item_id"
+    assert "7 lines" in said(test) and "<b>" not in said(test).replace("\\<b\\>", "")
+    drop(test, "log", gzip.compress((LOG + "u1,zzz,1700000300\nu1,i1,never\n").encode()), "log.gz")
+    assert test.selectbox(key="upload_role_log_time_0").value == "time" and "packed with gzip" in said(test)
+    press(test, "check")
+    assert "5 of 6 rows can be used" in said(test) and "13 of 14 rows can be used" in said(test)
+    assert "2 rows cannot be used" in said(test)
+    text = said(test).replace("\\", "")
+    for words in (
+        "1 × item without an id, in the catalogue", "1 × time that cannot be read, in the log",
+        "1 × item without a title, in the catalogue", "1 × item of the log that the catalogue lacks, in the log",
+        "7.69 % of the events",
+    ):  # fmt: skip
+        assert words in text
+    (lines,) = (one.value for one in test.dataframe if "Problem" in one.value.columns)
+    assert lines["Line"].tolist() == [7, 15, 6, 14] and lines["Value"].tolist()[1] == "never"
+    assert "2 rows are left out: 1 × item without an id (catalogue) and 1 × time that cannot be read (log)." in said(
+        test
+    )
+    test.text_input(key="upload_title_0").set_value("My <films>").run()
+    assert [b.label for b in test.button if b.key == "upload_use_0"] == ["Use it without the 2 bad rows"]
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    assert (dataset.title, dataset.rows_items, dataset.rows_events, dataset.state) == ("My <films>", 5, 13, "checked")
+    assert dataset.reading["log"]["gzip"] and dataset.fingerprint
+    folder = home.dataset(ANNA, dataset.id)
+    assert pq.read_table(folder.clean / "items.parquet")["title"].to_pylist()[-1] == "i9"
+    assert folder.findings.is_file() and len(work.of(ANNA, dataset.id)) == 1 and launcher.started
+    assert not open_store().datasets.of(BEN)
+    # another one begins anew
+    assert test.file_uploader(key="upload_file_catalogue_0_1") is not None and "My" in test.subheader[0].value
+
+
+def test_an_encoding_is_shown_and_changed(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", KOREAN.encode("cp949"))
+    box = test.selectbox(key="upload_choice_catalogue_encoding_0")
+    assert box.value == "cp949" and "CP949 (Korean)" in box.options
+    assert "기생충" in test.selectbox(key="upload_role_catalogue_title_0").options[2]
+    box.select("cp1252").run()
+    calm(test)
+    assert "기생충" not in test.selectbox(key="upload_role_catalogue_title_0").options[2]
+    assert "You chose it" in said(test)
+    test.selectbox(key="upload_choice_catalogue_encoding_0").select("utf-8").run()
+    press(test, "check")
+    assert "4 rows cannot be used" in said(test) and "no row that can be used is left" in errors(test)
+    assert not [one for one in test.button if (one.key or "").startswith("upload_use")]
+
+
+def test_a_delimiter_that_was_not_found(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", b"item_id#title\n1#a\n2#b\n")
+    assert "Couldn't find columns" in errors(test) and test.button(key="upload_check_0").disabled
+    test.selectbox(key="upload_choice_catalogue_delimiter_0").select(";").run()
+    assert "Couldn't find columns" in errors(test)
+    press(test, "other", "catalogue")
+    drop(test, "catalogue", b"item_id;title\n1;a\n2;b\n")
+    assert not test.error and not test.button(key="upload_check_0").disabled
+
+
+def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", b"a,b,c\nx1,Some title,Another\nx2,Two words,Third\n")
+    first = test.selectbox(key="upload_role_catalogue_item_id_0")
+    second = test.selectbox(key="upload_role_catalogue_title_0")
+    assert (first.value, second.value) == ("a", "b") and "Some title, Two words" in second.options[2]
+    second.select("a").run()  # they change places
+    calm(test)
+    assert test.selectbox(key="upload_role_catalogue_item_id_0").value == "b"
+    assert test.selectbox(key="upload_role_catalogue_title_0").value == "a"
+    test.selectbox(key="upload_role_catalogue_item_id_0").select("").run()
+    assert "Choose the column that holds the item id" in test.warning[0].value
+    assert test.button(key="upload_check_0").disabled
+    test.selectbox(key="upload_role_catalogue_item_id_0").select("a").run()
+    test.selectbox(key="upload_role_catalogue_title_0").select("b").run()
+    test.multiselect(key="upload_attributes_0").set_value([]).run()
+    press(test, "check")
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    table = pq.read_table(home.dataset(ANNA, dataset.id).clean / "items.parquet")
+    assert table.column_names == ["item_id", "title"] and table["title"].to_pylist() == ["Some title", "Two words"]
+
+
+def test_the_time_column_is_looked_at_when_it_is_chosen(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "log", LOG.replace("time", "when", 1).encode())
+    assert test.selectbox(key="upload_role_log_time_0").value == ""
+    test.selectbox(key="upload_role_log_time_0").select("when").run()
+    calm(test)
+    assert test.selectbox(key="upload_choice_log_time_0").value == "s"
+    test.selectbox(key="upload_choice_log_time_0").select("pattern").run()
+    test.text_input(key="upload_pattern_log_0").set_value("'; drop").run()
+    assert "no pattern of times" in errors(test)
+    press(test, "check")
+    assert "Nothing is wrong" in test.success[0].value
+
+
+def test_a_catalogue_goes_on_without_a_log_that_stops(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode())
+    drop(test, "log", b"user,item,time\nu,i1,1700000000\nu,i2,1700000001\nu,i3,1700000002\n")
+    press(test, "check")
+    assert "the whole log belongs to one user" in errors(test)
+    press(test, "alone")
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    assert (dataset.rows_items, dataset.rows_events) == (4, 0)
+
+
+def test_a_change_asks_for_another_check(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode())
+    press(test, "check")
+    assert test.button(key="upload_use_0")
+    test.multiselect(key="upload_attributes_0").set_value([]).run()
+    assert "upload_use_0" not in [one.key for one in test.button] and test.button(key="upload_check_0")
+
+
+def test_what_cannot_be_read_is_said_and_another_file_taken(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", b"PK\x03\x04", "films.csv")
+    assert "Excel workbook" in errors(test)
+    drop(test, "log", LOG.encode())
+    assert test.button(key="upload_check_0").disabled  # the file that failed is not passed over
+    press(test, "other", "catalogue")
+    assert not test.error
+    drop(test, "catalogue", ITEMS.encode())
+    assert not test.error
+
+
+def test_pasted_text(root: Path) -> None:
+    test = page(root, ANNA)
+    test.text_area(key=key(test, "text_area", "paste", "catalogue")).set_value(ITEMS).run()
+    press(test, "pasted", "catalogue")
+    assert "Pasted text" in said(test) and test.selectbox(key="upload_role_catalogue_title_0").value == "title"
+
+
+def test_start_over_leaves_nothing(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode())
+    folder = test.session_state["upload_draft"].folder
+    press(test, "discard")
+    assert not folder.exists() and test.file_uploader(key="upload_file_catalogue_0_1")
+
+
+def test_an_owner_without_room_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "0")
+    test = page(root, ANNA)
+    assert "at most 0 can be kept" in test.warning[0].value and not test.file_uploader
+
+
+def test_rows_beyond_what_is_left_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "10")
+    test = page(root, ANNA)
+    drop(test, "log", LOG.encode())
+    press(test, "check")
+    assert "has 12 rows; at most 10" in errors(test)
+
+
+def test_hostile_names_and_values_show_as_text(root: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    test = page(root, ANNA)
+    drop(test, "catalogue", f"item_id,{evil} **x** :tada:\n{evil},$x$\n=1+1,b\n,c\n".encode(), f"{evil}.csv")
+    calm(test)
+    test.selectbox(key="upload_role_catalogue_title_0").select(f"{evil} **x** :tada:").run()
+    press(test, "check")
+    shown = said(test)
+    assert "<script>" not in shown.replace("\\<script\\>", "") and "**x**" not in shown.replace("\\*\\*x\\*\\*", "")
+
+
+def test_the_samples_can_be_used(root: Path) -> None:
+    test = page(root, ANNA)
+    for what in ("catalogue", "log"):
+        drop(test, what, samples.sample(what))  # type: ignore[arg-type]
+    press(test, "check")
+    text = said(test)
+    for words in (
+        "other content",
+        "too many fields",
+        "cannot be read",
+        "without a user",
+        "without a title",
+        "column of numbers",
+    ):
+        assert words in text
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    assert dataset.rows_items == 121 and dataset.rows_events > 1_000
+
+
+def test_templates_are_read_without_a_doubt(root: Path) -> None:
+    test = page(root, ANNA)
+    for what in ("catalogue", "log"):
+        drop(test, what, samples.template(what))  # type: ignore[arg-type]
+    assert not test.error and not test.warning
+    draft = test.session_state["upload_draft"]
+    assert not [choice for guess in draft.guesses.values() for choice in views.doubts(guess)]

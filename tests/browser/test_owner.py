@@ -1,0 +1,150 @@
+"""Whose things are whose: the browser's cookie and key, and what two people see of each other's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app import keys
+from tests.runtime.bundles import make_zoo
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+NAME = "Anna’s secret choice"
+
+
+def key_of(context: BrowserContext) -> str:
+    (cookie,) = [one for one in context.cookies() if one["name"] == keys.COOKIE]
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Lax"
+    return str(cookie["value"])
+
+
+def save_history(page: Page, settle: Callable[..., None], name: str) -> None:
+    page.get_by_role("button", name="Saved …").click()
+    settle(page)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill(name)
+    dialog.get_by_role("button", name="Save the history").click()
+    dialog.get_by_text(f"Saved the history “{name}”.").wait_for()
+
+
+def test_two_people_and_one_of_them_twice(
+    own_server: Callable[..., object],
+    tmp_path: Path,
+    new_page: Callable[..., Page],
+    settle: Callable[..., None],
+    console_errors: list[str],
+    foreign_requests: list[str],
+) -> None:
+    exports = tmp_path / "exports"
+    exports.mkdir()
+    make_zoo(exports, name="toys")
+    server = own_server(exports)
+    url: str = server.url  # type: ignore[attr-defined]
+    anna, ben = new_page(), new_page()
+    for page in (anna, ben):
+        page.goto(url)
+        settle(page)
+    key = key_of(anna.context)
+    assert keys.read(key) == key != key_of(ben.context)
+
+    # Anna saves a history and takes a link to it
+    heading = anna.get_by_role("heading", level=1).inner_text()
+    save_history(anna, settle, NAME)
+    dialog = anna.get_by_role("dialog")
+    dialog.get_by_role("button", name="More").click()
+    anna.get_by_text("Copy link", exact=True).last.click()
+    link = dialog.get_by_text(re.compile(r"\?saved="))
+    address = link.inner_text().strip()
+    assert address.startswith(f"{url}/?saved=")
+
+    # the same name again is replaced only when she says so; then she renames it
+    dialog.get_by_label("Name", exact=True).fill(NAME)
+    dialog.get_by_role("button", name="Save the history").click()
+    dialog.get_by_text("already").wait_for()
+    dialog.get_by_role("button", name="Replace it").click()
+    dialog.get_by_text("Saved the history").wait_for()
+    for new in ("Renamed", NAME):
+        dialog.get_by_role("button", name="More").click()
+        anna.get_by_text("Rename", exact=True).last.click()
+        dialog.get_by_label("New name").fill(new)
+        dialog.get_by_role("button", name="Rename").click()
+        dialog.get_by_role("button", name=new).wait_for()
+
+    # Ben sees none of it, in his list, by her link, or with an id of his own making
+    ben.get_by_role("button", name="Saved …").click()
+    ben.get_by_text("Nothing is saved yet").wait_for()
+    for asked in (address, f"{url}/?saved=aaaaaaaaaaaaaaaa", f"{url}/?saved=%27%20or%201%3D1"):
+        ben.goto(asked)
+        settle(ben)
+        ben.get_by_text("something saved that was not found").wait_for()
+        assert NAME not in ben.content()
+
+    # Anna's own link opens it, in a new tab of hers
+    anna.get_by_label("Close").click()
+    anna.get_by_role("button", name="Clear").click()
+    settle(anna)
+    assert anna.get_by_role("heading", level=1).inner_text() != heading
+    anna.goto(address)
+    settle(anna)
+    assert anna.get_by_role("heading", level=1).inner_text() == heading
+    assert "saved=" not in anna.url
+
+    # the key is nowhere in her page before she asks for it
+    assert key not in anna.content()
+    anna.get_by_role("button", name="Yours …").click()
+    anna.get_by_role("button", name="Show the key").click()
+    anna.get_by_role("dialog").get_by_text(key).wait_for()
+
+    # she brings it to a third browser: mistyped it is refused, rightly typed it shows her things
+    phone = new_page(viewport={"width": 390, "height": 800})
+    phone.goto(f"{url}/key")
+    phone.get_by_label("Key").fill("z" + key[1:])
+    phone.get_by_role("button", name="Use this key").click()
+    assert "not a key" in phone.get_by_role("alert").inner_text()
+    phone.get_by_label("Key").fill(key.replace("-", " ").upper())
+    phone.get_by_role("button", name="Use this key").click()
+    phone.wait_for_url(f"{url}/")
+    settle(phone)
+    assert key_of(phone.context) == key
+    phone.goto(address)
+    settle(phone)
+    assert phone.locator('[data-testid="stAlert"]').count() == 0
+
+    # and takes it away again
+    phone.goto(f"{url}/key")
+    phone.get_by_role("button", name="Forget the key").click()
+    phone.wait_for_url(f"{url}/")
+    assert key_of(phone.context) not in (key, key_of(ben.context))
+    phone.goto(address)
+    settle(phone)
+    phone.get_by_text("something saved that was not found").wait_for()
+
+    assert key not in server.log  # type: ignore[attr-defined]
+    assert [error for error in console_errors if "400" not in error] == []
+    assert foreign_requests == []
+
+
+def test_another_site_cannot_plant_its_key(
+    own_server: Callable[..., object], tmp_path: Path, new_page: Callable[..., Page], settle: Callable[..., None]
+) -> None:
+    exports = tmp_path / "exports"
+    exports.mkdir()
+    make_zoo(exports, name="toys")
+    url: str = own_server(exports).url  # type: ignore[attr-defined]
+    page = new_page()
+    page.goto(url)
+    settle(page)
+    own = key_of(page.context)
+    planted = keys.make()
+    page.goto("data:text/html,<title>elsewhere</title>")
+    page.set_content(
+        f'<form method="post" action="{url}/key"><input name="key" value="{planted}"><button>go</button></form>'
+    )
+    page.get_by_role("button").click()
+    page.get_by_role("alert").wait_for()
+    assert "not sent from this server" in page.get_by_role("alert").inner_text()
+    assert key_of(page.context) == own

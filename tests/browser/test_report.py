@@ -1,0 +1,275 @@
+"""Reports in a real browser: the exported page without a network, in light and dark, on a phone and on paper; and the page
+Report, from choosing to downloads and a batch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from app.reports import document, html
+from app.reports.build import build
+from app.reports.document import Asked, Report
+from engine.cli import main
+from engine.runtime import Zoo
+from tests.app.conftest import HOSTILE, ODD_IDS, rename
+from tests.app.writers import WRITER
+from tests.browser.conftest import until
+from tests.runtime.bundles import make_zoo, seal
+from tests.runtime.generators import with_attention, write_generator
+from tests.runtime.tokenizations import write_tokenization
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+AXE = "axe_playwright_python.sync_playwright"
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every kind of model, and names that would run where they are not escaped."""
+    path = make_zoo(tmp_path_factory.mktemp("evil"), name="evil")
+    rename(path, ["<img src=x onerror='window.hit=1'>", *HOSTILE[1:]], ODD_IDS)
+    seal(path / "beta", title="<script>window.hit = 1</script> $x$")
+    with_attention(write_generator(path, WRITER), WRITER, whole=True)
+    write_tokenization(path, title="<b onmouseover='window.hit=1'>RQ-VAE")
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(evil: Path) -> Report:
+    asked = Asked(history=[*ODD_IDS, "toy-9"], edited=ODD_IDS[:3], k=5, rows=True, title="<svg onload='window.hit=1'>")
+    return build(Zoo.open(evil), asked, address="https://app.example.org/report?v=1")
+
+
+@pytest.fixture
+def offline(browser: Browser, report: Report, tmp_path: Path) -> Iterator[Callable[..., tuple[Page, list[str]]]]:
+    """offline(kind, **options): (the exported file, opened where there is no network; every request and every error)."""
+    contexts = []
+
+    def go(kind: html.Kind, content: bytes | None = None, **options: Any) -> tuple[Page, list[str]]:
+        file = tmp_path / f"{kind}.html"
+        file.write_bytes(content or html.render(report, kind))
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        heard: list[str] = []
+
+        def intercept(route: Route) -> None:
+            if route.request.url == file.as_uri():
+                route.continue_()
+            else:
+                heard.append(f"request: {route.request.url}")
+                route.abort()
+
+        context.route("**/*", intercept)
+        page = context.new_page()
+        page.on("request", lambda request: heard.append(request.url) if request.url != file.as_uri() else None)
+        page.on("console", lambda message: heard.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+        page.goto(file.as_uri())
+        if kind == "interactive":
+            figures = page.locator("[data-figure]").count()
+            until(page, lambda: page.locator("[data-figure]:has(.main-svg)").count(), figures)
+        return page, heard
+
+    yield go
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", html.KINDS)
+def test_it_opens_without_a_network_and_asks_for_nothing(
+    offline: Callable[..., tuple[Page, list[str]]], report: Report, kind: html.Kind, scheme: str
+) -> None:
+    axe = pytest.importorskip(AXE)
+    page, heard = offline(kind, color_scheme=scheme)
+    expect(page.get_by_role("heading", level=1)).to_have_text("<svg onload='window.hit=1'>")
+    for heading in ("What each model recommends", "What they looked at", "Where the items lie", "How it was made"):
+        expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+    for folded in page.locator("summary").all():
+        folded.click()
+    if kind == "interactive":  # what stands in hover texts is foreign, too
+        for name in ("attention-alpha", "map", "metrics"):
+            page.locator(f"[data-figure={name}] .plotly").first.hover()
+            page.mouse.move(*middle(page, name))
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.hit") is None
+    paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert paper == ("rgb(252, 252, 251)" if scheme == "light" else "rgb(17, 23, 24)")
+    # axe's own script is not among those that the page lets run: it looks at the same elements with the rules lifted
+    assert not heard, heard
+    loose = re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", html.render(report, kind))
+    again, _ = offline(kind, loose, color_scheme=scheme)
+    found = axe.Axe().run(again)
+    serious = [told(one) for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert not serious, "\n".join(serious)
+
+
+def middle(page: Page, name: str) -> tuple[float, float]:
+    box = page.locator(f"[data-figure={name}]").bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def told(violation: dict[str, Any]) -> str:
+    return f"{violation['id']}: " + "; ".join(node["html"][:300] for node in violation["nodes"][:3])
+
+
+def test_the_rules_stop_what_was_not_put_there(offline: Callable[..., tuple[Page, list[str]]], report: Report) -> None:
+    """A script, a picture from elsewhere and a form are put into the file by hand; none of them does anything."""
+    for kind in html.KINDS:
+        smuggled = (
+            b"<script>window.hit = 1</script><img src='https://example.org/x.png' onerror='window.hit = 1'>"
+            b"<iframe src='https://example.org/'></iframe><link rel='stylesheet' href='https://example.org/x.css'></main>"
+        )
+        content = html.render(report, kind).replace(b"</main>", smuggled)
+        page, heard = offline(kind, content)
+        page.wait_for_timeout(300)
+        assert page.evaluate("window.hit") is None
+        assert not [one for one in heard if one.startswith("request")], heard  # none came as far as the network
+        assert any("Content Security Policy" in one for one in heard)
+
+
+@pytest.mark.parametrize("kind", html.KINDS)
+def test_a_phone(offline: Callable[..., tuple[Page, list[str]]], kind: html.Kind) -> None:
+    page, heard = offline(kind, viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for svg in page.locator(".static:not(.wide) > svg").all():
+        box = svg.bounding_box()
+        assert box is None or box["x"] + box["width"] <= 391
+    assert not heard
+
+
+def test_figures_are_drawn_again_when_the_scheme_changes(offline: Callable[..., tuple[Page, list[str]]]) -> None:
+    page, heard = offline("interactive", color_scheme="light")
+    ink = "[data-figure=metrics] .ytick text"
+    light = page.locator(ink).first.evaluate("e => getComputedStyle(e).fill")
+    page.emulate_media(color_scheme="dark")
+    assert light == "rgb(15, 24, 26)"
+    until(page, lambda: page.locator(ink).first.evaluate("e => getComputedStyle(e).fill"), "rgb(230, 236, 234)")
+    assert not heard
+
+
+@pytest.mark.parametrize("kind", html.KINDS)
+def test_paper(offline: Callable[..., tuple[Page, list[str]]], kind: html.Kind, tmp_path: Path) -> None:
+    """Printed from a dark screen it is dark on white, with drawn figures, no wider than the sheet."""
+    pypdf = pytest.importorskip("pypdf")
+    page, _ = offline(kind, color_scheme="dark", viewport={"width": 688, "height": 900})
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(252, 252, 251)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 688
+    assert page.locator(".static svg").first.is_visible()
+    assert all(not plot.is_visible() for plot in page.locator(".plot").all())
+    assert not page.get_by_role("navigation").is_visible()
+    page.pdf(path=str(tmp_path / "p.pdf"), format="A4")
+    said = " ".join(sheet.extract_text() for sheet in pypdf.PdfReader(tmp_path / "p.pdf").pages)
+    assert "How it was made" in said
+
+
+# --- the page of the app
+
+
+@pytest.fixture(scope="module")
+def served(serve: Callable[[Path], Any], evil: Path) -> Any:
+    return serve(evil.parent)
+
+
+@pytest.fixture
+def go(served: Any, new_page: Callable[..., Page], settle: Callable[..., None]) -> Callable[..., Page]:
+    def open_(query: str = "", **options: Any) -> Page:
+        page = new_page(accept_downloads=True, **options)
+        page.goto(f"{served.url}/report{query}")
+        page.get_by_role("heading", name="Many histories at once").wait_for()
+        settle(page)
+        return page
+
+    return open_
+
+
+def choice(page: Page, name: str) -> Any:
+    """One of a few that lie side by side."""
+    return page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").get_by_text(name, exact=True)
+
+
+def download(page: Page, name: str | re.Pattern[str], folder: Path) -> Path:
+    with page.expect_download() as waited:
+        page.get_by_role("button", name=name, exact=True).click()
+    path = folder / waited.value.suggested_filename
+    waited.value.save_as(path)
+    return path
+
+
+def test_from_choosing_to_a_verified_file(
+    go: Callable[..., Page],
+    evil: Path,
+    tmp_path: Path,
+    settle: Callable[..., None],
+    console_errors: list[str],
+    foreign_requests: list[str],
+) -> None:
+    page = go("?ds=evil&h=toy-9~toy-12~a.b&k=4")
+    frame = page.frame_locator("iframe").first
+    expect(frame.get_by_role("heading", name="What each model recommends")).to_be_visible()
+    page.get_by_label("Title", exact=True).fill("For a colleague")
+    page.get_by_label("Title", exact=True).press("Enter")
+    expect(frame.get_by_role("heading", level=1)).to_have_text("For a colleague")
+    choice(page, "Map").click()
+    expect(frame.get_by_role("heading", name="Where the items lie")).to_have_count(0)
+    assert "parts=" in page.url and "title=For" in page.url
+    frame.get_by_role("link", name="How it was made").click()  # stays within the preview
+    expect(frame.get_by_role("heading", name="How it was made")).to_be_in_viewport()
+
+    found = download(page, "JSON", tmp_path)
+    assert re.fullmatch(r"seqscope-for-a-colleague-\d{4}-\d\d-\d\d\.json", found.name)
+    made = document.load(found)
+    assert made.asked.k == 4 and made.map is None and made.asked.history == ["toy-9", "toy-12", "a.b"]
+    assert made.address is not None and "title=For" in made.address
+    assert main(["report", "--verify", str(found), str(evil)]) == 0
+    raw = json.loads(found.read_text("utf-8"))
+    raw["lists"][0]["items"].reverse()
+    found.write_text(json.dumps(raw), "utf-8")
+    assert main(["report", "--verify", str(found), str(evil)]) == 1
+
+    assert download(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
+    assert b"plotly" not in download(page, "HTML", tmp_path).read_bytes()
+    choice(page, "Interactive").click()
+    settle(page)
+    assert b"plotly.js v" in download(page, "HTML", tmp_path).read_bytes()
+    assert download(page, "All, as a zip", tmp_path).read_bytes().startswith(b"PK")
+    page.get_by_role("button", name="CSV").first.click()
+    table = download(page, re.compile(r"^Lists \("), tmp_path)
+    assert table.read_text("utf-8-sig").startswith("model,place,item_id,title")
+    assert page.evaluate("window.hit") is None
+    assert not console_errors and not foreign_requests
+
+
+def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[str]) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    page = go("?ds=evil&h=toy-9&k=3")
+    choice(page, "A file").click()
+    (tmp_path / "h.csv").write_text("user,item,time\nann,toy-9,1\nann,toy-12,2\n=bob,nope,1\n=bob,toy-20,2\n")
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
+    page.get_by_role("button", name="Answer for all").click()
+    expect(page.get_by_text("2 histories, ")).to_be_visible()
+    expect(page.get_by_text("1 event of unknown items left out")).to_be_visible()
+    table = pq.read_table(download(page, "Download PARQUET", tmp_path)).to_pylist()
+    assert {row["history"] for row in table} == {"ann", "=bob"} and max(row["rank"] for row in table) == 3
+    page.get_by_role("button", name="Another batch").click()
+    expect(page.get_by_role("button", name="Answer for all")).to_be_visible()
+    assert not console_errors
+
+
+def test_a_batch_that_fails_says_why(go: Callable[..., Page], tmp_path: Path) -> None:
+    page = go("?ds=evil&h=toy-9")
+    choice(page, "A file").click()
+    (tmp_path / "h.csv").write_text("a,b\n1,2\n")
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
+    page.get_by_role("button", name="Answer for all").click()
+    expect(page.get_by_text("which column is the user?")).to_be_visible()
+    assert "Traceback" not in page.get_by_test_id("stMain").inner_text()

@@ -1,0 +1,169 @@
+"""A catalogue without a log: what is imported, what it is known by, and what says why it cannot serve."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine import cli
+from engine.data.dataset import Dataset
+from engine.data.without_log import fingerprint
+from engine.errors import SeqscopeError
+from engine.evaluation.evaluate import evaluate
+from engine.export.side import write_dataset_side
+from engine.models import MODELS
+from engine.runtime import Zoo
+from engine.training.run import train
+from tests.models.contract import build
+from tests.training.tiny import recipe, text_encoder
+
+MESSY = """item_id,title,brand,categories
+007,Red lipstick,Ruby,Make-up|Lips
+b-2,"Soap, blue",,Bath
+007,Twice,X,Y
+,no id,,
+c,,Ruby,
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    (tmp_path / "shop.csv").write_text(MESSY, "utf-8")
+    words = ["catalogue", "import", str(tmp_path / "shop.csv"), "--out", str(tmp_path / "data"), "--name", "shop"]
+    assert cli.main([*words, "--title", "Shop", "--report", str(tmp_path / "bad.csv")]) == 0
+    return tmp_path / "data"
+
+
+def test_what_is_made_of_a_messy_file(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = capsys.readouterr()
+    assert "2 bad rows" in said.err and "second row of the same item" in said.err and "missing item id" in said.err
+    assert "there is no log" in said.out and "history" not in said.out
+    data = Dataset(shop)
+    assert (data.info.name, data.info.title, data.num_items, data.num_users) == ("shop", "Shop", 3, 0)
+    assert data.info.counts == {"users": 0, "items": 3, "events": 0, "train": 0, "valid": 0, "test": 0}
+    assert data.popularity.tolist() == [0, 0, 0]
+    assert len(data.cases("test")) == len(data.training) == 0
+    items = pq.read_table(shop / "items.parquet").to_pydict()
+    assert items["item_id"] == ["007", "b-2", "c"]
+    assert items["title"] == ["Red lipstick", "Soap, blue", "c"]  # the id stands in
+    assert items["categories"] == [["Make-up", "Lips"], ["Bath"], []]
+    assert (shop.parent / "bad.csv").read_text("utf-8").count("\n") == 3
+    assert str(shop.parent) not in (shop / "dataset.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
+def test_any_form_of_file(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"items.{form}"
+    rows = [{"item_id": f"{n:03}", "title": f"Thing {n}"} for n in range(4)]
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text("item_id\ttitle\n" + "".join(f"{row['item_id']}\t{row['title']}\n" for row in rows))
+    assert cli.main(["catalogue", "import", str(path), "--out", str(tmp_path / "data")]) == 0
+    assert pq.read_table(tmp_path / "data" / "items.parquet")["item_id"].to_pylist() == ["000", "001", "002", "003"]
+
+
+def test_it_is_known_by_ids_and_texts() -> None:
+    table = pa.table({"item_id": ["a", "b"], "title": ["A", "B"], "brand": ["x", None]})
+    known = fingerprint(table)
+    assert known == fingerprint(pa.table(table.to_pydict()))
+    for name, values in (("item_id", ["a", "c"]), ("title", ["A", "b"]), ("brand", [None, "x"])):
+        place = table.column_names.index(name)
+        assert fingerprint(table.set_column(place, name, pa.array(values))) != known
+    assert fingerprint(table.rename_columns(["item_id", "title", "maker"])) != known
+    assert fingerprint(table.take(pa.array([1, 0]))) != known
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code", "says"),
+    [
+        ("item_id,title\n", [], 1, "no good row is left"),
+        ("item_id,title\na,A\na,B\n", ["--strict"], 1, "nothing was written"),
+        ("name,title\na,A\n", [], 2, "which column is the item's id"),
+        ("item_id,title\na,A\n", ["--name", "Not OK"], 2, "no name of a dataset"),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, words: list[str], code: int, says: str
+) -> None:
+    (tmp_path / "c.csv").write_text(content)
+    assert cli.main(["catalogue", "import", str(tmp_path / "c.csv"), "--out", str(tmp_path / "data"), *words]) == code
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_export_folder_without_people(shop: Path, tmp_path: Path) -> None:
+    out = tmp_path / "zoo"
+    out.mkdir()
+    (out / "users.parquet").write_bytes(b"of other data")
+    write_dataset_side(Dataset(shop), out, 100)
+    zoo = Zoo.open(out)
+    assert zoo.users.num_rows == 0 and not (out / "users.parquet").exists()
+    assert len(zoo) == 3 and zoo.popularity.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, model) in MODELS.items() if model.needs_log])
+def test_what_learns_from_people_says_what_is_missing(shop: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(
+        SeqscopeError, match=re.escape(f"a catalogue without a log, so there is nothing to learn {name}")
+    ):
+        train(recipe(name), Dataset(shop), tmp_path / "run", device="cpu")
+
+
+def test_nobody_can_be_asked(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="nobody has a held-out item"):
+        evaluate(build("popularity"), Dataset(shop), tmp_path)
+
+
+def test_a_log_may_be_named_in_other_words_than_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(
+        "user,item,time\n" + "".join(f"u{u},i{t},{t}\n" for u in range(3) for t in range(4))
+    )
+    words = ["data", "import", str(tmp_path / "log.csv"), "--out", str(tmp_path / "data"), "--source", "table"]
+    assert cli.main([*words, "--name", "my-log"]) == 0
+    assert Dataset(tmp_path / "data").info.name == "my-log"
+    assert cli.main([*words, "--name", "my log", "--overwrite"]) == 2
+
+
+TOKENIZERS = ["rqvae", "residual-kmeans", "p5-tid", "p5-semid", "random"]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_what_reads_words_gives_identifiers(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    rows = "".join(f"i{n},{('Red', 'Blue')[n % 2]} thing {n},{('Bath', 'Lips')[n % 2]}\n" for n in range(20))
+    (tmp_path / "c.csv").write_text("item_id,title,categories\n" + rows)
+    assert cli.main(["catalogue", "import", str(tmp_path / "c.csv"), "--out", str(tmp_path / "data")]) == 0
+    settings = {
+        "rqvae": ["tokenizer.codes=4", "training.epochs=2"], "residual-kmeans": ["tokenizer.codes=4"], "p5-tid": [],
+        "p5-semid": [], "random": ["tokenizer.codes=4"],
+    }[name]  # fmt: skip
+    settings = [f"words.encoder={text_encoder()}", *settings]
+    words = ["tokenize", name, "--dataset", str(tmp_path / "data"), "--out", str(tmp_path / name), "--device", "cpu"]
+    assert cli.main([*words, *(word for setting in settings for word in ("--set", setting))]) == 0
+    said = capsys.readouterr().out
+    assert "rarest third" not in said and "20 items" in said
+    assert cli.main(["export", str(tmp_path / name), "--to", str(tmp_path / "zoo")]) == 0
+    zoo = Zoo.open(tmp_path / "zoo", warm=True)
+    assert not zoo.refused and len(zoo.tokenizations[name].identifiers) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("letter", "LETTER learns from the vectors of a SASRec"),
+        ("p5-cid", "Collaborative clusters groups items by what"),
+    ],
+)
+def test_what_needs_a_log_says_why(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, says: str
+) -> None:
+    assert cli.main(["tokenize", name, "--dataset", str(shop), "--out", str(tmp_path / "run"), "--device", "cpu"]) == 1
+    said = capsys.readouterr().err
+    assert says in said and "a catalogue without a log" in said

@@ -1,0 +1,252 @@
+"""A model carried to a catalogue that it never saw: the answers are those of PyTorch, and only tables of words are new."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pyarrow as pa
+import pytest
+import torch
+from onnx import numpy_helper
+
+from engine.data.dataset import Dataset
+from engine.data.without_log import fill_catalogue
+from engine.errors import SeqscopeError
+from engine.evaluation import metrics
+from engine.evaluation.ranks import full_ranks
+from engine.export import projection, transfer
+from engine.export.bundle import export_run
+from engine.export.transfer import carry
+from engine.runtime import Bundle, Zoo
+from engine.training.run import open_run
+from tests.training.tiny import mixed, tiny_dataset, tiny_run, write_log
+
+TITLES = [f"{'gold' if n % 3 else '은'} {n % 30}" for n in range(40)]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("transfer")
+
+
+@pytest.fixture(scope="module")
+def source(base: Path) -> Path:
+    """The bundle of a small Recformer and one that knows no words, of a dataset of 150 items."""
+    for name in ("recformer", "popularity", "text-neighbours"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(projection, "umap", quick)
+            export_run(tiny_run(base, name), base / "exports")
+    return base / "exports" / "recformer"
+
+
+@pytest.fixture(autouse=True)
+def no_umap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "umap", quick)
+
+
+def quick(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:
+    return np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32), {"metric": metric}
+
+
+def alone(folder: Path, titles: list[str | None]) -> Path:
+    """A catalogue without a log."""
+    folder.mkdir(parents=True)
+    ids = [f"x{n}" for n in range(len(titles))]
+    items = pa.table({"item_id": ids, "title": [title or "" for title in titles], "brand": ["Ruby"] * len(ids)})
+    fill_catalogue(folder, name="shop", title="Shop", source="Made up.", licence="None.", items=items)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def carried(base: Path, source: Path) -> Bundle:
+    """To 40 items that somebody has taken."""
+    data = write_log(base / "other", mixed(30, 40, seed=9), 40, name="other", titles=TITLES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projection, "umap", quick)
+        found = carry(source, data.path, base / "other-exports")
+    assert (found.items, found.cut, found.mapped, found.found) == (40, 0, 40, False)
+    zoo = Zoo.open(base / "other-exports", warm=True)
+    assert not zoo.refused
+    return zoo.bundles["recformer"]
+
+
+def test_scores_are_those_of_pytorch_on_that_catalogue(base: Path, carried: Bundle) -> None:
+    model, *_ = open_run(tiny_run(base, "recformer"), base / "other", elsewhere=True)
+    rng = np.random.default_rng(0)
+    for length in (1, 2, model.max_length, model.max_length + 3):
+        for history in rng.integers(0, 40, (5, length)).tolist():
+            with torch.no_grad():
+                expected = model.scores(torch.tensor([history[-model.max_length :]]))[0].numpy()
+            np.testing.assert_allclose(carried.scores(history), expected, atol=1e-3, rtol=1e-4)
+            with torch.no_grad():
+                _, weights = model.query_with_attention(torch.tensor([history[-model.max_length :]]))
+            found = carried.attention(history).weights
+            np.testing.assert_allclose(
+                found, weights[0].numpy()[..., -found.shape[-1] :, -found.shape[-1] :], atol=1e-4
+            )
+
+
+def test_people_with_held_out_items_are_ranked(base: Path, carried: Bundle) -> None:
+    model, _, _, data = open_run(tiny_run(base, "recformer"), base / "other", elsewhere=True)
+    ranks = full_ranks(model, data.cases("test")).ranks
+    table = carried.ranks_table()
+    assert table is not None
+    # equal texts tie, which rounding may break in PyTorch's product
+    assert np.abs(table["rank"].to_numpy() - ranks).max() <= 2
+    assert carried.manifest.metrics["full"]["NDCG@10"] == pytest.approx(
+        metrics.accuracy(table["rank"].to_numpy().astype(np.float64))["NDCG@10"]
+    )
+    assert carried.exposure_table() is not None and carried.curve_table() is None
+
+
+def test_what_it_says_of_itself(source: Path, carried: Bundle) -> None:
+    manifest, before = carried.manifest, json.loads((source / "manifest.json").read_text("utf-8"))
+    assert manifest.schema_version == 3 and manifest.title == "Recformer (zero-shot)"
+    about = manifest.zero_shot
+    assert about is not None
+    assert (about.bundle, about.dataset, about.fingerprint) == ("recformer", "tiny", before["fingerprint"])
+    assert manifest.training.model_dump(mode="json") == before["training"]
+    assert (manifest.dataset, manifest.num_items) == ("other", 40)
+    assert carried.cannot("unseen_items") is None and len(carried.score_new([0, 1], [{"title": "A gold thing"}])) == 1
+    shown = carried.word_attention([0, 1]).words
+    assert [word.word for word in shown if word.item == 1 and not word.key] == ["gold", "1"]
+
+
+def test_only_tables_of_words_differ(source: Path, carried: Bundle) -> None:
+    for file in ("encoder.onnx", "attention.onnx"):
+        one, other = (onnx.load(folder / file) for folder in (source, carried.folder.path))
+        assert [node.SerializeToString() for node in one.graph.node] == [
+            n.SerializeToString() for n in other.graph.node
+        ]
+        changed = []
+        for a, b in zip(one.graph.initializer, other.graph.initializer, strict=True):
+            assert a.name == b.name
+            if not np.array_equal(numpy_helper.to_array(a), numpy_helper.to_array(b)):
+                changed.append(a)
+        assert changed and all(tensor.data_type != onnx.TensorProto.FLOAT for tensor in changed)
+    assert (source / "item_encoder.onnx").read_bytes() == (carried.folder.path / "item_encoder.onnx").read_bytes()
+
+
+def test_a_catalogue_without_a_log(source: Path, tmp_path: Path) -> None:
+    data = alone(tmp_path / "shop", [*TITLES, None])
+    found = carry(source, data, tmp_path / "zoo")
+    zoo = Zoo.open(tmp_path / "zoo", warm=True)
+    bundle = zoo.bundles["recformer"]
+    assert not zoo.refused and not zoo.users.num_rows and not (found.folder / "ranks.parquet").exists()
+    assert bundle.manifest.metrics == {} and not zoo.popularity.any()
+    scores = bundle.scores([5, 6])
+    assert scores[1] == scores[31] and len(np.unique(scores)) == 31  # one without words among them
+
+
+def test_what_is_there_already_is_left_alone(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = alone(tmp_path / "shop", list(TITLES))
+    first = carry(source, data, tmp_path / "zoo")
+    stamp = Zoo.stamp(tmp_path / "zoo")
+    again = carry(source, data, tmp_path / "zoo")
+    assert again.found and again.mapped == first.mapped and Zoo.stamp(tmp_path / "zoo") == stamp
+    # elsewhere, the rows are found by their content
+    monkeypatch.setattr("engine.runtime.reader.Reader.rows", lambda *args: pytest.fail("read again"))
+    carry(source, data, tmp_path / "another")
+    kept = next((data / "words").glob("rows-recformer-*.npy"))
+    kept.write_bytes(kept.read_bytes()[:-4])  # a damaged file is none
+    with pytest.raises(pytest.fail.Exception, match="read again"):
+        carry(source, data, tmp_path / "third")
+
+
+def test_interrupted_work_goes_on(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "CHUNK", 8)
+    data = alone(tmp_path / "shop", list(TITLES))
+    honest, asked = transfer.Bundle.reader.fget, []  # type: ignore[attr-defined]
+
+    class Dying:
+        def __init__(self, bundle: Bundle) -> None:
+            self.reader = honest(bundle)
+            self.tokenizer = self.reader.tokenizer
+
+        def rows(self, words: object) -> np.ndarray:
+            asked.append(len(words))  # type: ignore[arg-type]
+            if len(asked) == 3:
+                raise KeyboardInterrupt
+            found: np.ndarray = self.reader.rows(words)
+            return found
+
+    monkeypatch.setattr(transfer.Bundle, "reader", property(Dying))
+    with pytest.raises(KeyboardInterrupt):
+        carry(source, data, tmp_path / "zoo")
+    assert len(list((data / "words").glob("rows-*.part/*.npy"))) == 2
+    carry(source, data, tmp_path / "zoo")
+    assert sum(asked[3:]) == len(set(TITLES)) - 16  # each different text once, and none again
+    assert not list((data / "words").glob("*.part"))
+
+
+def test_more_words_than_the_graphs_take_are_cut(source: Path, tmp_path: Path) -> None:
+    longest = json.loads((source / "manifest.json").read_text("utf-8"))["text"]["longest"]
+    titles = [*TITLES, "word " * 300]  # 32 words of the title are kept, and a brand
+    found = carry(source, alone(tmp_path / "shop", titles), tmp_path / "zoo")
+    bundle = Zoo.open(tmp_path / "zoo", warm=True).bundles["recformer"]
+    assert found.cut >= 1 and bundle.manifest.zero_shot is not None and bundle.manifest.zero_shot.cut == found.cut
+    assert sum(1 for _ in bundle.word_attention([40]).words) <= longest
+    assert np.isfinite(bundle.scores([40, 3])).all()
+
+
+def test_what_is_refused(base: Path, source: Path, tmp_path: Path) -> None:
+    data = alone(tmp_path / "shop", list(TITLES))
+    with pytest.raises(SeqscopeError, match=r"Popularity cannot be carried over\. It knows items by their numbers"):
+        carry(source.parent / "popularity", data, tmp_path / "zoo")
+    with pytest.raises(SeqscopeError, match="needs no training"):
+        carry(source.parent / "text-neighbours", data, tmp_path / "zoo")
+    with pytest.raises(SeqscopeError, match="was trained on"):
+        carry(source, tiny_dataset(base).path, tmp_path / "zoo")
+    with pytest.raises(SeqscopeError, match="is no bundle"):
+        carry(tmp_path / "nothing", data, tmp_path / "zoo")
+    carry(source, data, tmp_path / "zoo")
+    with pytest.raises(SeqscopeError, match="was carried over itself"):
+        carry(tmp_path / "zoo" / "recformer", alone(tmp_path / "third", list(TITLES[:20])), tmp_path / "more")
+    with pytest.raises(SeqscopeError, match="of other data"):
+        carry(source, alone(tmp_path / "fourth", list(TITLES[:20])), tmp_path / "zoo")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    items = pa.table({"item_id": ["a", "b"], "title": ["", ""]})
+    fill_catalogue(empty, name="empty", title="Empty", source="Made up.", licence="None.", items=items)
+    with pytest.raises(SeqscopeError, match="no item has any words"):
+        carry(source, empty, tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_graph_whose_tables_are_not_recognised(source: Path, tmp_path: Path) -> None:
+    shutil.copytree(source.parent, tmp_path / "old")
+    path = tmp_path / "old" / "recformer" / "encoder.onnx"
+    model = onnx.load(path)
+    table = next(t for t in model.graph.initializer if tuple(t.dims) == (151,))
+    values = numpy_helper.to_array(table)[:-1]
+    table.CopyFrom(numpy_helper.from_array(values, table.name))
+    path.write_bytes(model.SerializeToString())
+    manifest = json.loads((path.parent / "manifest.json").read_text("utf-8"))
+    from engine.export.side import file_of
+
+    manifest["files"]["encoder.onnx"] = file_of(path).model_dump()
+    (path.parent / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    with pytest.raises(SeqscopeError, match="not known here; export it again"):
+        carry(path.parent, alone(tmp_path / "shop", list(TITLES)), tmp_path / "zoo")
+    assert not (tmp_path / "zoo" / "recformer").exists()
+
+
+def test_torch_is_not_needed(source: Path, tmp_path: Path, root: Path) -> None:
+    data = alone(tmp_path / "shop", TITLES[:10])  # too few for a map
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from engine.cli import main\n"
+        f"sys.exit(main(['zero-shot', {str(source)!r}, '--dataset', {str(data)!r}, '--to', {str(tmp_path / 'zoo')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "10 items" in done.stdout and "too few items for a map" in done.stdout
+    bundle = Zoo.open(tmp_path / "zoo").bundles["recformer"]
+    assert bundle.cannot("map") == "10 items are too few to draw a map of."
+    assert Dataset(data).num_users == 0

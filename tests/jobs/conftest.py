@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.jobs import spec, status
+from app.jobs.spec import Job, Step
+from app.jobs.status import Status
+
+PROGRAM = "tests.jobs.work"
+
+
+def step(*words: object, title: str = "", **rest: Any) -> Step:
+    return Step(title=title or f"Do {words[0]}", program=PROGRAM, words=tuple(map(str, words)), **rest)
+
+
+def job(*steps: Step, id: str = "job", **rest: Any) -> Job:
+    return Job(id=id, kind="batch", title="A job", created=spec.now(), steps=steps, **rest)
+
+
+def wait(for_: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What `for_` says, once it says something."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := for_():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not come to pass")
+
+
+def gone(pid: int) -> bool:
+    """Ended, or nobody's child any more but for its name."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs" / "job"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def begin(folder: Path, root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """begin(job) starts a runner of it; begin() another one of the same."""
+    children = []
+
+    def start(wanted: Job | None = None) -> subprocess.Popen[bytes]:
+        if wanted is not None:
+            wanted.write(folder)
+        command = [sys.executable, "-m", "app.jobs.runner", str(folder)]
+        children.append(subprocess.Popen(command, cwd=root, start_new_session=True))
+        return children[-1]
+
+    yield start
+    for child in children:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+@pytest.fixture
+def now(folder: Path) -> Callable[[], Status]:
+    return lambda: status.read(folder)

@@ -1,0 +1,158 @@
+"""Jobs with the engine's own commands: a catalogue and a log, as they come from an upload, to models that answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from app.jobs import kinds
+from app.jobs.kinds import Choice
+from app.jobs.queue import Queue
+from app.jobs.spec import Job
+from app.jobs.status import Status
+from engine.runtime import Zoo
+from tests.jobs.conftest import wait
+from tests.training.tiny import cycles, text_encoder
+
+Begin = Callable[..., subprocess.Popen[bytes]]
+Now = Callable[[], Status]
+SMALL = {
+    "model.dim": 16,
+    "model.blocks": 1,
+    "training.epochs": 40,
+    "training.patience": 0,
+    "training.precision": "float32",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A dataset's folder with an upload that was checked: 40 items with words, a log of 60 people."""
+    folder = tmp_path / "owners" / "a" / "datasets" / "x"
+    (folder / "clean").mkdir(parents=True)
+    sequences = cycles(60, 40)
+    rows = [
+        (f"u{user}", f"i{item}", 1_000_000 + 60 * at) for user, s in enumerate(sequences) for at, item in enumerate(s)
+    ]
+    names = [f"{('Red', 'Blue', 'Gold')[n % 3]} thing {n}" for n in range(41)]  # one that nobody has
+    items = pa.table(
+        {"item_id": [f"i{n}" for n in range(41)], "title": names, "brand": [f"b{n % 4}" for n in range(41)]}
+    )
+    pq.write_table(items, folder / "clean" / "items.parquet")
+    log = pa.table(dict(zip(("user", "item", "time"), map(list, zip(*rows, strict=True)), strict=True)))
+    pq.write_table(log, folder / "clean" / "log.parquet")
+    return folder
+
+
+def training(place: Path, tmp_path: Path, **settings: object) -> Job:
+    choice = Choice(model="sasrec", settings=SMALL | settings)  # type: ignore[operator]
+    return kinds.train(
+        "job", place, tmp_path / "jobs", [choice], name="x", title="A shop", log=("user", "item", "time")
+    )
+
+
+def best(place: Path, job: Job) -> dict[str, torch.Tensor]:
+    return load_file(place / job.steps[2].run / "best.safetensors")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_twice_a_training_ends_as_if_it_had_not_been(
+    folder: Path, place: Path, tmp_path: Path, begin: Begin, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    job = training(place, tmp_path)
+    curve = place / job.steps[2].run / "curve.json"
+    child = begin(job)
+    for epochs in (4, 12):
+        wait(lambda epochs=epochs: curve.exists() and len(json.loads(curve.read_text())) >= epochs, 300)  # type: ignore[misc]
+        assert "Train SASRec" in now().words
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child = begin()
+    assert child.wait() == 0
+    assert now().state == "done" and [part.state for part in now().parts] == ["done"] * 5
+    assert len(json.loads(curve.read_text())) == 40
+    zoo = Zoo.open(place / "exports", warm=True)
+    assert not zoo.refused and zoo.info.name == "x" and zoo.info.title == "A shop" and len(zoo) == 41
+    assert list(zoo.bundles) == ["sasrec"] and zoo.bundles["sasrec"].manifest.metrics["full"]["NDCG@10"] > 0.2
+    manifest = (place / "exports" / "sasrec" / "manifest.json").read_text()
+    assert str(tmp_path) not in manifest and "owners" not in manifest
+
+    resumed = best(place, job)
+    other = tmp_path / "owners" / "a" / "datasets" / "y"
+    (other / "clean").parent.mkdir()
+    os.rename(place / "clean", other / "clean")
+    whole = training(other, tmp_path)
+    (folder / "status.json").unlink()
+    assert begin(whole).wait() == 0
+    again = best(other, whole)
+    assert resumed.keys() == again.keys() and all(torch.equal(resumed[key], again[key]) for key in again)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
+    place: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    jobs = tmp_path / "jobs"
+    log = place / "clean" / "log.parquet"
+    os.rename(log, tmp_path / "log.parquet")
+    source = root / "exports" / "sample" / "recformer"
+
+    def prepared(id: str, columns: tuple[str, ...]) -> Status:
+        job = kinds.prepare(id, place, jobs, name="x", title="A shop", items=41, log=columns, sources=[source])
+        # a text encoder of next to no size, and fewer rounds
+        words = {
+            "auto": text_encoder(),
+            "words.encoder=auto": f"words.encoder={text_encoder()}",
+            "training.epochs=150": "training.epochs=2",
+        }
+        steps = [
+            one.model_copy(update={"words": tuple(words.get(word, word) for word in one.words)}) for one in job.steps
+        ]
+        steps = [
+            one.model_copy(update={"words": (*one.words, "--set", f"model.encoder={text_encoder()}")})
+            if one.words[:2] == ("train", "text-neighbours")
+            else one
+            for one in steps
+        ]
+        queue.submit(job.model_copy(update={"steps": tuple(steps)}))
+        found: Status = wait(lambda: queue.status(id) if queue.status(id).over else None, 600)
+        return found
+
+    queue = Queue(jobs, tick=0.1)
+    queue.start()
+    try:
+        first = prepared("first", ())
+        assert (first.state, first.notes) == ("done", ()), (first.message, queue.log("first"))
+        zoo = Zoo.open(place / "exports", warm=True)
+        assert not zoo.refused and not zoo.has_log
+        assert set(zoo.bundles) == {"recformer", "text-neighbours"}
+        assert set(zoo.tokenizations) == {"rqvae", "residual-kmeans"} and len(zoo.spaces) == 1
+        before = zoo.info.fingerprint
+
+        os.rename(tmp_path / "log.parquet", log)
+        second = prepared("second", ("user", "item", "time"))
+        assert (second.state, second.notes) == ("done", ()), (second.message, queue.log("second"))
+        zoo = Zoo.open(place / "exports", warm=True)
+        assert not zoo.refused and zoo.has_log and zoo.info.fingerprint != before
+        assert set(zoo.bundles) == {"recformer", "text-neighbours"}
+        for bundle in zoo.bundles.values():
+            assert bundle.manifest.metrics["full"]["HR@10"] >= 0 and bundle.ranks_table() is not None
+        # once more: what was made of the same is not made again
+        third = prepared("third", ("user", "item", "time"))
+        assert third.state == "done" and third.parts[0].seconds == 0.0
+    finally:
+        queue.stop()

@@ -1,0 +1,151 @@
+"""The jobs that there are: every step is a command that the engine takes, and what was made of other data gives way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.jobs import fresh, kinds
+from app.jobs.estimate import Estimate
+from app.jobs.kinds import Choice
+from app.jobs.spec import Job, Step
+from engine.cli import build_parser
+from engine.identifiers.recipe import load as load_tokenizer
+from engine.training.recipe import load
+
+ESTIMATE = Estimate(
+    recipe="sasrec", device="CPU", epochs=10, done=0, steps=5, step=0.1, start=9.0, train=5.0, validation=2.0, evaluate=1.0,
+    export=20.0, at_most=True, seconds=37.0,
+)  # fmt: skip
+
+
+def prepare(tmp_path: Path, items: int = 500, log: tuple[str, ...] = (), title: str = "A shop") -> Job:
+    folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
+    sources = [tmp_path / "exports" / "recformer"]
+    return kinds.prepare("id", folder, jobs, name="x", title=title, items=items, log=log, sources=sources)
+
+
+def train(tmp_path: Path, *choices: Choice, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
+    folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
+    return kinds.train("id", folder, jobs, choices, name="x", title="A shop", log=log)
+
+
+def commands(job: Job) -> list[list[str]]:
+    return [list(step.words) for step in job.steps if step.program == "engine"]
+
+
+@pytest.mark.parametrize("log", [(), ("user", "item"), ("user", "item", "time", "weight")])
+def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> None:
+    jobs = [prepare(tmp_path, log=log, title="-- $(rm) a shop")]
+    if log:
+        settings = {"training.epochs": 3, "objective.loss": "bce"}
+        jobs.append(train(tmp_path, *(Choice(model=model) for model in kinds.MODELS), log=log))
+        jobs.append(train(tmp_path, Choice(model="sasrec", settings=settings), log=log))
+    for job in jobs:
+        for words in commands(job):
+            args = build_parser(words).parse_args(words)
+            assert callable(args.carry_out)
+            if args.command in ("data", "catalogue"):
+                assert args.title == "-- $(rm) a shop" or args.title == "A shop"
+                assert args.name == "x" and args.out == Path("data")
+            if args.command == "train":
+                load(args.model, "x", args.recipe, args.set)
+            if args.command == "tokenize":
+                load_tokenizer(args.recipe_name, "x", args.recipe, args.set)
+
+
+def test_no_file_names_where_the_dataset_lies(tmp_path: Path) -> None:
+    job = prepare(tmp_path)
+    assert job.folder == "../../owners/a/datasets/x"
+    assert job.place(tmp_path / "jobs" / "id") == tmp_path / "owners" / "a" / "datasets" / "x"
+    outside = [word for step in job.steps for word in step.words if str(tmp_path) in word]
+    assert outside == [str(tmp_path / "exports" / "recformer")]  # what is carried over comes from elsewhere
+
+
+def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
+    steps = prepare(tmp_path).steps
+    assert [step.words[0] for step in steps] == [
+        "catalogue", "data", "zero-shot", "embed", "embed", "train", "export", "tokenize", "export", "tokenize", "export",
+    ]  # fmt: skip
+    assert "evaluate" in [step.words[0] for step in prepare(tmp_path, log=("user", "item")).steps]
+    assert not steps[0].may_fail and all(step.may_fail for step in steps[2:])
+    assert all(step.needs == ("words",) for step in steps if step.words[0] == "tokenize")
+    assert [step.goal for step in steps].count(True) == 4
+
+
+def test_models_one_after_the_other(tmp_path: Path) -> None:
+    job = train(tmp_path, Choice(model="sasrec", settings={"training.epochs": 3}), Choice(model="markov"))
+    assert [step.words[0] for step in job.steps] == ["data", "data", *["train", "evaluate", "export"] * 2]
+    first, second = job.steps[2].run, job.steps[5].run
+    assert first.startswith("runs/sasrec-") and second == "runs/markov" and not job.timed
+    other = train(tmp_path, Choice(model="sasrec", settings={"training.epochs": 4})).steps[2]
+    assert other.run != first and not other.may_fail  # other settings, another training; alone, it is the job
+    export = job.steps[4]
+    assert export.words[export.words.index("--name") + 1] == "sasrec"
+
+
+def test_estimates_are_the_shares_of_the_work(tmp_path: Path) -> None:
+    job = train(tmp_path, Choice(model="sasrec", estimate=ESTIMATE))
+    assert job.timed
+    assert [step.weight for step in job.steps[2:]] == [10.0, 4.0, 23.0]
+    assert not train(tmp_path, Choice(model="sasrec", estimate=ESTIMATE), Choice(model="markov")).timed
+    assert Job.model_validate_json(job.model_dump_json()) == job
+
+
+def test_only_models_that_are_offered(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="lc-rec-lora"):
+        train(tmp_path, Choice(model="lc-rec-lora"))
+    with pytest.raises(ValueError, match="each model once"):
+        train(tmp_path)
+    with pytest.raises(ValueError, match="each model once"):
+        train(tmp_path, Choice(model="sasrec"), Choice(model="sasrec", settings={"training.epochs": 2}))
+    with pytest.raises(ValidationError):
+        Choice(model="../sasrec")
+
+
+def test_codes_grow_with_the_catalogue() -> None:
+    sizes = [kinds.sized("rqvae", items) for items in (1, 300, 301, 2_000, 9_000, 100_000, 1_000_000)]
+    codes = [size["tokenizer.codes"] for size in sizes]
+    assert codes == [8, 8, 16, 32, 64, 256, 256] and codes == sorted(codes)
+    assert [size["training.epochs"] for size in sizes][-3:] == [150, 30, 20]
+    assert "training.epochs" not in kinds.sized("residual-kmeans", 10)
+
+
+def test_steps_that_need_what_is_not_there() -> None:
+    with pytest.raises(ValidationError, match="needs words"):
+        Job.model_validate(
+            kinds.batch("id", Path("x"), Path("jobs"), ["a"], title="A").model_dump()
+            | {"steps": [Step(title="a", words=("a",), needs=("words",)).model_dump()]}
+        )
+    with pytest.raises(ValidationError):
+        Step(title="a", words=("a",), program="os; rm")
+    with pytest.raises(ValidationError, match="NUL"):
+        Step(title="a", words=("a\0b",))
+
+
+# --- what was made of another state of the dataset
+
+
+def dataset(folder: Path, fingerprint: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "dataset.json").write_text(json.dumps({"fingerprint": fingerprint}))
+    return folder
+
+
+def test_what_was_made_of_other_data_goes(tmp_path: Path) -> None:
+    data, exports, runs = dataset(tmp_path / "data", "one"), tmp_path / "exports", tmp_path / "runs"
+    assert fresh.fresh(data, exports, runs) == [] and runs.is_dir() and not exports.exists()
+    dataset(exports, "one")
+    (runs / "sasrec").mkdir()
+    assert fresh.fresh(data, exports, runs) == [] and (runs / "sasrec").is_dir()
+    dataset(data, "two")
+    assert fresh.fresh(data, exports, runs) == ["exports", "runs"]
+    assert not exports.exists() and not (runs / "sasrec").exists()
+    dataset(exports, "two")
+    assert fresh.fresh(data, exports, runs) == []
+    exports.joinpath("dataset.json").write_text("{")  # nobody knows whose it is
+    assert fresh.fresh(data, exports, runs) == ["exports"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "runs"]

@@ -1,0 +1,296 @@
+"""The queue: at most so many runners, none lost when the server or a runner is killed, and every end said in words."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.jobs import queue as module
+from app.jobs import status
+from app.jobs.queue import Full, Queue
+from app.jobs.spec import Job
+from app.jobs.status import Status
+from engine.errors import SeqscopeError
+from tests.jobs.conftest import gone, job, step, wait
+from tests.jobs.test_runner import LINES, lines, pids
+
+Make = Callable[..., Queue]
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    return tmp_path / "jobs"
+
+
+@pytest.fixture
+def make(jobs: Path) -> Iterator[Make]:
+    """make(**settings) is a queue that has begun."""
+    made: list[Queue] = []
+
+    def begin(**settings: object) -> Queue:
+        made.append(Queue(jobs, tick=0.05, **settings))  # type: ignore[arg-type]
+        made[-1].start()
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.stop()
+    for path in jobs.glob("*/status.json"):
+        pid = status.read(path.parent).pid
+        if pid is not None and not gone(pid):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def over(queue: Queue, id: str, seconds: float = 90) -> Status:
+    found: Status = wait(lambda: queue.status(id) if queue.status(id).over else None, seconds)
+    return found
+
+
+def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_path: Path) -> None:
+    told: list[tuple[str, str]] = []
+    queue = make(on_change=lambda one, now: told.append((one.id, now.state)))
+    for number in range(3):
+        queue.submit(job(step("count", tmp_path / f"out{number}", 2, 0.05), id=f"j{number}"))
+    assert [queue.position(f"j{number}") for number in (1, 2)] == [1, 2]
+    for number in range(3):
+        assert over(queue, f"j{number}").state == "done"
+        assert lines(tmp_path / f"out{number}") == ["1", "2"]
+    ends = [queue.status(f"j{number}") for number in range(3)]
+    assert all(a.ended <= b.started for a, b in itertools.pairwise(ends))  # type: ignore[operator]
+    wait(lambda: len([one for one in told if one[1] == "done"]) == 3)
+    assert [one for one in told if one[1] == "done"] == [(f"j{number}", "done") for number in range(3)]
+    assert "--- Do count" in queue.log("j1") and queue.log("j1", most=4).strip()
+
+
+@pytest.mark.parametrize(("runners", "together"), [(1, False), (2, True)])
+def test_no_more_runners_than_there_may_be(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runners: int, together: bool
+) -> None:
+    """Each job fails where another is at work."""
+    monkeypatch.setenv("SEQSCOPE_JOBS", str(runners))
+    queue = make()
+    for number in range(3):
+        queue.submit(job(step("alone", tmp_path, 2 if together else 0.3), id=f"j{number}"))
+    states = [over(queue, f"j{number}").state for number in range(3)]
+    assert ("failed" in states) == together
+    if not together:
+        assert len(lines(tmp_path / "alone")) == 3
+
+
+def test_a_runner_that_is_lost_is_replaced(make: Make, tmp_path: Path) -> None:
+    queue, out = make(), tmp_path / "out"
+    queue.submit(job(step("count", out, 10, 0.1)))
+    wait(lambda: len(lines(out)) >= 3)
+    os.kill(wait(lambda: queue.status("job").pid), signal.SIGKILL)
+    end = over(queue, "job")
+    assert (end.state, end.tries) == ("done", 1)
+    assert lines(out) == LINES and len(pids(out)) == 2
+
+
+def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path) -> None:
+    queue, out = make(), tmp_path / "out"
+    queue.submit(job(step("count", out, 1000, 0.05, title="Train SASRec")))
+    for turn in range(module.TRIES + 1):
+        wait(lambda turn=turn: len(pids(out)) == turn + 1 and queue.status("job").pid)  # type: ignore[misc]
+        os.kill(queue.status("job").pid or 0, signal.SIGKILL)
+    end = over(queue, "job")
+    assert end.state == "failed"
+    assert end.message == "Train SASRec: the process was lost 4 times, most likely because memory ran out."
+    assert len(pids(out)) == module.TRIES + 1
+
+
+def test_a_server_that_is_killed_and_started_again(make: Make, jobs: Path, tmp_path: Path, root: Path) -> None:
+    """The job goes on meanwhile, and the new server takes it for its own."""
+    jobs.mkdir()
+    server = subprocess.Popen([sys.executable, "-m", "tests.jobs.serve", str(jobs)], cwd=root)
+    out = tmp_path / "out"
+    try:
+        wait((jobs / "ready").exists)
+        Queue(jobs).submit(job(step("count", out, 30, 0.1), id="first"))
+        Queue(jobs).submit(job(step("count", tmp_path / "other", 1, 0), id="second"))
+        wait(lambda: len(lines(out)) >= 3)
+    finally:
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait()
+    before = len(lines(out))
+    wait(lambda: len(lines(out)) > before)  # nobody minds
+    queue = make()
+    assert over(queue, "first").tries == 0
+    assert len(pids(out)) == 1 and lines(out) == [str(number) for number in range(1, 31)]
+    assert over(queue, "second").state == "done"
+    first, second = queue.status("first"), queue.status("second")
+    assert first.ended is not None and second.started is not None and first.ended <= second.started
+
+
+def test_server_and_runner_are_killed(make: Make, jobs: Path, tmp_path: Path, root: Path) -> None:
+    jobs.mkdir()
+    server = subprocess.Popen([sys.executable, "-m", "tests.jobs.serve", str(jobs)], cwd=root)
+    out = tmp_path / "out"
+    try:
+        wait((jobs / "ready").exists)
+        Queue(jobs).submit(job(step("count", out, 10, 0.1)))
+        wait(lambda: len(lines(out)) >= 3)
+    finally:
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait()
+    os.kill(status.read(jobs / "job").pid or 0, signal.SIGKILL)
+    (worker,) = pids(out)
+    wait(lambda: gone(worker))
+    queue = make()
+    assert over(queue, "job").state == "done" and lines(out) == LINES
+
+
+def test_of_two_servers_one_alone_starts_runners(make: Make, tmp_path: Path) -> None:
+    first, second = make(), make()
+    for number in range(3):
+        second.submit(job(step("alone", tmp_path, 0.3), id=f"j{number}"))
+    assert [over(second, f"j{number}").state for number in range(3)] == ["done"] * 3
+    first.stop()
+    second.submit(job(step("say", "x"), id="later"))
+    assert over(second, "later").state == "done"
+
+
+def test_cancelled_while_it_runs_and_while_it_waits(make: Make, tmp_path: Path) -> None:
+    queue, out = make(), tmp_path / "out"
+    queue.submit(job(step("count", out, 1000, 0.05), id="runs"))
+    queue.submit(job(step("count", tmp_path / "never", 1, 0), id="waits"))
+    wait(lambda: lines(out))
+    queue.cancel("waits")
+    assert over(queue, "waits").state == "cancelled"
+    queue.cancel("runs")
+    assert queue.cancelling("runs") or queue.status("runs").over
+    assert over(queue, "runs").state == "cancelled" and not queue.cancelling("runs")
+    assert gone(pids(out)[0]) and not (tmp_path / "never").exists()
+    queue.cancel("runs")  # nothing
+    assert queue.status("runs").state == "cancelled"
+
+
+def test_once_more(make: Make, tmp_path: Path) -> None:
+    queue, blocked = make(), tmp_path / "in" / "the" / "way"
+    steps = (
+        step("count", tmp_path / "a", 1, 0),
+        step("count", blocked / "out", 2, 0),
+        step("count", tmp_path / "b", 1, 0),
+    )
+    queue.submit(job(*steps))
+    assert "No such file" in over(queue, "job").message
+    with pytest.raises(SeqscopeError, match="There is no job in none"):
+        queue.job("none")
+    blocked.mkdir(parents=True)
+    queue.retry("job")
+    end: Status = wait(lambda: queue.status("job") if queue.status("job").state == "done" else None)
+    assert end.message == "" and lines(blocked / "out") == ["1", "2"]
+    assert len(pids(tmp_path / "a")) == 1  # what was done is not done again
+    queue.submit(job(step("count", tmp_path / "long", 1000, 0.05), id="long"))
+    with pytest.raises(SeqscopeError, match="waiting or running already"):
+        queue.retry("long")
+    queue.cancel("long")
+    assert over(queue, "long").state == "cancelled"
+    queue.retry("long")
+    assert queue.status("long").state == "queued" and not queue.cancelling("long")
+    queue.cancel("long")
+    over(queue, "long")
+
+
+def test_no_more_jobs_than_may_wait(make: Make, tmp_path: Path) -> None:
+    queue = make(waiting=2)
+    for id in ("a", "b"):
+        queue.submit(job(step("count", tmp_path / id, 1000, 0.05), id=id))
+    with pytest.raises(Full, match="2 jobs are waiting or running already"):
+        queue.submit(job(step("say", "x"), id="c"))
+    assert not (queue.root / "c").exists() and not list(queue.root.glob(".c*"))
+    queue.cancel("a")
+    over(queue, "a")
+    queue.submit(job(step("say", "x"), id="c"))
+    with pytest.raises(Full):
+        queue.retry("a")
+    queue.cancel("b")
+    assert over(queue, "c").state == "done"
+
+
+def test_one_that_cannot_be_started_says_so(make: Make, jobs: Path) -> None:
+    class Broken:
+        def start(self, folder: Path) -> None:
+            raise OSError(11, "Resource temporarily unavailable")
+
+        def alive(self, folder: Path) -> bool:
+            return False
+
+        def stop(self, folder: Path) -> None: ...
+
+    queue = make(launcher=Broken())
+    queue.submit(job(step("say", "x")))
+    assert "No process could be started for it" in over(queue, "job").message
+
+
+def test_what_lies_about_disturbs_nobody(make: Make, jobs: Path) -> None:
+    jobs.mkdir()
+    (jobs / "empty").mkdir()
+    (jobs / "broken").mkdir()
+    (jobs / "broken" / "job.json").write_text("{")
+    (jobs / "file").write_text("")
+    queue = make()
+    queue.submit(job(step("say", "x")))
+    assert over(queue, "job").state == "done"
+    for id in ("../job", "", ".", "JOB", "a/b"):
+        with pytest.raises(ValueError):
+            queue.status(id)
+    with pytest.raises(SeqscopeError, match="There is a job job already"):
+        queue.submit(job(step("say", "x")))
+
+
+def test_who_is_told_may_fail(make: Make) -> None:
+    told: list[str] = []
+
+    def fails_once(one: Job, now: Status) -> None:
+        told.append(now.state)
+        if len(told) == 1:
+            raise RuntimeError("the store is busy")
+
+    queue = make(on_change=fails_once)
+    queue.submit(job(step("say", "x")))
+    assert over(queue, "job").state == "done"
+    wait(lambda: told[-1:] == ["done"])
+    assert told[0] == told[1]  # once more
+
+
+def test_many_threads_ask_at_once(make: Make, tmp_path: Path) -> None:
+    queue = make(waiting=1000)
+    faults: list[BaseException] = []
+
+    def ask(number: int) -> None:
+        try:
+            for turn in range(5):
+                id = f"t{number}x{turn}"
+                queue.submit(job(step("say", id), id=id))
+                queue.cancel(id)
+                queue.position(id)
+                queue.status(id)
+                queue.log(id)
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    for number in range(8):
+        for turn in range(5):
+            assert over(queue, f"t{number}x{turn}").state in ("cancelled", "done")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
+def test_a_number_that_is_none(jobs: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("SEQSCOPE_JOBS", text)
+    with pytest.raises(SeqscopeError, match="SEQSCOPE_JOBS="):
+        Queue(jobs)

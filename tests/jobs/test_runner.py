@@ -1,0 +1,206 @@
+"""The process that carries a job out: killed, told to stop, cancelled or failed, it leaves what the next one needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.jobs import status
+from app.jobs.runner import CANCEL, LOG
+from app.jobs.status import Status
+from tests.jobs.conftest import gone, job, step, wait
+
+Begin = Callable[..., subprocess.Popen[bytes]]
+Now = Callable[[], Status]
+LINES = [str(number) for number in range(1, 11)]
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def pids(path: Path) -> list[int]:
+    return [int(line) for line in lines(path.with_suffix(".pid"))]
+
+
+def test_one_step_after_the_other(folder: Path, begin: Begin, now: Now) -> None:
+    first, second = step("say", "hello", weight=1), step("count", "out", 10, 0.15, title="Count", weight=3)
+    child = begin(job(first, second))
+    seen = []
+    while child.poll() is None:
+        seen.append(now())
+    assert child.returncode == 0
+    end = now()
+    assert (end.state, end.step, end.progress, end.words, end.left, end.pid) == ("done", 2, 1.0, "Done", None, None)
+    assert [part.state for part in end.parts] == ["done", "done"] and end.parts[1].seconds >= 1.5
+    assert end.started is not None and end.ended is not None and end.ended >= end.started
+    assert lines(folder / "out") == LINES
+    running = [one for one in seen if one.state == "running"]
+    assert running and all(one.pid == child.pid for one in running)
+    shares = [one.progress for one in seen]
+    assert shares == sorted(shares) and any(0.25 < share < 1 for share in shares)
+    told = [one for one in running if one.words.startswith("Count: line ")]
+    assert told and all(one.left is not None and one.left < 1 for one in told)
+    assert "hello" in (folder / LOG).read_text() and "--- Count" in (folder / LOG).read_text()
+
+
+def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) -> None:
+    child = begin(job(step("count", "a", 2, 0), step("count", "out", 10, 0.1), step("say", "after")))
+    wait(lambda: len(lines(folder / "out")) >= 4)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    (worker,) = pids(folder / "out")
+    wait(lambda: gone(worker))  # its command does not live on
+    assert len(lines(folder / "out")) < 10
+    left = now()
+    assert (left.state, left.step) == ("running", 1)  # as it was written last
+    assert begin().wait() == 0
+    assert lines(folder / "out") == LINES and lines(folder / "a") == ["1", "2"]
+    assert len(pids(folder / "a")) == 1 and len(pids(folder / "out")) == 2
+    assert now().state == "done" and now().started == left.started
+
+
+def test_told_to_stop_it_leaves_the_job_to_the_next(folder: Path, begin: Begin, now: Now) -> None:
+    child = begin(job(step("count", "out", 10, 0.1)))
+    wait(lambda: len(lines(folder / "out")) >= 2)
+    child.terminate()
+    assert child.wait() == 0
+    assert (now().state, now().words, now().pid) == ("queued", "Interrupted; it goes on from here", None)
+    assert gone(pids(folder / "out")[0])
+    assert begin().wait() == 0
+    assert lines(folder / "out") == LINES and now().state == "done"
+
+
+def test_cancelled(folder: Path, begin: Begin, now: Now) -> None:
+    child = begin(job(step("count", "out", 1000, 0.05), step("count", "never", 1, 0)))
+    wait(lambda: lines(folder / "out"))
+    (folder / CANCEL).touch()
+    assert child.wait() == 0
+    assert (now().state, now().message, now().left) == ("cancelled", "", None) and now().ended
+    assert [part.state for part in now().parts] == ["failed", "waiting"]
+    assert gone(pids(folder / "out")[0]) and not (folder / "never").exists()
+    assert begin().wait() == 0 and now().state == "cancelled"  # it is over
+
+
+def test_one_runner_alone(folder: Path, begin: Begin, now: Now) -> None:
+    child = begin(job(step("count", "out", 10, 0.1)))
+    wait(lambda: lines(folder / "out"))
+    assert begin().wait() == 0  # goes at once
+    assert child.wait() == 0
+    assert len(pids(folder / "out")) == 1 and lines(folder / "out") == LINES
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("fail", "The loss is nan. Try a smaller rate."), "The loss is nan. Try a smaller rate."),
+        (
+            ("die", 9),
+            "The system ended it, most likely because memory ran out. Try a smaller catalogue or fewer models.",
+        ),
+        (("die", 6), "It was ended by the signal SIGABRT."),
+        (("count", "out"), "It ended with code 1: TypeError: count() missing"),
+    ],
+)
+def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now, words: tuple[object, ...], says: str) -> None:
+    assert begin(job(step(*words), step("count", "never", 1, 0))).wait() == 1
+    end = now()
+    assert end.state == "failed" and end.message.startswith(says) and "Traceback" not in end.message
+    assert [part.state for part in end.parts] == ["failed", "waiting"] and not (folder / "never").exists()
+
+
+def test_the_engine_says_why(folder: Path, begin: Begin, now: Now) -> None:
+    wanted = step("train", "sasrec", "--dataset", "nowhere").model_copy(update={"program": "engine"})
+    assert begin(job(wanted)).wait() == 1
+    assert now().message.startswith("nowhere is not a prepared dataset: dataset.json is missing.")
+
+
+def test_the_rest_goes_on_without_what_may_fail(folder: Path, begin: Begin, now: Now) -> None:
+    steps = [
+        step("fail", "no words", key="words", may_fail=True, title="Read"),
+        step("count", "never", 1, 0, key="codes", needs=("words",)),
+        step("count", "nor", 1, 0, needs=("codes",), goal=True),
+        step("count", "out", 2, 0, goal=True),
+    ]
+    assert begin(job(*steps)).wait() == 0
+    end = now()
+    assert end.state == "done" and end.notes == ("Read: no words",)
+    assert [part.state for part in end.parts] == ["failed", "left out", "left out", "done"]
+    assert lines(folder / "out") == ["1", "2"] and not (folder / "never").exists() and not (folder / "nor").exists()
+
+
+def test_a_job_none_of_whose_goals_is_reached_has_failed(folder: Path, begin: Begin, now: Now) -> None:
+    steps = [
+        step("fail", "no words", key="a", may_fail=True),
+        step("say", "x", needs=("a",), goal=True),
+        step("say", "y"),
+    ]
+    assert begin(job(*steps)).wait() == 1
+    assert (now().state, now().message) == ("failed", "Do fail: no words")
+
+
+def test_what_was_made_of_the_same_is_not_made_again(folder: Path, begin: Begin, now: Now, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    source = tmp_path / "data" / "in"
+    source.write_text("one")
+    wanted = job(step("count", "out", 3, 0, inputs=("in",), output="out"), folder="../../data")
+    out = tmp_path / "data" / "out"
+    for content, starts in (("one", 1), ("one", 1), ("other", 2), ("other", 2)):
+        source.write_text(content)
+        (folder / status.FILE).unlink(missing_ok=True)
+        assert begin(wanted).wait() == 0
+        assert len(pids(out)) == starts and lines(out) == ["1", "2", "3"]
+    out.unlink()
+    (folder / status.FILE).unlink()
+    assert begin(wanted).wait() == 0 and lines(out) == ["1", "2", "3"] and len(pids(out)) == 3
+
+
+def test_a_step_that_takes_too_long_is_ended(
+    folder: Path, begin: Begin, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_JOB_HOURS", "0.0003")
+    assert begin(job(step("count", "out", 1000, 0.05))).wait() == 1
+    assert now().message == "It took more than 0.0003 hours and was ended."
+    assert gone(pids(folder / "out")[0])
+
+
+def test_the_folder_is_taken_away(folder: Path, begin: Begin, tmp_path: Path) -> None:
+    child = begin(job(step("count", str(tmp_path / "out"), 1000, 0.05)))
+    wait(lambda: lines(tmp_path / "out"))
+    folder.rename(tmp_path / "gone")
+    assert child.wait() in (0, 1)
+    assert gone(pids(tmp_path / "out")[0]) and not folder.exists()
+    shutil.rmtree(tmp_path / "gone")
+
+
+def test_the_files_are_taken_away(folder: Path, begin: Begin, now: Now, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    child = begin(job(step("count", str(tmp_path / "out"), 1000, 0.05), folder="../../data"))
+    wait(lambda: lines(tmp_path / "out"))
+    (tmp_path / "data").rename(tmp_path / "deleted")
+    assert child.wait() == 1
+    assert now().message == "Its files are not there any more: the dataset was deleted."
+
+
+def test_commands_get_no_secrets(folder: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "STREAMLIT_AUTH_CLIENT_SECRET", "DATABASE_URL", "SEQSCOPE_WORDS"):
+        monkeypatch.setenv(name, "x")
+    assert begin(job(step("environment", "names"))).wait() == 0
+    names = set((folder / "names").read_text().splitlines())
+    assert {"PATH", "SEQSCOPE_WORDS", "SEQSCOPE_PROGRESS"} <= names
+    assert not names & {"AWS_SECRET_ACCESS_KEY", "STREAMLIT_AUTH_CLIENT_SECRET", "DATABASE_URL"}
+
+
+def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(folder: Path, begin: Begin, now: Now) -> None:
+    wanted = job(step("count", "out", 3, 0))
+    for content in (b"", b"{", b"[]", b'{"state": "lost"}', b"\xff"):
+        (folder / status.FILE).write_bytes(content)
+        assert now() == Status()
+        assert begin(wanted).wait() == 0 and now().state == "done"
+    assert lines(folder / "out") == ["1", "2", "3"]

@@ -1,0 +1,72 @@
+"""What jobs of tests do: python -m tests.jobs.work ACTION …, as an engine command would, and no slower than told.
+
+count FILE N SECONDS    writes 1 … N into FILE, a line each, and goes on where it was; tells how far it is
+alone FOLDER SECONDS    fails where another of its kind is at work in FOLDER
+say TEXT                prints it
+fail TEXT               as an engine command fails
+die SIGNAL              by its own hand
+environment FILE        writes the names of its environment
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+
+def tell(done: int, of: int) -> None:
+    path = os.environ["SEQSCOPE_PROGRESS"]
+    staged = Path(f"{path}.part")
+    staged.write_text(json.dumps({"words": f"line {done}", "done": done, "of": of, "left": 0.1 * (of - done)}))
+    staged.replace(path)
+
+
+def count(file: str, most: str, seconds: str) -> int:
+    path = Path(file)
+    with path.with_suffix(".pid").open("a") as pids:
+        pids.write(f"{os.getpid()}\n")
+    done = len(path.read_text().splitlines()) if path.exists() else 0
+    for number in range(done + 1, int(most) + 1):
+        time.sleep(float(seconds))
+        with path.open("a") as out:
+            out.write(f"{number}\n")
+        tell(number, int(most))
+    return 0
+
+
+def alone(folder: str, seconds: str) -> int:
+    with (Path(folder) / "alone").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print("seqscope: somebody else is at work", file=sys.stderr)
+            return 1
+        time.sleep(float(seconds))
+        file.write(f"{os.getpid()}\n")
+    return 0
+
+
+def main() -> int:
+    action, *words = sys.argv[1:]
+    if action == "count":
+        return count(*words)
+    if action == "alone":
+        return alone(*words)
+    if action == "fail":
+        print("something before", file=sys.stderr)
+        print(f"seqscope: {words[0]}", file=sys.stderr)
+        return 1
+    if action == "die":
+        os.kill(os.getpid(), int(words[0]))
+    if action == "environment":
+        Path(words[0]).write_text("\n".join(os.environ))
+    print(*words)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Text neighbours against plain numpy, one history at a time, and what an item without words is to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engine.models import TextNeighbours, TextNeighboursConfig
+from tests.models.contract import ITEMS, batch, build, histories, vectors
+
+
+def model(**settings: object) -> TextNeighbours:
+    found = build("text-neighbours", **settings)
+    assert isinstance(found, TextNeighbours)
+    return found
+
+
+def by_hand(history: list[int], *, decay: float, centre: bool, longest: int) -> np.ndarray:
+    """The cosine of every item with what the history says."""
+    table = vectors().astype(np.float64)
+    said = [item for item in range(ITEMS) if table[item].any()]
+    mean = sum(table[item] for item in said) / len(said) if centre else np.zeros(table.shape[1])
+    rows = np.zeros_like(table)
+    for item in said:
+        apart = table[item] - mean
+        rows[item] = apart / np.sqrt((apart**2).sum())
+    query = np.zeros(table.shape[1])
+    for age, item in enumerate(reversed(history[-longest:])):
+        query += decay**age * rows[item]
+    length = np.sqrt((query**2).sum())
+    return rows @ query / length if length else np.zeros(ITEMS)
+
+
+@pytest.mark.parametrize("decay", [1.0, 0.8, 0.3])
+@pytest.mark.parametrize("centre", [True, False])
+def test_scores_are_cosines_computed_by_hand(decay: float, centre: bool) -> None:
+    found = model(decay=decay, centre=centre, max_length=5)
+    for history in [*histories(found, 12), [4], [4, 4, 3]]:
+        expected = by_hand(history, decay=decay, centre=centre, longest=5)
+        got = found.scores(batch(found, [history[-5:]]))[0].numpy()
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+        assert (np.abs(got) <= 1 + 1e-6).all()
+
+
+def test_the_newest_weighs_most() -> None:
+    found = model(decay=0.5, max_length=8)
+    scores = found.scores(batch(found, [[1, 2], [2, 1]]))
+    assert scores[0, 2] > scores[0, 1] and scores[1, 1] > scores[1, 2]
+    assert torch.allclose(
+        model(decay=1.0).scores(batch(found, [[1, 2]])), model(decay=1.0).scores(batch(found, [[2, 1]]))
+    )
+
+
+def test_an_item_without_words_is_nobodys_neighbour() -> None:
+    found = model()
+    assert not found.index().rows[4].any()  # type: ignore[index]
+    assert (found.scores(batch(found, [[1, 2, 3]]))[0, 4] == 0).all()
+    assert (found.scores(batch(found, [[4]])) == 0).all()
+    assert torch.allclose(found.query(batch(found, [[3, 4]])), found.query(batch(found, [[3]])), atol=1e-6)
+
+
+def test_it_learns_from_nobody() -> None:
+    found = model()
+    before = found.scores(batch(found, [[1, 2]]))
+    found.fit(torch.tensor([5] * 50), torch.tensor([0, 50]))
+    assert torch.equal(found.scores(batch(found, [[1, 2]])), before)
+    assert not TextNeighbours.needs_log and TextNeighbours.unseen_items
+
+
+def test_vectors_of_other_items_are_refused() -> None:
+    with pytest.raises(ValueError, match="23 vectors for 5 items"):
+        TextNeighbours(TextNeighboursConfig(), 5, 1, torch.Generator(), vectors())

@@ -1,0 +1,52 @@
+"""A dataset whose titles and ids try to be more than text, with models of every kind, and the report of one history of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.reports.build import build
+from app.reports.document import Asked, Report
+from engine.runtime import Zoo
+from tests.app.conftest import HOSTILE, ODD_IDS, rename
+from tests.app.writers import WRITER
+from tests.runtime.bundles import make_zoo, seal
+from tests.runtime.generators import with_attention, write_generator
+from tests.runtime.tokenizations import write_tokenization
+
+HISTORY = [*ODD_IDS, "toy-9"]
+"""All hostile items, then a plain one."""
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nobody changes it; see `copied`."""
+    path = make_zoo(tmp_path_factory.mktemp("exports"), name="hostile")
+    rename(path, HOSTILE, ODD_IDS)
+    seal(path / "beta", title="<script>window.hit = 1</script> $x$")
+    with_attention(write_generator(path, WRITER), WRITER, whole=True)
+    write_tokenization(path, maps=True)
+    write_tokenization(path, "letter", seed=3, title="<b>LETTER</b>")
+    return path
+
+
+@pytest.fixture(scope="session")
+def models(hostile: Path) -> Zoo:
+    found = Zoo.open(hostile)
+    assert not found.refused and len(found.bundles) == 6
+    return found
+
+
+@pytest.fixture
+def copied(hostile: Path, tmp_path: Path) -> Path:
+    """The same dataset, to be changed."""
+    return Path(shutil.copytree(hostile, tmp_path / "hostile"))
+
+
+@pytest.fixture(scope="session")
+def report(models: Zoo) -> Report:
+    """Of everything."""
+    asked = Asked(history=HISTORY, edited=HISTORY[:3], k=5, rows=True, title="<img src=x onerror=alert(1)>")
+    return build(models, asked, address="https://app.example.org/report?v=1&ds=hostile", at="2026-11-20T12:00:00+00:00")

@@ -1,0 +1,78 @@
+"""A link becomes a report, and the report leads back to the same."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pytest
+
+from app.address import encode
+from app.choices_report import CHECKS
+from app.reports import address
+from app.reports.document import Asked
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+from tests.reports.conftest import HISTORY
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked(history=HISTORY),
+        Asked(history=[], edited=[]),
+        Asked(history=HISTORY[:2], edited=HISTORY[:1], models=["alpha", "gamma"], k=3),
+        Asked(
+            history=["toy-9"], item="a~b", attention=["alpha"], view="rollout", map="beta", codes=["letter"], slow=True,
+            protocol="full", rows=True, title="A & B = C?", parts=["history", "lists"],
+        ),
+        Asked(history=["toy-9"], attention=[], codes=[]),
+    ],
+)  # fmt: skip
+def test_there_and_back(models: Zoo, asked: Asked) -> None:
+    query = address.query(asked, "hostile", address.own(asked))
+    for whole in (f"https://x.org/report?{query}", f"?{query}", query):
+        found = address.parameters(whole)
+        assert found["ds"] == "hostile" and address.read(found, models) == asked
+
+
+def test_a_person_is_named_only_where_rows_may_go(models: Zoo) -> None:
+    person = models.users["user_id"][2].as_py()
+    found = address.read({"ds": "hostile", "u": person}, models)
+    assert found.user == person and len(found.history or []) == 5
+    assert "u" not in dict(parse_qsl(address.query(found, "hostile", {})))
+    named = found.model_copy(update={"rows": True})
+    assert dict(parse_qsl(address.query(named, "hostile", {})))["u"] == person
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("https://x.org/", "names nothing"),
+        ("?v=9&ds=hostile", "another version"),
+        ("?k=0", "length “0”; possible is 1 to 100"),
+        ("?k=1e3", "length “1e3”"),
+        ("?u=nobody", "nobody called “nobody”"),
+        ("?map=nope", "model that this dataset does not have"),
+        ("?parts=lists~nope", "part that a report does not have: “nope”"),
+        ("?codes=rqvae~nope", "tokenizer that this dataset does not have: “nope”"),
+        ("?view=sideways", "possible is mean or rollout"),
+        ("?protocol=nope", "protocol “nope”"),
+        (f"?title={'x' * 121}", "more than 120 characters"),
+    ],
+)
+def test_what_an_address_cannot_ask(models: Zoo, text: str, words: str) -> None:
+    with pytest.raises(SeqscopeError, match=words):
+        address.read(address.parameters(text), models)
+
+
+def test_a_page_without_a_history_shows_the_example(models: Zoo) -> None:
+    assert address.read({"ds": "hostile"}, models).history
+
+
+def test_every_choice_is_told_in_the_address(models: Zoo) -> None:
+    everything = Asked(
+        history=["toy-9"], item="toy-9", attention=["alpha"], view="rollout", map="beta", codes=["letter"], slow=True,
+        protocol="full", rows=True, title="x", parts=["lists"],
+    )  # fmt: skip
+    assert set(address.own(everything)) == set(CHECKS) - {"figures"}
+    assert encode(["lists"]) == "lists"

@@ -1,0 +1,190 @@
+"""A batch answers what each model answers, in whole files or none; it goes on where it was ended."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from app.reports import batch, histories
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+from engine.runtime.bundle import Bundle
+
+NAMES = ["alpha", "popular", "writer"]
+
+
+@pytest.fixture
+def source(models: Zoo, tmp_path: Path) -> Path:
+    """Nine histories: 0 to 8 items, and one of unknown items alone."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(f"toy-{item}" for item in rng.integers(8, 40, length)) for length in range(1, 9)]
+    path = tmp_path / "h.txt"
+    path.write_text("\n".join([*lines, "nope never"]), "utf-8")
+    return path
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "CHUNK", 4)
+
+
+@pytest.mark.usefixtures("small")
+def test_it_says_what_the_models_say(models: Zoo, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.parquet"
+    summary = batch.run(models, source, out, names=NAMES, k=4, titles=True)
+    table = pq.read_table(out).to_pylist()
+    assert summary.histories == 9 and summary.rows == len(table) and summary.unknown == 2
+    assert summary.unanswered == {"Alpha": 1} and summary.resumed == 0
+    with histories.reading(source, models, tmp_path) as found:
+        (chunk,) = found.chunks(100)
+    for name, events in zip(chunk.names, chunk.events, strict=True):
+        for model in NAMES:
+            own = [row for row in table if row["history"] == name and row["model"] == model]
+            if len(events) < models.bundles[model].manifest.encoder.min_history:
+                assert not own
+                continue
+            wanted = models.bundles[model].recommend_one(events, 4)
+            assert [row["item_id"] for row in own] == [models.item_ids[item] for item in wanted.items]
+            assert [row["rank"] for row in own] == list(range(1, len(own) + 1))
+            assert [row["score"] for row in own] == pytest.approx(wanted.scores.tolist(), rel=1e-5)
+            assert own[0]["title"].startswith(models.titles[wanted.items[0]])
+    about = json.loads(pq.read_schema(out).metadata[b"seqscope"])
+    assert (
+        about["fingerprint"] == models.info.fingerprint and about["models"]["alpha"] == models.bundles["alpha"].digest
+    )
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_csv_is_the_same_and_neutral(models: Zoo, tmp_path: Path) -> None:
+    source = tmp_path / "h.jsonl"
+    source.write_text(
+        '{"user": "=1+1", "items": ["toy-9"]}\n{"user": " @x", "items": []}\n{"user": "-5", "items": ["toy-12"]}\n'
+    )
+    out = tmp_path / "o.csv"
+    batch.run(models, source, out, names=["popular"], k=40, titles=True)
+    content = out.read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf")
+    read = list(csv.reader(io.StringIO(content.decode("utf-8-sig"))))
+    assert read[0] == ["history", "model", "rank", "item_id", "title", "score"]
+    assert {row[0] for row in read[1:]} == {"'=1+1", "' @x", "'-5"}
+    assert any(
+        row[4] == '\'=HYPERLINK("http://example.org") (1952)' or row[4].startswith("'=HYPERLINK") for row in read[1:]
+    )
+    assert all(float(row[5]) > 0 and int(row[2]) > 0 for row in read[1:])
+
+
+@pytest.mark.usefixtures("small")
+def test_it_goes_on_where_it_was_ended(
+    models: Zoo, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, whole = tmp_path / "o.parquet", tmp_path / "w.parquet"
+    batch.run(models, source, whole, names=NAMES, k=4)
+    asked = counted(monkeypatch, stop=4)
+    with pytest.raises(KeyboardInterrupt):
+        batch.run(models, source, out, names=NAMES, k=4)
+    assert not out.exists() and len(list((tmp_path / ".o.parquet.parts").glob("0*.parquet"))) == 1
+    before = len(asked)
+    monkeypatch.undo()
+    monkeypatch.setattr(batch, "CHUNK", 4)
+    asked = counted(monkeypatch)
+    summary = batch.run(models, source, out, names=NAMES, k=4)
+    assert summary.resumed == 4 and summary.histories == 9 and before == 5
+    assert len(asked) == 2 * len(NAMES)  # two chunks of three
+    assert pq.read_table(out).equals(pq.read_table(whole))
+    assert not (tmp_path / ".o.parquet.parts").exists()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[int]:
+    asked: list[int] = []
+    real = Bundle.recommend_many
+
+    def many(self: Bundle, some: Any, k: int, **more: Any) -> Any:
+        asked.append(len(some))
+        if stop is not None and len(asked) > stop:
+            raise KeyboardInterrupt
+        return real(self, some, k, **more)
+
+    monkeypatch.setattr(Bundle, "recommend_many", many)
+    return asked
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("change", ["source", "k", "models", "restart"])
+def test_parts_of_other_work_are_not_taken(
+    models: Zoo, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    out = tmp_path / "o.parquet"
+    counted(monkeypatch, stop=4)
+    with pytest.raises(KeyboardInterrupt):
+        batch.run(models, source, out, names=NAMES, k=4)
+    monkeypatch.undo()
+    monkeypatch.setattr(batch, "CHUNK", 4)
+    if change == "source":
+        source.write_text(source.read_text().replace("toy-8", "toy-9") + "\ntoy-30", "utf-8")
+    summary = batch.run(
+        models,
+        source,
+        out,
+        names=["alpha"] if change == "models" else NAMES,
+        k=3 if change == "k" else 4,
+        restart=change == "restart",
+    )
+    assert summary.resumed == 0
+
+
+def test_two_at_once_do_not_mix(models: Zoo, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.parquet"
+    parts = tmp_path / ".o.parquet.parts"
+    parts.mkdir()
+    with batch._alone(parts), pytest.raises(SeqscopeError, match=r"Another process is writing o\.parquet"):
+        batch.run(models, source, out, names=NAMES)
+
+
+def test_progress_for_the_program_that_started_it(
+    models: Zoo, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_PROGRESS", str(tmp_path / "p.json"))
+    batch.run(models, source, tmp_path / "o.parquet", names=NAMES, k=4)
+    assert json.loads((tmp_path / "p.json").read_text()) == {"words": "Writer", "done": 27, "of": 27, "left": 0.0}
+
+
+def test_memory_does_not_grow_with_the_number(models: Zoo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks are answered and written before more histories are read."""
+    monkeypatch.setattr(batch, "CHUNK", 10)
+    taken = 0
+    answered = counted(monkeypatch)
+
+    def endless(models: Zoo) -> Iterator[histories.One]:
+        nonlocal taken
+        for at in range(500):
+            taken += 1
+            assert taken - sum(answered) <= 10
+            yield str(at), np.array([9], np.int64), 0
+
+    monkeypatch.setattr(histories, "_people", endless)
+    summary = batch.run(models, histories.PEOPLE, tmp_path / "o.parquet", names=["alpha"], k=2)
+    assert summary.histories == 500 and summary.rows == 1_000
+
+
+@pytest.mark.parametrize(
+    ("out", "more", "words"),
+    [
+        ("o.xlsx", {}, "a .parquet or a .csv"),
+        ("o.csv", {"names": ["nope"]}, "no model “nope”; there are alpha"),
+        ("o.csv", {"k": 0}, "1 to 1,000 items"),
+    ],
+)
+def test_what_cannot_be_had(
+    models: Zoo, source: Path, tmp_path: Path, out: str, more: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(SeqscopeError, match=words):
+        batch.run(models, source, tmp_path / out, **more)
+    assert not (tmp_path / out).exists()

@@ -1,0 +1,155 @@
+"""What goes into a report: what the models say, to the item; and nothing that was not wanted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from app.reports import document
+from app.reports.build import build
+from app.reports.document import PARTS, Asked, Report
+from app.reports.lists import moves
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo, last_row
+from tests.reports.conftest import HISTORY
+
+
+def events(models: Zoo, ids: list[str]) -> list[int]:
+    found = [models.position(item_id) for item_id in ids]
+    return [item for item in found if item is not None]
+
+
+def test_lists_are_the_models(models: Zoo, report: Report) -> None:
+    history = events(models, HISTORY)
+    for one in report.lists or []:
+        found = models.bundles[one.model].recommend_one(history, 5)
+        assert [item.item_id for item in one.items] == [models.item_ids[item] for item in found.items]
+        assert [item.score for item in one.items] == pytest.approx(found.scores.tolist(), rel=1e-6)
+        assert [item.place for item in one.items] == [1, 2, 3, 4, 5]
+        assert not {item.item_id for item in one.items} & set(HISTORY)
+
+
+def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:
+    assert [one.name for one in report.what_ifs or []] == ["edited", "without-last", "swapped", "nothing"]
+    edited = next(one for one in report.what_ifs or [] if one.name == "edited")
+    before = {one.model: one for one in report.lists or []}
+    for own in edited.models:
+        after = models.bundles[own.model].recommend_one(events(models, HISTORY[:3]), 5).items
+        now = {models.item_ids[item]: place for place, item in enumerate(after, 1)}
+        was = {item.item_id: item.place for item in before[own.model].items}
+        assert {item.item_id: (item.before, item.after) for item in own.items} == {
+            item_id: (was.get(item_id), now.get(item_id)) for item_id in was.keys() | now.keys()
+        }
+    nothing = next(one for one in report.what_ifs or [] if one.name == "nothing")
+    cannot = {own.model: own.cannot for own in nothing.models}
+    assert cannot["popular"] is None and "at least one item" in (cannot["alpha"] or "")
+    same = next(one for one in report.lists or [] if one.model == "alpha")
+    assert {item.change for item in moves(same, same).items} == {"same"}
+
+
+def test_effects_are_leave_one_out(models: Zoo, report: Report) -> None:
+    assert report.effects is not None and report.lists is not None
+    assert report.effects.item_id == report.lists[0].items[0].item_id
+    item = models.position(report.effects.item_id)
+    assert item is not None
+    for one in report.effects.models:
+        found = models.bundles[one.model].leave_one_out(events(models, HISTORY), item)
+        assert one.effect == pytest.approx(found.effect.tolist(), rel=1e-5, abs=1e-7)
+        assert one.rank == found.rank
+
+
+def test_attention_is_the_models(models: Zoo, report: Report) -> None:
+    found = {one.model: one for one in report.attention or []}
+    assert set(found) == {"alpha", "beta", "gamma", "writer"}
+    seen = models.bundles["beta"].attention(events(models, HISTORY))
+    assert found["beta"].last == pytest.approx(last_row(seen).tolist(), rel=1e-5)
+    assert found["beta"].positions[-1].item_id is None
+    matrix = np.array([[np.nan if cell is None else cell for cell in row] for row in found["alpha"].matrix])
+    assert np.isnan(matrix[np.triu_indices(len(matrix), 1)]).all()
+    assert np.nansum(matrix, axis=1) == pytest.approx(1.0, abs=1e-4)
+    assert found["writer"].grouped and len(found["writer"].positions) == 8  # an item each, as long as the model reads
+
+
+def test_overlap_counts_what_is_shared(report: Report) -> None:
+    assert report.overlap is not None and report.lists is not None
+    lists = {one.model: {item.item_id for item in one.items} for one in report.lists}
+    for i, first in enumerate(report.overlap.models):
+        for j, second in enumerate(report.overlap.models):
+            assert report.overlap.shared[i][j] == len(lists[first] & lists[second])
+    assert report.overlap.different == len(set().union(*lists.values()))
+
+
+def test_codes_of_the_items(models: Zoo, report: Report) -> None:
+    assert [one.tokenizer for one in report.codes or []] == ["letter", "rqvae"]
+    one = next(one for one in report.codes or [] if one.tokenizer == "rqvae")
+    table = models.tokenizations["rqvae"].identifiers.codes
+    for coded in one.items:
+        assert coded.codes == table[models.position(coded.item_id)].tolist()
+    assert {coded.item_id for coded in one.items} >= set(HISTORY)
+
+
+def test_without_rows_nothing_of_the_data_leaves_but_what_is_told(models: Zoo) -> None:
+    """The catalogue's own words: titles, categories and people."""
+    person = models.users["user_id"][3].as_py()
+    ids = [models.item_ids[item] for item in models.users["history"][3].as_py()]
+    with_rows = build(models, Asked(history=ids, user=person, rows=True))
+    without = build(models, Asked(history=ids, user=person))
+    assert with_rows.history is not None and with_rows.history.person == person
+    assert with_rows.history.target is not None and with_rows.map is not None and with_rows.map.titles
+    assert all(one.target_rank is not None for one in with_rows.lists or [] if one.model != "writer")
+    text = document.write(without).decode()
+    assert person not in text and "plush" not in text
+    told = {item.item_id for one in without.lists or [] for item in one.items} | set(ids)
+    told |= {item.item_id for one in without.what_ifs or [] for own in one.models for item in own.items}
+    others = [models.titles[item] for item, item_id in enumerate(models.item_ids) if item_id not in told]
+    assert others and not [title for title in others if json.dumps(title, ensure_ascii=False) in text]
+
+
+def test_a_person_is_named_for_their_own_history_alone(models: Zoo) -> None:
+    made = build(models, Asked(history=["toy-9"], user=models.users["user_id"][3].as_py(), rows=True))
+    assert made.history is not None and made.history.person is None and made.asked.user is None
+
+
+def test_without_the_history_nothing_tells_it(models: Zoo) -> None:
+    wanted = [part for part in PARTS if part != "history"]
+    made = build(models, Asked(history=HISTORY, k=3, parts=wanted), address="https://x.org/?h=secret")
+    assert made.history is None and made.asked.history is None and made.address is None
+    listed = {item.item_id for one in made.lists or [] for item in one.items}
+    text = document.write(made).decode()
+    for item_id in ("ключ", "a b&c=d#e", "toy-9"):
+        assert item_id in listed or json.dumps(item_id, ensure_ascii=False) not in text
+    assert document.read(document.write(made)) == made
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_one_part_alone(models: Zoo, part: document.Part) -> None:
+    made = build(models, Asked(history=["toy-9", "toy-12"], parts=[part], k=3))
+    for other in PARTS:
+        assert (getattr(made, other.replace("-", "_")) is None) == (other != part), other
+    assert document.read(document.write(made)) == made
+
+
+def test_the_same_is_made_again(models: Zoo) -> None:
+    asked = Asked(history=["toy-9", "toy-12"], k=4)
+    one, other = (build(models, asked, at="2026-01-01T00:00:00+00:00") for _ in range(2))
+    assert document.write(one) == document.write(other)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (Asked(history=["nope"]), "has no item “nope”"),
+        (Asked(history=["toy-9"], edited=["nope", "neither"]), "“nope” and 1 more"),
+        (Asked(models=["nope"]), "no model “nope”; there are alpha"),
+        (Asked(attention=["nope"]), "no model “nope”"),
+        (Asked(map="nope"), "no model “nope”"),
+        (Asked(codes=["nope"]), "no tokenizer “nope”; there are letter, rqvae"),
+        (Asked(history=["toy-9"], protocol="nope"), "protocol “nope”; there are full"),
+        (Asked(item="nope"), "has no item “nope”"),
+    ],
+)
+def test_what_the_zoo_lacks(models: Zoo, asked: Asked, words: str) -> None:
+    with pytest.raises(SeqscopeError, match=words):
+        build(models, asked)

@@ -1,0 +1,169 @@
+"""`seqscope report`: makes, verifies and answers for many; exit codes; no Streamlit, no torch."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app.reports import command, document
+from engine.cli import main
+from engine.errors import UsageError
+
+
+def test_it_is_a_command_of_seqscope(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(["report", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert error.value.code == 0 and "--verify FILE" in said and "batch" in said
+    assert command.HELP
+
+
+def test_neither_streamlit_nor_torch_is_loaded(hostile: Path, tmp_path: Path, root: Path) -> None:
+    code = (
+        "import sys; from engine.cli import main\n"
+        f"words = ['report', {str(hostile)!r}, '--history', 'toy-9', '--to', {str(tmp_path)!r}, '--forms', 'html', 'json']\n"
+        "assert main(words) == 0\n"
+        "assert not {'streamlit', 'torch'} & set(sys.modules), 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, capture_output=True)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".json"}
+
+
+def made(hostile: Path, folder: Path, *more: str) -> Path:
+    assert (
+        main(["report", str(hostile), "--history", "toy-9", "toy-12", "--to", str(folder), "--forms", "json", *more])
+        == 0
+    )
+    (path,) = folder.glob("*.json")
+    return path
+
+
+def test_options(hostile: Path, tmp_path: Path) -> None:
+    path = made(
+        hostile, tmp_path, "--models", "alpha", "beta", "-k", "3", "--parts", "lists", "history", "--edited", "toy-9", "--title",
+        "Mine", "--link", "https://app.example.org/somewhere",
+    )  # fmt: skip
+    report = document.load(path)
+    assert [one.name for one in report.models] == ["alpha", "beta"] and report.asked.parts == ["history", "lists"]
+    assert report.asked.k == 3 and report.asked.edited == ["toy-9"] and report.title == "Mine"
+    assert report.address is not None and report.address.startswith(
+        "https://app.example.org/report?v=1&ds=hostile&h=toy-9"
+    )
+
+
+def test_from_an_address_and_back(hostile: Path, tmp_path: Path) -> None:
+    first = document.load(
+        made(hostile, tmp_path / "a", "--link", "http://localhost:8501", "--parts", "lists", "history", "-k", "4")
+    )
+    words = ["report", "--address", first.address or "", "--exports", str(hostile.parent), "--to", str(tmp_path / "b")]
+    assert main([*words, "--forms", "json"]) == 0
+    second = document.load(next((tmp_path / "b").glob("*.json")))
+    assert second.lists == first.lists and second.asked == first.asked and second.address == first.address
+
+
+def test_verify(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made(hostile, tmp_path)
+    assert main(["report", "--verify", str(path), "--exports", str(hostile.parent)]) == 0
+    said = capsys.readouterr()
+    assert "holds          list of Alpha: the same 10 items in the same order" in said.out and not said.err
+    assert main(["report", "--verify", str(path), str(hostile)]) == 0
+
+    raw = json.loads(path.read_text("utf-8"))
+    raw["lists"][0]["items"].reverse()
+    path.write_text(json.dumps(raw), "utf-8")
+    capsys.readouterr()
+    assert main(["report", "--verify", str(path), "--exports", str(hostile.parent)]) == 1
+    said = capsys.readouterr()
+    assert "DOES NOT HOLD  list of Alpha: place 1 was" in said.out
+    assert (
+        said.err == f"seqscope: {path}: The report was changed after it was made: its seal does not fit what it says.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "is not valid JSON"),
+        ('{"format": "seqscope-report", "schema_version": 9}', "made by a newer Seqscope"),
+        ("[]", "no report"),
+    ],
+)
+def test_verify_refuses_in_one_line(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, words: str
+) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(content)
+    assert main(["report", "--verify", str(path), str(hostile)]) == 1
+    said = capsys.readouterr()
+    assert words in said.err and said.err.count("\n") == 1 and not said.out
+    assert main(["report", "--verify", str(tmp_path / "nope.json"), str(hostile)]) == 1
+
+
+def test_verify_needs_the_dataset(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made(hostile, tmp_path / "r")
+    (tmp_path / "empty").mkdir()
+    assert main(["report", "--verify", str(path), "--exports", str(tmp_path / "empty")]) == 1
+    assert "No dataset of the fingerprint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report"],
+        ["report", "zoo"],
+        ["report", "batch", "zoo"],
+        ["report", "batch", "zoo", "h.csv"],
+        ["report", "a", "b", "--to", "x"],
+        ["report", "--verify", "r.json", "a", "b"],
+        ["report", "zoo", "--to", "x", "--parts", "nope"],
+    ],
+)
+def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("seqscope: ")
+
+
+def test_conflicting_options(hostile: Path, tmp_path: Path) -> None:
+    assert main(["report", str(hostile), "--history", "toy-9", "--user", "u1", "--to", str(tmp_path)]) == 2
+    assert main(["report", str(hostile), "-k", "101", "--to", str(tmp_path)]) == 2
+    assert not issubclass(UsageError, KeyboardInterrupt)
+
+
+def test_schema(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--schema"]) == 0
+    assert capsys.readouterr().out == (root / "docs" / "report.schema.json").read_text("utf-8")
+
+
+def test_batch(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "lists.csv"
+    assert (
+        main(["report", "batch", str(hostile), "people", "--to", str(out), "-k", "2", "--models", "alpha", "popular"])
+        == 0
+    )
+    assert "4 histories, 16 rows" in capsys.readouterr().out
+    assert len(out.read_text("utf-8-sig").splitlines()) == 17
+
+
+def test_a_batch_that_is_ended_says_how_to_go_on(hostile: Path, tmp_path: Path, root: Path) -> None:
+    """SIGTERM, as a job's cancel sends it: nothing half is left, and the parts are kept."""
+    code = (
+        "import time, sys; from engine.runtime.bundle import Bundle; from engine.cli import main\n"
+        "real = Bundle.recommend_many\n"
+        "Bundle.recommend_many = lambda *a, **k: (print('asked', flush=True), time.sleep(30))\n"
+        f"sys.exit(main(['report', 'batch', {str(hostile)!r}, 'people', '--to', {str(tmp_path / 'o.csv')!r}]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "asked\n"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "The same command goes on" in errors and "Traceback" not in errors
+    assert not (tmp_path / "o.csv").exists() and (tmp_path / ".o.csv.parts" / "plan.json").is_file()
+    assert time.monotonic() > 0

@@ -1,0 +1,97 @@
+"""report.json: what is written is read again to the letter, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from app.reports import document
+from app.reports.build import build
+from app.reports.document import PARTS, Asked, Report
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+from tests.reports.conftest import HISTORY
+
+
+@pytest.mark.parametrize("k", [1, 5, 10, 50])
+def test_round_trip(models: Zoo, k: int) -> None:
+    made = build(models, Asked(history=HISTORY, k=k))
+    content = document.write(made)
+    again = document.read(content)
+    assert again == made and document.write(again) == content
+    assert document.seal(again) == again.seal == made.seal != ""
+
+
+def test_the_schema_is_the_committed_one_and_fits(root: Path, report: Report) -> None:
+    committed = (root / "docs" / "report.schema.json").read_text("utf-8")
+    assert committed == document.schema(), "renew it: seqscope report --schema > docs/report.schema.json"
+    jsonschema.Draft202012Validator.check_schema(json.loads(committed))
+    jsonschema.validate(json.loads(document.write(report)), json.loads(committed))
+
+
+def test_everything_is_in_it(report: Report, models: Zoo) -> None:
+    assert report.asked.parts == list(PARTS)
+    for part in PARTS:
+        assert getattr(report, part.replace("-", "_")) is not None, part
+    assert report.dataset.fingerprint == models.info.fingerprint
+    assert {one.name: one.digest for one in report.models} == {n: b.digest for n, b in models.bundles.items()}
+    assert report.program.packages["numpy"] and report.created == "2026-11-20T12:00:00+00:00"
+    assert len(report.metrics.estimates) == 3 * len(report.models)  # type: ignore[union-attr]
+
+
+def changed(report: Report, **changes: Any) -> bytes:
+    return json.dumps(json.loads(document.write(report)) | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"[1, 2]", "no report of Seqscope"),
+        (b'{"format": "other"}', "no report of Seqscope"),
+        (b'{"format": "seqscope-report", "created": NaN}', "not valid JSON"),
+        (b'{"format": "seqscope-report", "title": "\\ud800"}', "not valid JSON"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),
+        (b'{"format": "seqscope-report", "a": ' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper"),
+        (b'{"format": "seqscope-report"}', "damaged report: created"),
+    ],
+)
+def test_what_is_no_report(content: bytes, words: str) -> None:
+    with pytest.raises(SeqscopeError, match=words) as error:
+        document.read(content, "r.json")
+    assert str(error.value).startswith("r.json") and "\n" not in str(error.value)
+
+
+def test_a_newer_one_is_not_guessed_at(report: Report) -> None:
+    with pytest.raises(SeqscopeError, match=r"newer Seqscope \(report format 2; this one reads 1\)"):
+        document.read(changed(report, schema_version=2, surprise={}))
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("lists", lambda lists: [lists[0] | {"model": "nobody"}], "names the model nobody"),
+        ("overlap", lambda overlap: overlap | {"rbo": [[1.0]]}, "not 6 by 6"),
+        ("map", lambda one: one | {"y": []}, "different lengths"),
+        ("map", lambda one: one | {"group": [99] * len(one["x"])}, "group without a name"),
+        ("attention", lambda seen: [seen[0] | {"last": []}], "weights than positions"),
+        ("effects", lambda one: one | {"models": [one["models"][0] | {"effect": [1.0]}]}, "different lengths"),
+        ("metrics", lambda one: one | {"beyond": []}, "lack a model"),
+        ("models", lambda some: [some[0] | {"colour": "red;x"}], "colour"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(report: Report, part: str, change: Any, words: str) -> None:
+    raw = json.loads(document.write(report))
+    raw[part] = change(raw[part])
+    with pytest.raises(SeqscopeError, match=words):
+        document.read(json.dumps(raw).encode())
+
+
+def test_a_changed_word_breaks_the_seal(report: Report) -> None:
+    again = document.read(changed(report, notes=["All is well."]))
+    assert document.seal(again) != again.seal

@@ -1,0 +1,125 @@
+"""SVG figures: numbers become coordinates, texts stay texts."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from app.reports import drawn, svg
+from app.reports.document import Report
+from app.reports.figures import figures
+
+NS = "{http://www.w3.org/2000/svg}"
+EVIL = '</title></text><script>alert("1")</script>'
+
+
+def parsed(text: str) -> ET.Element:
+    return ET.fromstring(text)  # raises where it is not well formed
+
+
+def test_every_figure_of_a_report_is_well_formed_and_has_no_code(report: Report) -> None:
+    found = figures(report)
+    assert len({figure.key for figure in found}) == len(found) > 10
+    for figure in found:
+        root = parsed(figure.draw(""))
+        assert root.get("aria-label") == figure.alt and root.get("role") == "img"
+        for element in root.iter():
+            assert element.tag.removeprefix(NS) in ("svg", "text", "rect", "line", "path", "circle", "title")
+            assert not {"style", "href", "onclick"} & set(element.attrib)
+            for name in ("x", "y", "width", "height", "cx", "cy", "x1", "x2", "y1", "y2"):
+                assert math.isfinite(float(element.get(name, "0")))
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    rows = [drawn.Bar(EVIL, 0.5, "0.500"), drawn.Bar("b", 0.25, "0.250"), drawn.Bar("c", 0.0, "0.000")]
+    root = parsed(drawn.bars(rows, "#0072b2", EVIL, even=0.25))
+    lengths = [float(bar.get("width", "")) for bar in root.iter(f"{NS}rect")]
+    assert lengths[1] == pytest.approx(lengths[0] / 2) and lengths[2] < 1
+    (even,) = root.iter(f"{NS}line")
+    assert float(even.get("x1", "")) == pytest.approx(190 + lengths[1])
+    assert EVIL in (root.get("aria-label") or "")
+
+
+def test_signed_bars_start_in_the_middle_and_keep_their_scales_apart() -> None:
+    columns = [drawn.Column("●", "#0072b2", [1.0, -2.0, None]), drawn.Column("■", "#d55e00", [100.0, 0.0, -50.0])]
+    root = parsed(drawn.effects(["a", "b", "c"], columns, "x"))
+    bars = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in root.iter(f"{NS}rect")]
+    middles = [float(line.get("x1", "")) for line in root.iter(f"{NS}line")]
+    assert len(bars) == 5
+    assert bars[0][0] == pytest.approx(middles[0]) and bars[1][0] + bars[1][1] == pytest.approx(middles[0])
+    assert bars[1][1] == pytest.approx(2 * bars[0][1]) and bars[2][1] == pytest.approx(bars[1][1])
+
+
+def test_cells_are_blank_where_there_is_nothing() -> None:
+    root = parsed(drawn.heatmap(["a", "b"], ["c", "d"], [[0.0, None], [5.0, 10.0]], "x", top=10.0, form="{:.0f}"))
+    cells = list(root.iter(f"{NS}rect"))
+    assert [cell.get("fill") for cell in cells] == ["#440154", svg.viridis(0.5), "#fde725"]
+    assert [text.text for text in root.iter(f"{NS}text")] == ["a", "0", "b", "5", "10", "c", "d"]
+
+
+def test_dots_lie_on_one_axis() -> None:
+    rows = [
+        drawn.Dot("a", 0.3, 0.2, 0.4, "#0072b2", "circle", "best"),
+        drawn.Dot("b", 0.1, 0.0, 0.2, "#d55e00", "star", ""),
+    ]
+    root = parsed(drawn.dots(rows, "NDCG@10", "x"))
+    lines = [line for line in root.iter(f"{NS}line") if line.get("stroke") in ("#0072b2", "#d55e00")]
+    ends = [(float(line.get("x1", "")), float(line.get("x2", ""))) for line in lines]
+    assert ends[0][0] == pytest.approx(ends[1][1], abs=0.02) and ends[0][1] - ends[0][0] == pytest.approx(
+        ends[1][1] - ends[1][0], abs=0.02
+    )
+
+
+def test_points_lie_upwards() -> None:
+    spots = [drawn.Spot(0.0, 1000.0, "1", EVIL)]
+    root = parsed(drawn.points([0.0, 1000.0], [0.0, 500.0], ["#0072b2", "#d55e00"], "x", path=spots))
+    low, right, spot = list(root.iter(f"{NS}circle"))
+    assert float(spot.get("cy", "")) < float(right.get("cy", "")) < float(low.get("cy", ""))
+    assert float(low.get("cx", "")) == float(spot.get("cx", "")) < float(right.get("cx", ""))
+    assert spot.findtext(f"{NS}title") == EVIL
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "circle",
+        "square",
+        "diamond",
+        "triangle-up",
+        "triangle-down",
+        "cross",
+        "star",
+        "hexagon",
+        "pentagon",
+        "bowtie",
+        "new",
+    ],
+)
+def test_every_marker_has_a_shape(marker: str) -> None:
+    art = svg.Svg(20, 20)
+    art.marker(10, 10, marker, "#0072b2")
+    (path,) = parsed(art.done("x")).iter(f"{NS}path")
+    assert (path.get("d") or "").startswith("M") and (path.get("d") or "").endswith("z")
+
+
+def test_ticks_are_round_and_within() -> None:
+    assert svg.ticks(0, 1, 5) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert svg.ticks(0.013, 0.047, 4) == [0.02, 0.03, 0.04]
+    assert svg.ticks(3, 3, 4) == [3]
+
+
+def test_wide_letters_take_more_room() -> None:
+    assert svg.fit("abcdefgh", 80) == "abcdefgh"
+    assert svg.fit("가나다라마바사아", 80).endswith("…") and len(svg.fit("가나다라마바사아", 80)) <= 6
+    assert "\n" not in svg.fit("a\nb\x00c", 100)
+
+
+def test_viridis_has_its_ends() -> None:
+    assert (svg.viridis(-1), svg.viridis(0), svg.viridis(1), svg.viridis(9)) == (
+        "#440154",
+        "#440154",
+        "#fde725",
+        "#fde725",
+    )

@@ -1,0 +1,82 @@
+"""CSV, zip and names of files; the zip is the same for the same report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from app.reports import document, files
+from app.reports.document import Report
+from app.reports.tables import csv_bytes, tables
+from app.text import cell
+
+
+def rows(content: bytes) -> list[list[str]]:
+    assert content.startswith(b"\xef\xbb\xbf")
+    return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+
+
+def test_every_table_says_what_the_report_does(report: Report) -> None:
+    found = tables(report)
+    assert set(found) == {
+        "history", "lists", "what-ifs", "effects", "overlap", "attention", "attention-matrix", "codes", "codes-collisions",
+        "codes-items", "map-marks", "map-points", "metrics", "metrics-beyond", "models",
+    }  # fmt: skip
+    for name, table in found.items():
+        read = rows(csv_bytes(table))
+        assert read[0] == list(table.columns), name
+        assert len(read) == len(table.rows) + 1 and {len(row) for row in read} == {len(table.columns)}
+    lists = rows(csv_bytes(found["lists"]))
+    assert len(lists) == 1 + sum(len(one.items) for one in report.lists or [])
+    assert float(lists[1][4]) == (report.lists or [])[0].items[0].score
+
+
+def test_what_a_spreadsheet_would_run_is_neutralised(report: Report) -> None:
+    content = b"".join(csv_bytes(table) for table in tables(report).values())
+    assert b"'=HYPERLINK" in content
+    for table in tables(report).values():
+        for texts, values in zip(rows(csv_bytes(table))[1:], table.rows, strict=True):
+            for text, value in zip(texts, values, strict=True):
+                if isinstance(value, str):
+                    assert text == cell(value) and not text.lstrip().startswith(("=", "+", "-", "@"))
+
+
+def test_numbers_stay_numbers(report: Report) -> None:
+    effects = rows(csv_bytes(tables(report)["effects"]))
+    numbers = [float(text) for row in effects[1:] for text in row[3:] if text]
+    assert any(value < 0 for value in numbers)
+
+
+def test_files_by_form(report: Report) -> None:
+    found = files.files(report, ["html", "json", "csv"])
+    stem = files.stem(report)
+    assert stem == "seqscope-img-src-x-onerror-alert-1-2026-11-20"
+    assert found[f"{stem}.json"] == document.write(report)
+    assert f"{stem}-lists.csv" in found and f"{stem}.pdf" not in found
+
+
+def test_the_zip_is_whole_and_the_same_again(report: Report) -> None:
+    pytest.importorskip("typst")
+    one = files.zipped(report)
+    assert one == files.zipped(report)
+    with zipfile.ZipFile(io.BytesIO(one)) as packed:
+        names = {name.partition("/")[2] for name in packed.namelist()}
+        assert {"report.html", "report.pdf", "report.json", "report.schema.json", "tables/lists.csv"} <= names
+        assert all(name.startswith(f"{files.stem(report)}/") and ".." not in name for name in packed.namelist())
+        assert document.read(packed.read(f"{files.stem(report)}/report.json")) == report
+
+
+def test_writing_leaves_nothing_half(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), files.replacing(target) as staged:
+        staged.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    with files.replacing(target) as staged:
+        staged.write_text("new")
+    assert target.read_text() == "new"

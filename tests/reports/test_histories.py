@@ -1,0 +1,201 @@
+"""Many histories from files of every form; all come out alike, and what cannot be read is told in one message."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.reports import histories
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+WANTED = {"ann": ["toy-9", "a,b", "toy-12"], "bob": ["ключ"], "=cm|x": ["toy-20", "toy-9", "toy-9", "a b&c=d#e"]}
+
+
+def rows() -> list[tuple[str, str, int]]:
+    """Events in any order; times tell it."""
+    found = [(user, item, 100 * at + 7) for user, items in WANTED.items() for at, item in enumerate(items, 1)]
+    first = [next(row for row in found if row[0] == user) for user in WANTED]
+    rest = [row for row in found if row not in first]
+    random.Random(0).shuffle(rest)
+    return first + rest  # people come in the order of their first rows
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def csv(path: Path, sep: str = ",", opened: Callable[..., object] = open) -> Path:
+    lines = [
+        sep.join(map(quoted, ("User_ID", "Item", "timestamp"))),
+        *(sep.join(map(quoted, map(str, row))) for row in rows()),
+    ]
+    with opened(path, "wt", encoding="utf-8") as file:  # type: ignore[attr-defined]
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def _with_bom(path: Path) -> Path:
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    return path
+
+
+def jsonl_events(path: Path) -> Path:
+    path.write_text("".join(json.dumps({"user": u, "item": i, "time": t}) + "\n" for u, i, t in rows()), "utf-8")
+    return path
+
+
+def jsonl_lists(path: Path) -> Path:
+    path.write_text("".join(json.dumps({"user": u, "items": items}) + "\n\n" for u, items in WANTED.items()), "utf-8")
+    return path
+
+
+def parquet_events(path: Path) -> Path:
+    users, items, times = zip(*rows(), strict=True)
+    moments = pa.array(times, pa.timestamp("s"))
+    pq.write_table(pa.table({"user": users, "item_id": items, "date": moments}), path)
+    return path
+
+
+def parquet_lists(path: Path) -> Path:
+    pq.write_table(pa.table({"user_id": list(WANTED), "history": list(WANTED.values())}), path)
+    return path
+
+
+def read(
+    models: Zoo, source: Path | str, work: Path, size: int = 2, **columns: str
+) -> tuple[dict[str, list[str]], int]:
+    with histories.reading(source, models, work, columns) as found:
+        chunks = list(found.chunks(size))
+        again = list(found.chunks(size))
+        assert [chunk.names for chunk in chunks] == [chunk.names for chunk in again]
+        assert all(len(chunk.names) == size for chunk in chunks[:-1])
+        assert sum(len(chunk.names) for chunk in chunks) == found.total
+    told = {
+        name: [models.item_ids[item] for item in events]
+        for chunk in chunks
+        for name, events in zip(chunk.names, chunk.events, strict=True)
+    }
+    return told, sum(chunk.unknown for chunk in chunks)
+
+
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "a.csv": csv,
+    "a.CSV.gz": lambda path: csv(path, opened=gzip.open),
+    "a.tsv": lambda path: csv(path, "\t"),
+    "semi.csv": lambda path: csv(path, ";"),
+    "bom.csv": lambda path: _with_bom(csv(path)),
+    "it's [1] *.csv": csv,
+    "events.jsonl": jsonl_events,
+    "lists.jsonl": jsonl_lists,
+    "events.parquet": parquet_events,
+    "lists.parquet": parquet_lists,
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_form(models: Zoo, tmp_path: Path, name: str) -> None:
+    path = MAKERS[name](tmp_path / name)
+    found, unknown = read(models, path, tmp_path / "work" if (tmp_path / "work").mkdir() is None else tmp_path)
+    assert found == WANTED and list(found) == list(WANTED) and unknown == 0
+
+
+def test_lines_of_ids(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "h.txt"
+    path.write_text("toy-9 toy-12\n\n  toy-20\ttoy-9  \n", "utf-8-sig")
+    assert read(models, path, tmp_path) == ({"1": ["toy-9", "toy-12"], "3": ["toy-20", "toy-9"]}, 0)
+    path = tmp_path / "h.jsonl"
+    path.write_text('["toy-9"]\n["toy-12", "nope"]\n', "utf-8")
+    assert read(models, path, tmp_path) == ({"1": ["toy-9"], "2": ["toy-12"]}, 1)
+
+
+def test_people_of_the_dataset(models: Zoo, tmp_path: Path) -> None:
+    found, unknown = read(models, histories.PEOPLE, tmp_path, 3)
+    assert unknown == 0 and list(found) == models.users["user_id"].to_pylist()
+    assert found["u2"] == [models.item_ids[item] for item in models.users["history"][2].as_py()]
+
+
+def test_without_times_the_rows_tell_the_order(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item\nx,toy-9\ny,toy-9\nx,toy-12\nx,nope\ny,\n,toy-9\n", "utf-8")
+    found, unknown = read(models, path, tmp_path)
+    assert (
+        found == {"x": ["toy-9", "toy-12"], "y": ["toy-9", ""]} and unknown == 1
+    )  # this catalogue has an item called ""
+
+
+def test_times_as_texts(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,time\nx,toy-9,2026-02-01\nx,toy-12,2026-01-15\n", "utf-8")
+    assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9"]}
+    path.write_text("user,item,time\nx,toy-9,10\nx,toy-12,9\nx,toy-20,1e3\n", "utf-8")
+    assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
+
+
+def test_columns_of_other_names(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('wer,"w""as",wann\nx,toy-9,2\nx,toy-12,1\n', "utf-8")
+    assert read(models, path, tmp_path, user="wer", item='w"as', time="wann")[0] == {"x": ["toy-12", "toy-9"]}
+    with pytest.raises(SeqscopeError, match=r"which column is the user\? It has “wer”, “w\"as” and “wann”"):
+        read(models, path, tmp_path)
+    with pytest.raises(SeqscopeError, match="has no column “nope”"):
+        read(models, path, tmp_path, user="nope")
+
+
+def test_many_events_of_few(models: Zoo, tmp_path: Path) -> None:
+    """A history that is longer than what is read from the database at a time."""
+    rng = np.random.default_rng(0)
+    items = rng.integers(0, 40, 250_000)
+    ids = np.array(models.item_ids, object)[items]
+    pq.write_table(pa.table({"user": ["a"] * 120_000 + ["b"] * 130_000, "item": pa.array(ids)}), tmp_path / "a.parquet")
+    with histories.reading(tmp_path / "a.parquet", models, tmp_path) as found:
+        (chunk,) = found.chunks(10)
+    assert chunk.names == ["a", "b"]
+    assert np.array_equal(chunk.events[0], items[:120_000]) and np.array_equal(chunk.events[1], items[120_000:])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.xlsx", b"x", "read from .csv"),
+        ("a.csv", b"user,item\n", "no events"),
+        ("a.csv", b"one column\n1\n", "which column is the user"),
+        ("a.csv", b"\x00\x01\x02", "cannot be read"),
+        ("a.csv", b"user,item\n1,2,3\n", "cannot be read"),
+        ("a.csv", "user,item\n영,화\n".encode("cp949"), "UTF-8"),
+        ("a.parquet", b"PAR1 not really", "no Parquet file"),
+        ("a.jsonl", b"{\n", "line 1: not valid JSON"),
+        ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{"user": "x"}\n', "line 2: needs a user and an item"),
+        (
+            "a.jsonl",
+            b'{"user": "x", "items": ["toy-9"]}\n{"user": "x", "items": "toy-9"}\n',
+            "line 2: no list of items",
+        ),
+        ("a.jsonl", b'"text"\n', "line 1: neither an object nor a list"),
+        ("a.jsonl", b"", "is empty"),
+        ("a.txt", b"\xff\xfe\x00", "UTF-8"),
+        ("a.txt.gz", b"no gzip", "cannot be read"),
+        ("a.csv.gz", b"no gzip", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read(models: Zoo, tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SeqscopeError, match=words) as error:
+        read(models, tmp_path / name, tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_no_file_and_no_people(models: Zoo, copied: Path, tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="no file"):
+        read(models, tmp_path / "nope.csv", tmp_path)
+    (copied / "users.parquet").unlink()
+    with pytest.raises(SeqscopeError, match="without its people"):
+        read(Zoo.open(copied), histories.PEOPLE, tmp_path)

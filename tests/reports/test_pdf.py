@@ -1,0 +1,83 @@
+"""The PDF: its texts, its letters, and nothing read as markup."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pypdf
+import pytest
+
+from app.reports import pdf
+from app.reports.build import build
+from app.reports.document import Asked, Report
+from engine.runtime import Zoo
+from tests.app.conftest import ODD_IDS
+
+typst = pytest.importorskip("typst")
+EMBEDDED = ["Ключ", "Ωμέγα", "שלום", "Übermut", "dvě", "– “x” …", "● ■ ◆ ★"]
+
+
+def text(content: bytes) -> str:
+    pages = pypdf.PdfReader(io.BytesIO(content)).pages
+    return " ".join(" ".join(page.extract_text() for page in pages).split())
+
+
+@pytest.fixture(scope="module")
+def content(report: Report) -> bytes:
+    return pdf.render(report)
+
+
+def test_it_says_what_the_report_says(content: bytes, report: Report) -> None:
+    said = text(content)
+    for word in (
+        "<img src=x onerror=alert(1)>",
+        "<script>window.hit = 1</script> $x$",
+        "What each model recommends",
+        report.seal,
+    ):
+        assert word in said, word
+    assert "How good the models are" in said and "20 November 2026, 12:00 UTC" in said
+    for one in report.lists or []:
+        for item in one.items:
+            assert item.title.split(" –")[0] in said
+    found = pypdf.PdfReader(io.BytesIO(content))
+    assert found.metadata is not None and found.metadata.title == report.title
+    assert any("app.example.org" in str(note) for page in found.pages for note in page.get("/Annots", []) or [])
+
+
+def test_markup_of_typst_in_a_title_is_only_text(models: Zoo) -> None:
+    title = '#panic("x") *bold* $x^2$ \\ #read("/etc/passwd") @ref <label>'
+    made = build(models, Asked(history=["toy-9"], parts=["history"], title=title))
+    assert title in text(pdf.render(made))
+
+
+def test_letters_that_come_with_it_need_no_font_of_the_machine() -> None:
+    assert pdf.unshown(EMBEDDED, system_fonts=False) == {}
+
+
+def test_letters_that_no_font_has_are_named_on_the_first_page(models: Zoo) -> None:
+    assert pdf.unshown(["기생충", "日本", "🎬 film", "plain"], system_fonts=False) == {
+        "Hangul": "기생충",
+        "Chinese": "".join(sorted("日本")),
+        "Emoji": "🎬",
+    }
+    made = build(models, Asked(history=[ODD_IDS[3]], parts=["history"]))
+    said = text(pdf.render(made, system_fonts=False))
+    assert re.search(r"No font on the machine .* has letters of: Hangul\. They show as empty boxes", said)
+
+
+def test_it_is_accessible_and_says_so(content: bytes, report: Report) -> None:
+    """Tagged, with a language and alternatives for figures; the hostile titles have an emoji that this machine may lack."""
+    plain = pdf.render(report.model_copy(update={"lists": None, "history": None, "what_ifs": None, "codes": None}))
+    root = pypdf.PdfReader(io.BytesIO(plain)).trailer["/Root"]
+    assert root["/MarkInfo"]["/Marked"] and root["/Lang"] == "en" and "/StructTreeRoot" in root
+
+
+def test_the_same_report_gives_the_same_bytes(content: bytes, report: Report) -> None:
+    assert pdf.render(report) == content
+
+
+def test_fonts_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("SEQSCOPE_FONTS", "/nowhere")
+    assert pdf.unshown(["abc é"]) == {}

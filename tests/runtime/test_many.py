@@ -1,0 +1,83 @@
+"""`Bundle.recommend_many` answers as `recommend` does, whatever is in the batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.runtime import QuestionError, Zoo
+from engine.runtime import indexed as indexed_module
+from tests.runtime.bundles import Toy, make_zoo
+from tests.runtime.generators import ToyGenerator, write_generator
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
+    path = make_zoo(tmp_path_factory.mktemp("exports"))
+    write_generator(path, ToyGenerator())
+    return Zoo.open(path)
+
+
+def histories(items: int, many: int = 60) -> list[list[int]]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, items, length).tolist() for length in [0, 1, 2, *rng.integers(0, 30, many)]]
+
+
+@pytest.mark.parametrize("k", [1, 5, 40, 100])
+@pytest.mark.parametrize("name", ["alpha", "beta", "gamma", "popular", "plain", "writer"])
+def test_as_one_by_one(zoo: Zoo, name: str, k: int) -> None:
+    bundle = zoo.bundles[name]
+    asked = histories(len(zoo))
+    found = bundle.recommend_many(asked, k)
+    assert found.items.shape == (len(asked), min(k, len(zoo))) and found.items.dtype == np.int32
+    for row, history in enumerate(asked):
+        if len(history) < bundle.manifest.encoder.min_history:
+            assert found.valid[row] == 0 and (found.items[row] == -1).all() and (found.scores[row] == -np.inf).all()
+            continue
+        alone = bundle.recommend([history], k)
+        assert found.valid[row] == alone.valid[0]
+        assert found.items[row].tolist() == alone.items[0].tolist()
+        assert np.allclose(found.scores[row], alone.scores[0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_left_out(zoo: Zoo) -> None:
+    bundle = zoo.bundles["alpha"]
+    found = bundle.recommend_many([[1, 2], [5]], 40, exclude=[7])
+    assert not {1, 2, 7} & set(found.items[0].tolist()) and not {5, 7} & set(found.items[1].tolist())
+    assert found.valid.tolist() == [37, 38]
+    whole = bundle.recommend_many([[1, 2]], 40, exclude_history=False)
+    assert whole.valid.tolist() == [40]
+    assert bundle.recommend_many([], 5).items.shape == (0, 5)
+    with pytest.raises(QuestionError, match="no item number 40"):
+        bundle.recommend_many([[1], [40]], 5)
+    with pytest.raises(QuestionError, match="k must be 1 or more"):
+        bundle.recommend_many([[1]], 0)
+
+
+def test_small_batches_answer_alike(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = histories(len(zoo))
+    whole = zoo.bundles["alpha"].recommend_many(asked, 5)
+    monkeypatch.setattr(indexed_module, "_TOKENS", 7)
+    parts = zoo.bundles["alpha"].recommend_many(asked, 5)
+    assert np.array_equal(whole.items, parts.items) and np.allclose(whole.scores, parts.scores)
+
+
+def test_equal_items_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """Of 400 items many have the very same row: a matrix product alone would shuffle them by their last bits."""
+
+    class Alike(Toy):
+        @property
+        def rows(self) -> np.ndarray:
+            table = np.random.default_rng(1).standard_normal((self.items, self.dim + 1)).astype(np.float32)
+            table[100:300] = table[100]
+            return table
+
+    bundle = Zoo.open(make_zoo(tmp_path, (Alike("alike", items=400, attention=None),))).bundles["alike"]
+    asked = histories(400, 200)
+    found = bundle.recommend_many(asked, 50)
+    for row, history in enumerate(asked):
+        if history:
+            assert found.items[row].tolist() == bundle.recommend([history], 50).items[0].tolist()
+    assert any(len(set(range(100, 300)) & set(items.tolist())) > 20 for items in found.items)

@@ -1,0 +1,222 @@
+"""Vectors that no model owns: what is read, exact neighbours, and what is refused by name while the rest goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.runtime import BundleError, QuestionError, Zoo
+from engine.runtime.nearest import nearest
+from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.spaces import DIM, toy_vectors, write_space
+from tests.runtime.tokenizations import PROJECTION, seal
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = make_zoo(tmp_path_factory.mktemp("pristine"), TOYS[:1])
+    write_space(path, "minilm", order=20)
+    write_space(path, "own", seed=1, without=(4, 39))
+    return path
+
+
+@pytest.fixture
+def path(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "toys"))
+
+
+def test_what_it_holds(pristine: Path) -> None:
+    zoo = Zoo.open(pristine, warm=True)
+    assert list(zoo.spaces) == ["own", "minilm"] and zoo.refused == [] and list(zoo.bundles) == ["alpha"]
+    one = zoo.spaces["minilm"]
+    assert one.vectors.dtype == np.float16 and np.array_equal(one.vectors, toy_vectors())
+    assert one.map_table()["item"].to_pylist() == list(range(40))
+    assert zoo.spaces["own"].map_table().num_rows == 38
+    assert one.digest != zoo.spaces["own"].digest
+    with pytest.raises(ValueError, match="read-only"):
+        one.vectors[0, 0] = 1
+
+
+def test_the_stamp_tells_of_it(path: Path) -> None:
+    before = Zoo.stamp(path)
+    write_space(path, "third")
+    assert Zoo.stamp(path) != before
+
+
+# --- neighbours
+
+
+def test_neighbours_of_a_loop(pristine: Path) -> None:
+    one, rows = Zoo.open(pristine).spaces["own"], toy_vectors(1, without=(4, 39)).astype(np.float64)
+    lengths = np.linalg.norm(rows, axis=1)
+    for item in (0, 3, 20):
+        cosine = np.array(
+            [rows[item] @ row / (lengths[item] * n) if n else -9 for row, n in zip(rows, lengths, strict=True)]
+        )
+        cosine[item] = -9
+        found = one.neighbours(item, 5)
+        assert found.items.tolist() == np.argsort(-cosine, kind="stable")[:5].tolist() and found.measure == "cosine"
+        assert np.allclose(found.similarity, np.sort(cosine)[::-1][:5], atol=1e-5)
+    everything = one.neighbours(0, 99)
+    assert len(everything.items) == 37 and not {0, 4, 39} & set(everything.items.tolist())
+    assert one.neighbours(3, 1).items.tolist() == [7] and one.neighbours(7, 1).items.tolist() == [3]
+
+
+def test_questions_without_an_answer(pristine: Path) -> None:
+    one = Zoo.open(pristine).spaces["own"]
+    for item, k, says in (
+        (4, 3, "no vector in this space"),
+        (40, 3, "no item number 40"),
+        (-1, 3, "no item"),
+        (0, 0, "k must"),
+    ):
+        with pytest.raises(QuestionError, match=says):
+            one.neighbours(item, k)
+
+
+@pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
+def test_rows_may_be_of_any_width_and_are_compared_in_pieces(geometry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 9)).astype(np.float32)
+    whole = nearest(rows, 7, 20, geometry)  # type: ignore[arg-type]
+    monkeypatch.setattr("engine.runtime.nearest._CHUNK", 100)
+    pieces = nearest(rows, 7, 20, geometry)  # type: ignore[arg-type]
+    assert np.array_equal(whole.items, pieces.items) and np.array_equal(whole.similarity, pieces.similarity)
+    halves = nearest(rows.astype(np.float16), 7, 20, geometry)  # type: ignore[arg-type]
+    assert np.allclose(whole.similarity, halves.similarity, atol=1e-2)
+
+
+@pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
+def test_numbers_that_float32_cannot_add_up_are_refused(geometry: str) -> None:
+    rows = np.full((4, 3), 3e38, np.float32) * np.array([[1], [1], [-1], [1]], np.float32)
+    with pytest.raises(QuestionError, match="too large"):
+        nearest(rows, 0, 2, geometry)  # type: ignore[arg-type]
+
+
+# --- what is refused
+
+
+def edit(folder: Path, **changes: object) -> None:
+    raw = json.loads((folder / "about.json").read_text())
+    (folder / "about.json").write_text(json.dumps({**raw, **changes}))
+
+
+def saved(folder: Path, vectors: np.ndarray) -> None:
+    np.save(folder / "vectors.npy", vectors)
+    seal(folder)
+
+
+def table(folder: Path, **columns: object) -> None:
+    found = pq.read_table(folder / "map.parquet")
+    for name, values in columns.items():
+        found = found.set_column(found.column_names.index(name), name, pa.array(values, found[name].type))
+    pq.write_table(found, folder / "map.parquet")
+    seal(folder)
+
+
+def linked(file: Path) -> None:
+    file.rename(file.parent.parent / "x")
+    file.symlink_to(file.parent.parent / "x")
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+    seal(file.parent)
+
+
+def spoilt(row: int, value: float) -> np.ndarray:
+    vectors = toy_vectors()
+    vectors[row, 2] = value
+    return vectors
+
+
+CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "gone": ("about.json", "is missing", lambda f: (f / "about.json").unlink()),
+    "no json": ("about.json", "not valid JSON", lambda f: (f / "about.json").write_text("{")),
+    "unknown entry": ("about.json", "hacked", lambda f: edit(f, hacked=1)),
+    "newer": ("about.json", "newer Seqscope", lambda f: edit(f, schema_version=2)),
+    "another name": ("about.json", "names the space other", lambda f: edit(f, name="other")),
+    "other data": ("about.json", "another dataset", lambda f: edit(f, fingerprint="cd" * 32)),
+    "other items": ("about.json", "41 items", lambda f: edit(f, num_items=41)),
+    "another measure": ("about.json", "geometry", lambda f: edit(f, geometry="manhattan")),
+    "no projection": ("about.json", "projection", lambda f: edit(f, projection=None)),
+    "file out of the folder": (
+        "about.json", "should be", lambda f: edit(f, files={"../items.parquet": {"sha256": "0" * 64, "bytes": 1}}),
+    ),
+    "vectors gone": ("vectors.npy", "is missing", lambda f: (f / "vectors.npy").unlink()),
+    "vectors longer": ("vectors.npy", "bytes", lambda f: (f / "vectors.npy").write_bytes(b"x" * 999)),
+    "link": ("vectors.npy", "is a link", lambda f: linked(f / "vectors.npy")),
+    "other content": ("vectors.npy", "sha256", lambda f: flip(f / "vectors.npy")),
+    "no array": ("vectors.npy", "not a NumPy file", lambda f: [(f / "vectors.npy").write_bytes(b"x" * 99), seal(f)]),
+    "ends early": ("vectors.npy", "bytes where its header", lambda f: cut(f / "vectors.npy")),
+    "other width": ("vectors.npy", "the shape must be (40, 6)", lambda f: saved(f, toy_vectors()[:, :5].copy())),
+    "other items in it": ("vectors.npy", "the shape must be", lambda f: saved(f, toy_vectors(items=41))),
+    "float32": ("vectors.npy", "must be float16 (<f2), not <f4", lambda f: saved(f, toy_vectors().astype(np.float32))),
+    "objects": ("vectors.npy", "must be float16", lambda f: saved(f, np.array([[None] * DIM] * 40))),
+    "by columns": ("vectors.npy", "C order", lambda f: saved(f, np.asfortranarray(toy_vectors()))),
+    "NaN": ("vectors.npy", "row of item 5 holds NaN", lambda f: saved(f, spoilt(5, np.nan))),
+    "infinity": ("vectors.npy", "row of item 39 holds", lambda f: saved(f, spoilt(39, np.inf))),
+    "more empty rows than said": ("vectors.npy", "2 rows are zeros", lambda f: saved(f, toy_vectors(without=(1, 2)))),
+    "no map": ("map.parquet", "is missing", lambda f: (f / "map.parquet").unlink()),
+    "map of no table": ("map.parquet", "not a readable", lambda f: [(f / "map.parquet").write_bytes(b"PAR1"), seal(f)]),
+    "item twice": ("map.parquet", "twice", lambda f: table(f, item=[*range(39), 3])),
+    "item beyond": ("map.parquet", "may hold 0 to 39", lambda f: table(f, item=range(1, 41))),
+    "nowhere": ("map.parquet", "NaN or infinity", lambda f: table(f, y=[np.inf] * 40)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
+    file, says, spoil = CASES[name]
+    spoil(path / "spaces" / "minilm")
+    zoo = Zoo.open(path, warm=True)
+    assert list(zoo.spaces) == ["own"] and list(zoo.bundles) == ["alpha"]
+    (refusal,) = zoo.refused
+    assert refusal.name == "spaces/minilm" and refusal.file == file and says in refusal.reason
+
+
+def test_what_is_read_on_first_use_is_checked_then(path: Path) -> None:
+    saved(path / "spaces" / "minilm", spoilt(5, np.nan))
+    one = Zoo.open(path).spaces["minilm"]
+    for _ in range(2):
+        with pytest.raises(BundleError, match=r"vectors\.npy"):
+            one.neighbours(0, 3)
+    assert one.map_table().num_rows == 40
+
+
+@pytest.mark.parametrize("name", ["MiniLM", "a b", "<b>"])
+def test_folders_named_otherwise_are_refused(path: Path, name: str) -> None:
+    shutil.copytree(path / "spaces" / "minilm", path / "spaces" / name)
+    zoo = Zoo.open(path)
+    assert set(zoo.spaces) == {"own", "minilm"}
+    assert [refusal.name for refusal in zoo.refused] == [f"spaces/{name}"]
+
+
+def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None:
+    outside = shutil.move(path / "spaces", tmp_path / "elsewhere")
+    (path / "spaces").symlink_to(outside)
+    zoo = Zoo.open(path)
+    assert zoo.spaces == {} and "leads out" in zoo.refused[0].reason
+
+
+def test_staging_folders_are_passed_over(path: Path) -> None:
+    shutil.copytree(path / "spaces" / "minilm", path / "spaces" / ".staging-1" / "minilm")
+    zoo = Zoo.open(path)
+    assert set(zoo.spaces) == {"own", "minilm"} and zoo.refused == []
+
+
+def test_the_helper_says_what_a_space_is(pristine: Path) -> None:
+    about = Zoo.open(pristine).spaces["own"].about
+    assert about.without == 2 and about.projection.model_dump() == PROJECTION

@@ -1,0 +1,165 @@
+"""Studies beside the bundles: what they say, and what is refused by name while the rest goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.runtime import Zoo, judge
+from engine.runtime.studies import LIMIT
+from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.studies import outcome, study, toy_studies, write
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = make_zoo(tmp_path_factory.mktemp("pristine"), TOYS[:1])
+    toy_studies(path)
+    return path
+
+
+@pytest.fixture
+def path(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "toys"))
+
+
+def test_what_they_hold(pristine: Path) -> None:
+    zoo = Zoo.open(pristine, warm=True)
+    assert zoo.refused == [] and list(zoo.bundles) == ["alpha"]  # the folder is no bundle
+    assert list(zoo.studies.found) == ["pieces", "width", "alpha"] and zoo.studies.refused == []
+    pieces, width, alpha = zoo.studies.found.values()
+    assert pieces.figures == ["NDCG@10", "HR@10"] and pieces.people == 400 and pieces.axis is None
+    assert alpha.figures == ["perplexity", "excess", "lost", "similarity"] and alpha.people is None
+    assert [variant.value for variant in width.variants] == [2, 1, 4] and width.axis is not None
+    assert alpha.variant("0_1").figure("perplexity") == pytest.approx(0.5 + 1.5)
+    assert len({one.digest for one in zoo.studies.found.values()}) == 3
+
+
+def test_metrics_of_ranks_by_hand(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, TOYS[:1])
+    write(path, study("small", {"a": [outcome([1, 3, 10, 11, 0])], "b": [outcome([1, 1.5, 10, 2, 0])]}))
+    found = Zoo.open(path).studies.found["small"]
+    gains = [1, 1 / 2, 1 / math.log2(11), 0, 0]
+    assert found.variant("a").per_person("NDCG@10").tolist() == pytest.approx(gains)
+    assert found.variant("a").per_person("MRR@50").tolist() == pytest.approx([1, 1 / 3, 1 / 10, 1 / 11, 0])
+    assert found.variant("b").figure("HR@10") == pytest.approx(4 / 5)
+    difference = found.difference("b", "HR@10")
+    assert difference.mean == pytest.approx(1 / 5) and difference.low >= 0
+
+
+def test_differences_are_paired_person_by_person(pristine: Path) -> None:
+    pieces = Zoo.open(pristine).studies.found["pieces"]
+    better = pieces.difference("better", "NDCG@10")
+    ours, theirs = (
+        np.mean([one.per_person("NDCG@10") for one in pieces.variant(name).outcomes], axis=0)
+        for name in ("better", "plain")
+    )
+    assert better == judge.paired(ours, theirs)
+    assert better.low > 0
+    assert pieces.difference("level", "NDCG@10").mean == 0
+
+
+def test_the_stamp_tells_of_them(path: Path) -> None:
+    before = Zoo.stamp(path)
+    write(path, study("another", {"a": [outcome([1])], "b": [outcome([2])]}))
+    assert Zoo.stamp(path) != before
+
+
+def test_without_any(tmp_path: Path) -> None:
+    found = Zoo.open(make_zoo(tmp_path, TOYS[:1])).studies
+    assert found.found == {} and found.refused == []
+
+
+def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    raw = json.loads(file.read_text("utf-8"))
+    change(raw)
+    file.write_text(json.dumps(raw), "utf-8")
+
+
+def first(raw: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = raw["variants"][0]["outcomes"][0]
+    return found
+
+
+def linked(file: Path) -> None:
+    file.rename(file.parent.parent / "x")
+    file.symlink_to(file.parent.parent / "x")
+
+
+# what is spoiled → a part of the reason, how
+SPOILED: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "no json": ("not valid JSON", lambda f: f.write_text("{")),
+    "no object": ("not a JSON object", lambda f: f.write_text("[]")),
+    "a link": ("is a link", linked),
+    "a folder": ("not a plain file", lambda f: (f.unlink(), f.mkdir())),
+    "too long": ("more than the", lambda f: f.write_text(" " * (LIMIT + 1))),
+    "unknown entry": ("hacked", lambda f: edit(f, lambda raw: raw.update(hacked=1))),
+    "newer": ("newer Seqscope", lambda f: edit(f, lambda raw: raw.update(schema_version=2))),
+    "another name": ("calls itself other", lambda f: edit(f, lambda raw: raw.update(name="other"))),
+    "other data": (
+        "run `seqscope study pieces` again", lambda f: edit(f, lambda raw: raw.update(fingerprint="cd" * 32)),
+    ),
+    "no baseline": ("none of the variants", lambda f: edit(f, lambda raw: raw.update(baseline="nobody"))),
+    "one variant": ("at least 2", lambda f: edit(f, lambda raw: raw.update(variants=raw["variants"][:1]))),
+    "a name twice": ("one name", lambda f: edit(f, lambda raw: raw["variants"][1].update(name="plain"))),
+    "a seed twice": ("a seed twice", lambda f: edit(f, lambda raw: first(raw).update(seed=2))),
+    "a rank of 51": ("from 1 to 50", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, 51))),
+    "a rank between": ("in halves", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, 1.3))),
+    "a rank below": ("from 1 to 50", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, -1))),
+    "a rank that is none": ("valid number", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, "1"))),
+    "not a number": ("not a JSON number", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, math.nan))),
+    "somebody missing": ("as many ranks as", lambda f: edit(f, lambda raw: raw.update(people=399))),
+    "figures of other ranks": (
+        "not by the ranks", lambda f: edit(f, lambda raw: first(raw)["figures"]["HR@10"].update(mean=0.99)),
+    ),
+    "a figure nobody knows": (
+        "no figure 'speed'", lambda f: edit(f, lambda raw: first(raw)["figures"].update(speed={"mean": 1.0})),
+    ),
+    "a figure missing": (
+        "belong together", lambda f: edit(f, lambda raw: first(raw)["figures"].pop("HR@10")),
+    ),
+    "a figure of one run alone": (
+        "same figures", lambda f: edit(f, lambda raw: first(raw)["figures"].update(lost={"mean": 1.0})),
+    ),
+    "a value without an axis": ("has no values", lambda f: edit(f, lambda raw: raw["variants"][0].update(value=1.0))),
+    "an axis without values": (
+        "value of its own",
+        lambda f: edit(f, lambda raw: raw.update(axis={"title": "x", "run": "toy", "setting": "a.b"})),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
+    says, spoil = SPOILED[name]
+    spoil(path / "studies" / "pieces.json")
+    zoo = Zoo.open(path)
+    assert list(zoo.studies.found) == ["width", "alpha"] and zoo.refused == []
+    (refusal,) = zoo.studies.refused
+    assert str(refusal).startswith("studies/pieces.json: ") and says in refusal.reason and "\n" not in refusal.reason
+
+
+def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None:
+    outside = shutil.move(path / "studies", tmp_path / "elsewhere")
+    (path / "studies").symlink_to(outside)
+    found = Zoo.open(path).studies
+    assert found.found == {} and "leads out" in found.refused[0].reason
+
+
+def test_docs_name_every_field() -> None:
+    from engine.runtime.studies import MEASURES, OVER_PEOPLE, Outcome, Study
+
+    text = (Path(__file__).parents[2] / "docs" / "bundle.md").read_text("utf-8")
+    part = text[text.index("\n## Studies") : text.index("\n## What a reader refuses")]
+    for name in [*Study.model_fields.keys() - {"schema_version"}, *Outcome.model_fields]:
+        assert f"`{name}`" in part, name
+    for name in MEASURES:
+        assert name in part, name
+    assert all(name in part for name in OVER_PEOPLE)

@@ -1,0 +1,77 @@
+"""The committed studies of the sample: they belong to the committed bundles, and say what their own ranks say.
+
+They take an hour to make, so nothing here makes them again; what is tested is that a file cannot claim what it does not hold.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.evaluation import metrics
+from engine.evaluation.significance import interval
+from engine.runtime import Study, Zoo
+from engine.studies.plan import PLANS, called, load
+
+MADE = Path(__file__).parents[2] / "exports" / "sample" / "studies"
+NAMES = sorted(path.stem for path in MADE.glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def zoo(root: Path) -> Zoo:
+    return Zoo.open(root / "exports" / "sample")
+
+
+def test_all_belong_to_the_log(zoo: Zoo, root: Path) -> None:
+    assert not zoo.studies.refused
+    assert sorted(zoo.studies.found) == NAMES
+    fingerprint = Dataset(root / "data" / "sample").info.fingerprint
+    people = zoo.info.counts["test"]
+    for study in zoo.studies.found.values():
+        assert study.fingerprint == fingerprint
+        assert study.people in (None, people)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_is_that_of_its_plan(zoo: Zoo, name: str) -> None:
+    study, plan = zoo.studies.found[name], load(PLANS / "sample" / f"{name}.toml")
+    assert (study.title, study.about, study.order, study.settings) == (plan.title, plan.about, plan.order, plan.set)
+    assert all([one.seed for one in variant.outcomes] == plan.seeds for variant in study.variants)
+    if plan.sweep is not None:
+        assert [variant.value for variant in study.variants] == plan.sweep.values
+    else:
+        assert [(one.name, one.title, one.settings) for one in study.variants] == [
+            (one.name, one.title, one.set) for one in plan.variants
+        ]
+        chains = [[called(run) for run in one.runs or plan.runs] for one in plan.variants]
+        assert [[step.run for step in one.outcomes[0].steps] for one in study.variants] == chains
+    for variant in study.variants:
+        for one in variant.outcomes:
+            for step in one.steps:
+                for setting in [*study.settings.get(step.run, []), *variant.settings.get(step.run, [])]:
+                    table, _, rest = setting.partition(".")
+                    key, _, value = rest.partition("=")
+                    made = step.recipe[table][key]
+                    if key in ("identifiers", "start", "teacher") and value:
+                        assert made.startswith(f"{value}-")  # the run of this chain, by the name of its folder
+                    else:
+                        assert value in (str(made).lower(), str(made)) or float(value) == made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_agree_with_the_ranks_and_intervals_with_the_figures(zoo: Zoo, name: str) -> None:
+    study: Study = zoo.studies.found[name]
+    for variant in study.variants:
+        for one in variant.outcomes:
+            if one.ranks is None:
+                continue
+            ranks = np.array(one.ranks)
+            known = np.where(ranks == 0, np.inf, ranks)
+            for figure, values in (("NDCG@10", metrics.ndcg(known, 10)), ("HR@10", metrics.hit(known, 10))):
+                again = interval(values)
+                kept = one.figures[figure]
+                assert (kept.mean, kept.low, kept.high) == pytest.approx((again.mean, again.low, again.high), abs=1e-9)
+                assert again.mean > 0.02  # something was learnt: by chance it is below .01

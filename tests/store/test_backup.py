@@ -1,0 +1,293 @@
+"""Backups: everything comes back, from a running server too, and nothing else gets in."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app import home
+from app.store import backup, snapshot
+from app.store.check import check
+from app.store.database import Store
+from app.store.file import Held
+from engine.cli import main
+from engine.errors import SeqscopeError
+from tests.store import ANNA, BEN, CLARA
+from tests.store.test_datasets import uploaded
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Two datasets, and one of everything else."""
+    for owner in (ANNA, CLARA):
+        found = uploaded(store, owner, text=f"item_id,title\n{owner},Émile\n")
+        folder = home.dataset(owner, found.id)
+        (folder.exports / "sasrec").mkdir(parents=True)
+        (folder.exports / "sasrec" / "index.npy").write_bytes(bytes(range(256)) * 20_000)
+        folder.cache.mkdir()
+        (folder.cache / "vectors.npy").write_bytes(b"x")
+    store.histories.save(ANNA, "sample", "h", ["a"])
+    store.comparisons.save(ANNA, "sample", "c", "/")
+    home.report(store.reports.save(ANNA, "sample", "r", {"a": 1}).id).mkdir()
+    job = store.jobs.add(ANNA, "sample", "train", {})
+    home.job(job.id).mkdir()
+    (home.job(job.id) / "job.json").write_text("{}")
+    return store
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Every file but the tables, and what can be computed again."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for part in ("owners", "jobs", "reports")
+        for path in sorted((root / part).rglob("*"))
+        if path.is_file() and path.parent.name != "cache"
+    }
+
+
+def rows(store: Store) -> list[object]:
+    return [store.file.ask(f"select * from {table} order by id") for table in backup.rows_of(store)]
+
+
+def test_everything_comes_back(filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, tables = contents(own_home), rows(filled)
+    filled.close()
+    made = backup.backup(tmp_path / "b.tar")
+    assert made.rows == {"dataset": 2, "history": 1, "comparison": 1, "report": 1, "job": 1}
+    assert (tmp_path / "b.tar").stat().st_mode & 0o077 == 0
+    assert list((own_home / "tmp").iterdir()) == []
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "other"))
+    restored, before = backup.restore(tmp_path / "b.tar")
+    assert before is None and restored.rows == made.rows
+    assert contents(tmp_path / "other") == files
+    assert not list((tmp_path / "other").rglob("cache"))
+    again = Store()
+    assert rows(again) == tables
+    again.close()
+    found = check(snapshot.take(home.stage()))
+    assert found.problems == []
+
+
+def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path, tmp_path: Path) -> None:
+    filled.close()
+    words = "from app.store.database import open_store; import sys; open_store(); print('open', flush=True); sys.stdin.read()"
+    server = subprocess.Popen(
+        [sys.executable, "-c", words], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None and server.stdout.readline() == "open\n"
+        with pytest.raises(Held):
+            Store()
+        assert main(["store", "backup", str(tmp_path / "b.tar")]) == 0
+        assert main(["store", "check"]) == 0
+        with pytest.raises(Held, match=str(server.pid)):
+            backup.restore(tmp_path / "b.tar", replace=True)
+    finally:
+        server.communicate()
+    restored, before = backup.restore(tmp_path / "b.tar", replace=True)
+    assert restored.rows["dataset"] == 2 and before is not None
+
+
+def test_what_is_there_is_kept_aside(filled: Store, own_home: Path, tmp_path: Path) -> None:
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    changed = Store()
+    later = uploaded(changed, BEN)
+    for dataset in changed.datasets.of(ANNA):
+        changed.datasets.delete(ANNA, dataset.id)
+    changed.close()
+    with pytest.raises(SeqscopeError, match="--replace"):
+        backup.restore(tmp_path / "b.tar")
+    _, before = backup.restore(tmp_path / "b.tar", replace=True)
+    assert before is not None and before.parent == own_home
+    assert (before / "owners" / BEN / "datasets" / later.id).is_dir() and (before / "store.duckdb").is_file()
+    store = Store()
+    assert store.datasets.of(BEN) == [] and len(store.datasets.of(ANNA)) == 1
+    store.close()
+
+
+def test_a_store_that_cannot_be_opened_can_be_replaced(filled: Store, own_home: Path, tmp_path: Path) -> None:
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    home.database().write_bytes(b"broken" * 10_000)
+    with pytest.raises(SeqscopeError, match="seqscope store restore"):
+        Store()
+    backup.restore(tmp_path / "b.tar", replace=True)
+    Store().close()
+
+
+def test_an_interrupted_restore_is_repeated(
+    filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = contents(own_home)
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    rename = Path.rename
+    for stop in range(1, 9):
+        calls = []
+
+        def interrupted(self: Path, target: Path, stop: int = stop, calls: list[int] = calls) -> Path:
+            calls.append(1)
+            if len(calls) == stop:
+                raise KeyboardInterrupt
+            return rename(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", interrupted)
+            try:
+                backup.restore(tmp_path / "b.tar", replace=True)
+            except KeyboardInterrupt:
+                with pytest.raises(SeqscopeError, match="interrupted"):
+                    Store()  # above all: no new, empty store
+        backup.restore(tmp_path / "b.tar", replace=True)
+        assert contents(own_home) == files
+        Store().close()
+
+
+def test_what_is_deleted_meanwhile_is_missing_row_and_all(filled: Store, own_home: Path, tmp_path: Path) -> None:
+    gone = filled.datasets.of(ANNA)[0].id
+    taken = snapshot.write(filled, home.stage())
+    filled.datasets.delete(ANNA, gone)
+    with (tmp_path / "b.tar").open("wb") as file:
+        backup._archived(file, taken)
+    filled.close()
+    backup.restore(tmp_path / "b.tar", replace=True)
+    store = Store()
+    assert store.datasets.of(ANNA) == [] and len(store.datasets.of(CLARA)) == 1
+    store.close()
+
+
+# --- what is not a backup
+
+
+def altered(
+    source: Path, target: Path, change: Callable[[str, bytes], tuple[str, bytes] | None], *more: tarfile.TarInfo
+) -> Path:
+    with tarfile.open(source) as old, tarfile.open(target, "w") as new:
+        for member in old:
+            file = old.extractfile(member)
+            assert file is not None
+            changed = change(member.name, file.read())
+            if changed is not None:
+                info = tarfile.TarInfo(changed[0])
+                info.size = len(changed[1])
+                new.addfile(info, io.BytesIO(changed[1]))
+        for info in more:
+            new.addfile(info)
+    return target
+
+
+def link(name: str, kind: bytes) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, "/etc/passwd"
+    return info
+
+
+@pytest.fixture
+def archive(filled: Store, tmp_path: Path) -> Path:
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    return tmp_path / "b.tar"
+
+
+def refuses(path: Path, words: str, own_home: Path) -> None:
+    files = contents(own_home)
+    with pytest.raises(SeqscopeError, match=words):
+        backup.restore(path, replace=True)
+    assert contents(own_home) == files
+    assert list((own_home / "tmp").iterdir()) == []
+    store = Store()
+    assert len(store.datasets.of(ANNA)) == 1
+    store.close()
+
+
+def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
+    flipped = altered(
+        archive, tmp_path / "1.tar", lambda name, text: (name, text[:-1] + b"?" if "npy" in name else text)
+    )
+    refuses(flipped, "damaged: owners/.*index.npy", own_home)
+    missing = altered(archive, tmp_path / "2.tar", lambda name, text: None if "csv" in name else (name, text))
+    refuses(missing, "damaged", own_home)
+    headless = altered(archive, tmp_path / "3.tar", lambda name, text: None if "checksums" in name else (name, text))
+    refuses(headless, "not whole", own_home)
+    (tmp_path / "4.tar").write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    refuses(tmp_path / "4.tar", "not (a )?whole", own_home)
+    (tmp_path / "5.tar").write_bytes(b"\x1f\x8b" + b"not a tar at all" * 100)
+    refuses(tmp_path / "5.tar", "not a whole backup", own_home)
+    refuses(tmp_path / "none.tar", "could not be unpacked", own_home)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside",
+        "owners/../../outside",
+        "/tmp/outside",
+        "owners/./x",
+        "secrets.toml",
+        "owners",
+        "tmp/x",
+        "owners//x",
+    ],
+)
+def test_names_lead_nowhere_else(archive: Path, own_home: Path, tmp_path: Path, name: str) -> None:
+    evil = tarfile.TarInfo(name)
+    refuses(altered(archive, tmp_path / "evil.tar", lambda n, text: (n, text), evil), "not a backup", own_home)
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
+def test_only_files_get_in(archive: Path, own_home: Path, tmp_path: Path, kind: bytes) -> None:
+    path = altered(archive, tmp_path / "evil.tar", lambda n, text: (n, text), link("owners/x", kind))
+    refuses(path, "not a backup", own_home)
+
+
+def test_another_form_is_refused(archive: Path, own_home: Path, tmp_path: Path) -> None:
+    about = json.dumps({"form": 2}).encode()
+
+    def newer(name: str, text: bytes) -> tuple[str, bytes]:
+        if name == "backup.json":
+            return name, about
+        if name == "checksums.json":
+            return name, json.dumps({**json.loads(text), "backup.json": hashlib.sha256(about).hexdigest()}).encode()
+        return name, text
+
+    refuses(altered(archive, tmp_path / "newer.tar", newer), "another Seqscope", own_home)
+
+
+# --- the command
+
+
+def test_the_command_says_what_is_wrong(own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "backup", str(tmp_path / "b.tar")]) == 1
+    assert "nothing was uploaded" in capsys.readouterr().err
+    store = Store()
+    found = uploaded(store)
+    store.close()
+    assert main(["store", "backup", str(tmp_path / "b.tar")]) == 0
+    assert "1 dataset, 0 histories" in capsys.readouterr().out
+    assert main(["store", "backup", str(tmp_path / "b.tar")]) == 1
+    assert "there already" in capsys.readouterr().err
+    assert main(["store", "check"]) == 0
+    assert capsys.readouterr().out.endswith("In order.\n")
+    home.delete(home.dataset(ANNA, found.id).path)
+    own_home.chmod(0o755)
+    assert main(["store", "check"]) == 1
+    said = capsys.readouterr().out
+    assert f"The dataset {found.id} of {ANNA} has no files" in said and "chmod 700" in said and "Problems: 2" in said
+
+
+def test_the_list_of_commands_names_it_and_stays_quick(root: Path) -> None:
+    words = "import sys; from engine import cli\ntry: cli.main(['--help'])\nexcept SystemExit: print('duckdb' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", words], cwd=root, capture_output=True, text=True, check=True)
+    assert re.search(r"\n +store +back up, restore and check", done.stdout)
+    assert done.stdout.endswith("False\n")

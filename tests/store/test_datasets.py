@@ -1,0 +1,198 @@
+"""Datasets: whole or not there, expiring where they should, and gone without a trace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from app import home
+from app.store import rows
+from app.store.database import Store
+from app.store.quota import QuotaReached
+from app.store.records import Dataset
+from app.store.rows import NotFound
+from engine.errors import SeqscopeError
+from tests.store import ANNA, BEN, CLARA
+
+
+def uploaded(store: Store, owner: str = ANNA, text: str = "item_id,title\n") -> Dataset:
+    staged = home.stage()
+    (staged / "upload").mkdir()
+    (staged / "upload" / "items.csv").write_text(text)
+    return store.datasets.add(owner, "Films", staged=staged, rows_items=2, rows_events=3, reading={"delimiter": ","})
+
+
+def at(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """From now on it is so many days later."""
+    later = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=days)
+    monkeypatch.setattr(rows, "now", lambda: later)
+
+
+class TestAdd:
+    def test_what_was_staged_becomes_its_folder(self, store: Store, owner: str) -> None:
+        found = uploaded(store, owner)
+        folder = home.dataset(owner, found.id)
+        assert (folder.upload / "items.csv").read_text() == "item_id,title\n"
+        assert found == store.datasets.get(owner, found.id)
+        assert store.datasets.of(owner) == [found]
+        assert (found.title, found.state, found.rows_items, found.rows_events) == ("Films", "uploaded", 2, 3)
+        assert found.reading == {"delimiter": ","} and found.bytes == len("item_id,title\n")
+        assert list((home.root() / "tmp").iterdir()) == []
+
+    def test_ids_cannot_be_guessed(self, store: Store) -> None:
+        ids = {home.new_id() for _ in range(1000)}
+        assert len(ids) == 1000 and all(home.ID.fullmatch(id) for id in ids)
+
+    def test_a_browsers_expires_and_an_accounts_does_not(self, store: Store) -> None:
+        expires = uploaded(store, ANNA).expires
+        assert expires is not None
+        assert timedelta(days=6.9) < expires - datetime.now(UTC) < timedelta(days=7.1)
+        assert uploaded(store, CLARA).expires is None
+
+    def test_titles_are_one_line(self, store: Store) -> None:
+        assert store.datasets.add(ANNA, "  My\n\x00films\u202e ").title == "My films"
+        with pytest.raises(SeqscopeError, match="title"):
+            store.datasets.add(ANNA, " \n")
+
+    def test_a_row_that_is_refused_leaves_the_staged_folder(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "1")
+        uploaded(store)
+        staged = home.stage()
+        with pytest.raises(QuotaReached):
+            store.datasets.add(ANNA, "more", staged=staged)
+        assert staged.is_dir()
+        assert len(list((home.datasets(ANNA)).iterdir())) == len(store.datasets.of(ANNA)) == 1
+
+    def test_a_folder_that_cannot_be_placed_leaves_no_row(self, store: Store) -> None:
+        with pytest.raises(OSError):
+            store.datasets.add(ANNA, "films", staged=home.root() / "tmp" / "not-there")
+        assert store.datasets.of(ANNA) == []
+
+
+class TestChange:
+    def test_what_is_not_named_stays(self, store: Store) -> None:
+        before = uploaded(store)
+        after = store.datasets.change(ANNA, before.id, state="checked", rows_items=10, fingerprint="f")
+        assert (after.state, after.rows_items, after.fingerprint) == ("checked", 10, "f")
+        assert (after.title, after.rows_events, after.reading) == (before.title, before.rows_events, before.reading)
+
+    def test_a_state_that_there_is_not_is_refused(self, store: Store) -> None:
+        with pytest.raises(ValueError, match="state"):
+            store.datasets.change(ANNA, uploaded(store).id, state="done")  # type: ignore[arg-type]
+
+    def test_bytes_are_counted_anew(self, store: Store) -> None:
+        found = uploaded(store, text="x" * 10)
+        (home.dataset(ANNA, found.id).path / "more").write_text("y" * 32)
+        assert store.datasets.measure(ANNA, found.id).bytes == 42
+
+
+class TestExpiry:
+    def test_what_has_expired_is_not_found_even_before_it_is_swept(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found, kept = uploaded(store), uploaded(store, CLARA)
+        at(monkeypatch, 7.01)
+        assert store.datasets.of(ANNA) == []
+        with pytest.raises(NotFound):
+            store.datasets.get(ANNA, found.id)
+        assert store.datasets.get(CLARA, kept.id) == kept
+
+    def test_use_renews_it(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = uploaded(store)
+        at(monkeypatch, 6.9)
+        renewed = store.datasets.use(ANNA, found.id)
+        assert renewed.expires is not None and found.expires is not None
+        assert renewed.expires - found.expires > timedelta(days=6.8)
+        at(monkeypatch, 13)
+        assert store.datasets.get(ANNA, found.id) == renewed
+
+    def test_use_again_soon_writes_nothing(self, store: Store) -> None:
+        found = uploaded(store)
+        assert store.datasets.use(ANNA, found.id).expires == found.expires
+
+    def test_the_number_of_days_is_the_servers(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.5")
+        expires = uploaded(store).expires
+        assert expires is not None and timedelta(hours=11) < expires - datetime.now(UTC) < timedelta(hours=13)
+        for wrong in ("soon", "0", "-3", "nan", "inf"):
+            monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", wrong)
+            with pytest.raises(SeqscopeError, match="SEQSCOPE_KEEP_DAYS"):
+                uploaded(store)
+
+
+class TestDelete:
+    def test_everything_that_was_made_of_it_goes(self, store: Store) -> None:
+        found, other = uploaded(store), uploaded(store)
+        folder = home.dataset(ANNA, found.id)
+        for path in (folder.exports / "sasrec", folder.cache, folder.runs / "sasrec"):
+            path.mkdir(parents=True)
+            (path / "weights").write_text("w" * 1000)
+        for dataset in (found, other):
+            store.histories.save(ANNA, dataset.id, "h", ["a"])
+            store.comparisons.save(ANNA, dataset.id, "c", "/?h=a")
+            store.reports.save(ANNA, dataset.id, "r", {"a": 1})
+            home.job(store.jobs.add(ANNA, dataset.id, "train", {}).id).mkdir(parents=True)
+        running = store.jobs.of(ANNA, found.id)[0]
+        store.datasets.delete(ANNA, found.id)
+        assert not folder.path.exists()
+        assert store.datasets.of(ANNA) == [other]
+        for part in (store.histories, store.comparisons, store.reports, store.jobs):
+            assert [one.dataset for one in part.of(ANNA)] == [other.id]  # type: ignore[attr-defined]
+        assert (home.job(running.id) / "cancel").is_file()  # its runner is asked to stop
+        assert home.dataset(ANNA, other.id).path.is_dir()
+        assert list((home.root() / "tmp").iterdir()) == []
+
+    def test_those_who_listen_are_told(self, store: Store) -> None:
+        heard: list[Path] = []
+        store.on_delete(heard.append)
+        store.on_delete(heard.append)
+        found = uploaded(store)
+        store.datasets.delete(ANNA, found.id)
+        assert heard == [home.dataset(ANNA, found.id).path]
+
+    def test_the_folder_is_renamed_before_anything_in_it_is_deleted(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = uploaded(store)
+        deleted: list[Path] = []
+        monkeypatch.setattr(home, "delete", deleted.append)  # as if it were killed here
+        store.datasets.delete(ANNA, found.id)
+        assert len(deleted) == 1 and deleted[0].parent == home.root() / "tmp"
+        assert (deleted[0] / "upload" / "items.csv").is_file()
+        assert not home.dataset(ANNA, found.id).path.exists()
+
+    def test_killed_between_row_and_folder_nobody_sees_it(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = uploaded(store)
+
+        def die(path: Path) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(home, "discard", die)
+        with pytest.raises(KeyboardInterrupt):
+            store.datasets.delete(ANNA, found.id)
+        assert store.datasets.of(ANNA) == []
+
+    def test_twice_is_not_found(self, store: Store) -> None:
+        found = uploaded(store)
+        store.datasets.delete(ANNA, found.id)
+        with pytest.raises(NotFound):
+            store.datasets.delete(ANNA, found.id)
+
+
+def test_paths_are_made_of_ids_alone(store: Store) -> None:
+    for owner, id in (
+        (ANNA, "../../etc"),
+        ("../" * 11, "a" * 16),
+        (ANNA, "a" * 15),
+        (ANNA, "A" * 16),
+        (BEN + "\n", "a" * 16),
+    ):
+        with pytest.raises(ValueError, match="not an id"):
+            home.dataset(owner, id)
+    for wrong in ("", "..", "a/b"):
+        with pytest.raises(ValueError, match="not an id"):
+            home.job(wrong)

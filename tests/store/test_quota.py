@@ -1,0 +1,93 @@
+"""Quotas: per owner, in words, and held when many ask at the same time."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from app import home
+from app.store import rows
+from app.store.database import Store
+from app.store.quota import QuotaReached
+from engine.errors import SeqscopeError
+from tests.store import ANNA, BEN
+
+
+def of_size(size: int) -> object:
+    staged = home.stage()
+    (staged / "file").write_bytes(b"x" * size)
+    return staged
+
+
+def test_defaults_are_those_that_are_documented(store: Store, root: Path) -> None:
+    words = (root / "docs" / "deployment.md").read_text("utf-8")
+    said = dict(re.findall(r"\| `SEQSCOPE_QUOTA_(\w+)` \| [^|]* \| ([0-9,]+) \|", words))
+    assert {name.lower(): int(number.replace(",", "")) for name, number in said.items()} == vars(store.quota.limits)
+    assert "| `SEQSCOPE_KEEP_DAYS` |" in words and rows.keep_days() == 7
+
+
+def test_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1000")
+    found = store.datasets.add(ANNA, "films", rows_items=400, rows_events=500)
+    assert store.quota.usage(ANNA).rows == 900
+    with pytest.raises(QuotaReached, match="101 rows more, and you have 900 of the 1,000"):
+        store.datasets.add(ANNA, "more", rows_items=101)
+    with pytest.raises(QuotaReached):
+        store.datasets.change(ANNA, found.id, rows_events=601)
+    assert store.datasets.get(ANNA, found.id).rows_events == 500
+    store.datasets.change(ANNA, found.id, rows_items=300, rows_events=600)  # not more than before
+    store.datasets.add(ANNA, "more", rows_items=100)
+    store.datasets.add(BEN, "his", rows_items=1000)
+    store.quota.check(ANNA)
+
+
+def test_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "5000")
+    store.datasets.add(ANNA, "films", staged=of_size(3000))  # type: ignore[arg-type]
+    with pytest.raises(QuotaReached, match="2\\.5 kB more, and 3 kB of your 5 kB are taken"):
+        store.datasets.add(ANNA, "more", staged=of_size(2500))  # type: ignore[arg-type]
+    store.datasets.add(ANNA, "more", staged=of_size(2000))  # type: ignore[arg-type]
+
+
+def test_datasets(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "1")
+    found = store.datasets.add(ANNA, "films")
+    with pytest.raises(QuotaReached, match="You have 1 dataset"):
+        store.datasets.add(ANNA, "more")
+    store.datasets.delete(ANNA, found.id)
+    store.datasets.add(ANNA, "more")
+
+
+def test_the_server_as_a_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_SERVER", "5000")
+    store.datasets.add(ANNA, "films", staged=of_size(3000))  # type: ignore[arg-type]
+    with pytest.raises(QuotaReached, match="This server has no room"):
+        store.datasets.add(BEN, "his", staged=of_size(2500))  # type: ignore[arg-type]
+
+
+def test_a_quota_holds_when_many_ask_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "3")
+    refused: list[str] = []
+
+    def ask() -> None:
+        try:
+            store.jobs.add(ANNA, "sample", "train", {})
+        except QuotaReached as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(store.jobs.of(ANNA)), len(refused)) == (3, 7)
+
+
+@pytest.mark.parametrize("wrong", ["many", "-1", "1.5", "1e9", "１２", "9" * 30])
+def test_a_limit_that_is_no_number_is_said(store: Store, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", wrong)
+    with pytest.raises(SeqscopeError, match="SEQSCOPE_QUOTA_ROWS"):
+        store.quota.check(ANNA, rows=1)

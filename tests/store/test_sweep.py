@@ -1,0 +1,134 @@
+"""What the sweeper takes away, and what it must never touch."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app import home
+from app.store import housekeeping, rows, snapshot, sweep
+from app.store.database import Store, open_store
+from app.store.sweep import Swept
+from tests.store import ANNA, BEN, CLARA
+from tests.store.test_datasets import uploaded
+
+
+def days(number: float) -> object:
+    return rows.now() + timedelta(days=number)
+
+
+def test_expired_datasets_go_with_all_that_belongs_to_them(store: Store) -> None:
+    gone, kept = uploaded(store, ANNA), uploaded(store, CLARA)
+    store.histories.save(ANNA, gone.id, "h", ["a"])
+    heard: list[Path] = []
+    store.on_delete(heard.append)
+    assert sweep.sweep(store, days(6.9)) == Swept()  # type: ignore[arg-type]
+    assert sweep.sweep(store, days(7.1)) == Swept(datasets=1)  # type: ignore[arg-type]
+    folder = home.dataset(ANNA, gone.id).path
+    assert heard == [folder] and not folder.exists()
+    assert store.file.ask("select id from dataset") == [(kept.id,)]
+    assert store.file.ask("select id from history") == []
+    assert home.dataset(CLARA, kept.id).path.is_dir()
+
+
+def test_a_dataset_that_is_worked_on_stays(store: Store) -> None:
+    found = uploaded(store)
+    job = store.jobs.add(ANNA, found.id, "train", {})
+    assert sweep.sweep(store, days(8)) == Swept()  # type: ignore[arg-type]
+    store.jobs.change(ANNA, job.id, "done")
+    assert sweep.sweep(store, days(8)).datasets == 1  # type: ignore[arg-type]
+
+
+def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
+    for owner in (ANNA, CLARA):
+        store.histories.save(owner, "sample", "h", ["a"])
+        store.comparisons.save(owner, "sample", "c", "/")
+        report = store.reports.save(owner, "sample", "r", {})
+        home.report(report.id).mkdir()
+        job = store.jobs.add(owner, "sample", "batch", {})
+        home.job(job.id).mkdir()
+        store.jobs.change(owner, job.id, "done")
+    assert sweep.sweep(store, days(8)) == Swept(saved=4, folders=2)  # type: ignore[arg-type]
+    for table in ("history", "comparison", "report", "job"):
+        assert store.file.ask(f"select owner from {table}") == [(CLARA,)]
+    assert len(list((home.root() / "reports").iterdir())) == len(list((home.root() / "jobs").iterdir())) == 1
+
+
+def test_folders_without_a_row_go(store: Store) -> None:
+    kept = uploaded(store)
+    orphan = home.dataset(BEN, home.new_id()).path
+    orphan.mkdir(parents=True)
+    job = home.job(home.new_id())
+    job.mkdir()
+    assert sweep.sweep(store) == Swept(folders=2)
+    assert not orphan.exists() and not job.exists()
+    assert home.dataset(ANNA, kept.id).upload.is_dir()
+
+
+def test_folders_that_are_older_than_the_store_stay(own_home: Path) -> None:
+    """As after a store was lost, or was made in the folder of another one."""
+    home.ready()
+    folder = home.dataset(ANNA, home.new_id()).path
+    folder.mkdir(parents=True)
+    os.utime(folder, (time.time() - 5, time.time() - 5))
+    store = Store()
+    assert sweep.sweep(store) == Swept()
+    assert folder.is_dir()
+    store.close()
+
+
+def test_a_jobs_folder_stays_while_its_runner_lives(store: Store) -> None:
+    job = home.job(home.new_id())
+    job.mkdir()
+    with (job / "lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert sweep.sweep(store) == Swept()
+    assert sweep.sweep(store) == Swept(folders=1)
+
+
+def test_staging_is_kept_for_a_day(store: Store) -> None:
+    fresh, old, gone = home.stage(), home.stage(), home.root() / "tmp" / f"{home.GONE}x"
+    gone.mkdir()
+    os.utime(old, (time.time() - 25 * 3600,) * 2)
+    sweep.sweep(store)
+    assert [path for path in (fresh, old, gone) if path.exists()] == [fresh]
+
+
+def test_links_are_not_followed(store: Store, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    found = uploaded(store)
+    (home.dataset(ANNA, found.id).path / "link").symlink_to(outside)
+    (home.root() / "jobs" / "a-link").symlink_to(outside)
+    store.datasets.delete(ANNA, found.id)
+    sweep.sweep(store)
+    assert (outside / "file").is_file()
+
+
+def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.1)
+    store = open_store()
+    try:
+        orphan = home.dataset(BEN, home.new_id()).path
+        orphan.mkdir(parents=True)
+        wanted = home.stage()
+        (wanted / "wanted").touch()
+        deadline = time.monotonic() + 20
+        while orphan.exists() or not (wanted / snapshot.NAME).exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        store.close()
+
+
+def test_a_job_that_the_queue_is_writing_stays(store: Store) -> None:
+    for name in (".abc.12ab", "abc"):
+        (home.root() / "jobs" / name).mkdir()
+    assert [path.name for path in sweep.left_over(store)] == ["abc"]

@@ -1,0 +1,78 @@
+"""A study's plan is checked before anything runs: whatever is wrong in it is said once, and names the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.data.dataset import Dataset
+from engine.errors import UsageError
+from engine.studies import find, load
+from engine.studies.plan import PLANS
+from engine.studies.run import carry_out
+from tests.studies.plans import PLAN, SWEEP
+
+WRONG = {
+    "no toml": ("title = ", "Invalid value"),
+    "unknown entry": (PLAN + "hacked = 1\n", "hacked"),  # of the last variant
+    "baseline": (PLAN.replace('"idle"\n[[', '"nobody"\n[['), "none of the variants: idle, again, learns"),
+    "one variant": (PLAN[: PLAN.index('[[variants]]\nname = "again"')], "at least two variants"),
+    "a name twice": (PLAN.replace('"again"', '"learns"'), "a name of its own"),
+    "a name that is none": (PLAN.replace('"again"', '"A gain"'), "name"),
+    "settings of no run": (PLAN.replace("set.teacher", "set.sasrec", 1), "which is none of its runs: teacher"),
+    "settings for all of no run": (PLAN.replace("[[variants]]", '[set]\nx = ["a.b=1"]\n[[variants]]', 1), "[set] sets"),
+    "a run twice": (PLAN.replace('["teacher.toml"]', '["teacher.toml", "teacher"]'), "run twice"),
+    "seeds": (PLAN.replace("[1, 2]", "[1, 1]"), "different numbers"),
+    "no runs": (PLAN.replace('["teacher.toml"]', "[]"), "runs"),
+    "both": (SWEEP + '[[variants]]\nname = "a"\ntitle = "A"\n', "one of the two"),
+    "neither": ('title = "T"\nruns = ["teacher"]\n', "one of the two"),
+    "a sweep's baseline": ('baseline = "4"\n' + SWEEP, "leave it out"),
+    "a sweep of no run": (SWEEP.replace('run = "codes"', 'run = "other"'), "none of the runs"),
+    "a value twice": (SWEEP.replace("16", "8"), "stands twice"),
+    "a value below 0": (SWEEP.replace("16", "-8"), "greater than or equal to 0"),
+    "a text as a value": (SWEEP.replace("16", '"16"'), "values"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_plan_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    text, says = WRONG[name]
+    path = tmp_path / "mine.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=r"mine\.toml") as error:
+        load(path)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no study 'nowhere'; there are .*sample/letter-terms"):
+        find(["nowhere"], "sample")
+    with pytest.raises(UsageError, match="no studies come along for mine"):
+        find([], "mine")
+
+
+def test_names_are_files_or_those_that_come_along(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(PLAN, "utf-8")
+    found = find(["alpha", "sample/beta", str(tmp_path / "mine.toml")], "sample")
+    assert [path.stem for path in found.values()] == ["alpha", "beta", "mine"]
+    assert list(found)[:2] == ["alpha", "sample/beta"]
+    assert len(find([], "sample")) == len(list((PLANS / "sample").glob("*.toml"))) >= 8
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (PLAN.replace("optimiser.lr=1e-12", "optimiser.rate=1"), "no setting rate"),
+        (PLAN.replace("teacher.toml", "nowhere.toml").replace("set.teacher", "set.nowhere"), "no recipe"),
+        (SWEEP.replace("[4, 8, 16]", "[4, 16]"), "which is not among the values"),
+        (SWEEP.replace("tokenizer.codes", "collisions.policy"), "is no number"),
+        (SWEEP.replace("tokenizer.codes", "tokenizer.nothing"), "is no number"),
+        (SWEEP.replace("[4, 8, 16]", "[1, 8, 16]"), "out of range"),
+    ],
+)
+def test_wrong_settings_show_before_anything_is_made(here: Path, circle: Dataset, text: str, says: str) -> None:
+    (here / "mine.toml").write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=says):
+        carry_out(load(here / "mine.toml"), circle, here / "runs")
+    assert not (here / "runs").exists()

@@ -1,0 +1,174 @@
+"""A study says what is so: a variant that learns is better than one that does not, and the same again is the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from engine.cli import main
+from engine.data.dataset import Dataset
+from engine.runtime.bundle import Catalogue
+from engine.runtime.studies import Study, read
+from engine.studies import carry_out, run, store
+from tests.studies.plans import PLAN, SWEEP, plan
+
+CHAIN = """
+title = "A chain"
+runs = ["teacher.toml", "codes.toml", "writer.toml"]
+baseline = "few"
+[set]
+teacher = ["training.epochs=1"]
+[[variants]]
+name = "few"
+title = "few codes"
+[[variants]]
+name = "many"
+title = "many codes"
+set.codes = ["tokenizer.codes=16"]
+[[variants]]
+name = "sharp"
+title = "a lower temperature"
+set.writer = ["objective.temperature=0.5"]
+"""
+
+
+@pytest.fixture(scope="module")
+def study(circle: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """PLAN, carried out."""
+    from tests.studies.plans import RECIPES
+
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "teacher.toml").write_text(RECIPES["teacher"], "utf-8")
+    text = PLAN.replace("teacher.toml", str(folder / "teacher.toml"))
+    return carry_out(plan(folder, text), circle, folder / "runs", device="cpu", command="seqscope study")
+
+
+def test_learning_is_better_and_the_same_is_the_same(study: Study, circle: Dataset) -> None:
+    assert study.people == circle.info.counts["test"] and study.fingerprint == circle.info.fingerprint
+    assert study.variant("learns").figure("HR@10") > 0.9 > 0.6 > study.variant("idle").figure("HR@10")
+    found = study.difference("learns", "NDCG@10")
+    assert found.low > 0.2 and found.p < 0.01
+    same = study.difference("again", "NDCG@10")
+    assert (same.mean, same.low, same.high, same.p) == (0, 0, 0, 1)
+
+
+def test_seeds_are_trainings_of_their_own(study: Study) -> None:
+    for variant in study.variants:
+        first, second = variant.outcomes
+        assert (first.seed, second.seed) == (1, 2)
+        assert [one.steps[0].recipe["training"]["seed"] for one in variant.outcomes] == [1, 2]
+        assert first.ranks != second.ranks
+        mean = (first.per_person("HR@10") + second.per_person("HR@10")) / 2
+        assert np.array_equal(variant.per_person("HR@10"), mean)
+
+
+def test_what_a_step_says_of_itself(study: Study) -> None:
+    (step,) = study.variant("learns").outcomes[0].steps
+    assert step.run == "teacher" and step.epochs == 6 and step.device.startswith("CPU") and step.seconds > 0
+    assert (
+        step.commands[0].startswith("seqscope train teacher --dataset") and "--set training.seed=1" in step.commands[0]
+    )
+    assert step.commands[1].startswith("seqscope evaluate ")
+    assert step.recipe["model"]["dim"] == 16
+    assert study.variant("idle").settings == {"teacher": ["optimiser.lr=1e-12"]}
+
+
+def test_it_is_read_as_it_was_written(study: Study, tmp_path: Path) -> None:
+    path = store.write(study, tmp_path)
+    assert read(path, Catalogue("circle", study.fingerprint, 30)) == study
+    lines = path.read_text("utf-8").splitlines()
+    assert sum(line.lstrip().startswith('"ranks": [') for line in lines) == 6  # one line each
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_chain_finds_what_came_before_and_shares_it(here: Path, circle: Dataset) -> None:
+    found = carry_out(plan(here, CHAIN), circle, here / "runs", device="cpu")
+    names = sorted(path.name.rpartition("-")[0] for path in (here / "runs").iterdir())
+    assert names == ["codes", "codes", "teacher", "writer", "writer", "writer"]
+    few, many, sharp = found.variants
+    assert [step.run for step in few.outcomes[0].steps] == ["teacher", "codes", "writer"]
+    written = {one.name: one.outcomes[0].steps[2].recipe["model"]["identifiers"] for one in found.variants}
+    assert written["few"] == written["sharp"] != written["many"]  # names of folders, so that no path is kept
+    assert (here / "runs" / written["few"] / "identifiers.parquet").exists() and "/" not in written["few"]
+    assert sharp.outcomes[0].steps[1] == few.outcomes[0].steps[1]
+    # the tokenizer's figures are there, against the SASRec of the chain
+    assert few.figure("perplexity") < 8 < many.figure("perplexity") < 16
+    report = json.loads((here / "runs" / written["few"] / "report.json").read_text("utf-8"))
+    assert few.figure("similarity") == report["neighbours"]["shared_by_cosine"]
+    assert few.figure("excess") == report["before"]["excess"]
+    # ranks are those of the evaluation
+    run = few.outcomes[0].steps[2].commands[1].rpartition(" ")[2]
+    ranks = pq.read_table(Path(run) / "ranks.parquet")["rank"].to_numpy()
+    assert few.outcomes[0].ranks == ranks.tolist()
+
+
+def test_what_is_done_is_not_repeated_and_what_was_interrupted_goes_on(
+    here: Path, circle: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[str] = []
+    real = run.train
+
+    def counted(recipe: Any, dataset: Dataset, folder: Path, **more: Any) -> Any:
+        trained.append(folder.name)
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        return real(recipe, dataset, folder, **more)
+
+    monkeypatch.setattr(run, "train", counted)
+    small = plan(here, PLAN.replace("[1, 2]", "[1]"))
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(small, circle, here / "runs", device="cpu")
+    found = carry_out(small, circle, here / "runs", device="cpu")
+    idle, interrupted, learns = trained  # "again" is the run of "idle"
+    assert idle != interrupted == learns
+    again = carry_out(small, circle, here / "runs", device="cpu")
+    assert len(trained) == 3
+    assert again.model_copy(update={"created": found.created}) == found
+
+
+def test_a_sweep_of_a_tokenizer_needs_no_people(here: Path, circle: Dataset) -> None:
+    found = carry_out(plan(here, SWEEP), circle, here / "runs", device="cpu")
+    assert (
+        found.people is None
+        and found.baseline == "8"
+        and found.axis is not None
+        and found.axis.setting == "tokenizer.codes"
+    )
+    assert [variant.value for variant in found.variants] == [4, 8, 16]
+    perplexities = [variant.figure("perplexity") for variant in found.variants]
+    assert perplexities == sorted(perplexities)
+    assert "NDCG@10" not in found.figures and all(one.outcomes[0].ranks is None for one in found.variants)
+
+
+def test_the_command(here: Path, circle: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "mine.toml").write_text(SWEEP, "utf-8")
+    words = [
+        "study",
+        "mine.toml",
+        "--dataset",
+        str(circle.path),
+        "--to",
+        str(here / "exports" / "circle"),
+        "--device",
+        "cpu",
+    ]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "mine: 4 (1 of 3), seed 1" in out
+    path = here / "exports" / "circle" / "studies" / "mine.json"
+    assert str(path) in out
+    found = read(path, Catalogue("circle", circle.info.fingerprint, 30))
+    assert found.command.startswith("seqscope study mine.toml --dataset")
+    assert (here / "runs" / "circle" / "studies").is_dir()
+    # an export folder of other data would never show it
+    shutil.copy(circle.path / "dataset.json", here / "exports" / "circle")
+    text = (here / "exports" / "circle" / "dataset.json").read_text("utf-8")
+    (here / "exports" / "circle" / "dataset.json").write_text(text.replace(circle.info.fingerprint, "0" * 64), "utf-8")
+    assert main(words) == 2
+    assert "is of other data" in capsys.readouterr().err

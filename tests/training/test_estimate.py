@@ -1,0 +1,142 @@
+"""Estimates: what they are made of, that they leave nothing behind, and what they say of trainings that cannot begin.
+
+Whether they are right is a matter of the machine: benchmarks/estimates.py compares them with real trainings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.jobs import estimate as asked
+from engine import cli
+from engine.data.dataset import Dataset
+from engine.data.without_log import fill_catalogue
+from engine.errors import SeqscopeError, UsageError
+from engine.training import estimate as module
+from engine.training.estimate import Estimate, estimate, since_start
+from engine.training.run import train
+from tests.training.tiny import recipe
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.05)
+
+
+def files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", "recformer"])
+def test_the_parts_of_an_estimate(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    before = files(dataset.path)
+    short, long = (
+        estimate(recipe(name, training={"epochs": epochs, "patience": 5}), dataset, tmp_path / "run", device="cpu")
+        for epochs in (2, 40)
+    )
+    for found in (short, long):
+        assert found.steps >= 1 and found.step > 0 and found.at_most and found.done == 0
+        assert found.seconds == pytest.approx(
+            found.start + found.train + found.validate + found.evaluate + found.export
+        )
+        assert min(found.start, found.train, found.validate, found.evaluate, found.export) > 0
+        assert found.train >= 0.2 * found.epochs * found.steps * found.step
+    assert long.steps == short.steps and long.train > 4 * short.train and long.validate > 4 * short.validate
+    assert files(dataset.path) == before and not (tmp_path / "run").exists()
+    assert json.loads(json.dumps(long.to_dict()))["epochs"] == 40
+
+
+@pytest.mark.parametrize("name", ["markov", "popularity"])
+def test_what_only_counts(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    found = estimate(recipe(name), dataset, tmp_path, device="cpu")
+    assert (found.epochs, found.steps, found.validate, found.at_most) == (0, 0, 0.0, False)
+    assert found.train < found.start
+
+
+def test_what_was_done_before_is_not_to_be_done_again(dataset: Dataset, tmp_path: Path) -> None:
+    wanted = recipe("sasrec", training={"epochs": 6, "patience": 0})
+    whole = estimate(wanted, dataset, tmp_path / "none", device="cpu")
+    train(recipe("sasrec", training={"epochs": 4, "patience": 0}), dataset, tmp_path / "run", device="cpu")
+    found = estimate(wanted, dataset, tmp_path / "run", device="cpu")
+    assert (whole.done, found.done) == (0, 4) and not found.at_most
+    assert found.train < whole.train
+
+
+def test_what_cannot_be_trained(dataset: Dataset, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    (tmp_path / "shop").mkdir()
+    items = pa.table({"item_id": ["a", "b"], "title": ["A", "B"]})
+    fill_catalogue(tmp_path / "shop", name="shop", title="Shop", source="x", licence="x", items=items)
+    with pytest.raises(SeqscopeError, match="a catalogue without a log"):
+        estimate(recipe("sasrec"), Dataset(tmp_path / "shop"), tmp_path, device="cpu")
+    with pytest.raises(UsageError, match="learns nothing"):
+        estimate(recipe("text-neighbours"), dataset, tmp_path, device="cpu")
+
+
+def test_this_process_has_begun() -> None:
+    one, two = since_start(), since_start()
+    assert 0 < one <= two < 1e6 and not math.isnan(one)
+
+
+def test_the_command_says_it_as_json(dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "sasrec", "--dataset", str(dataset.path), "--out", str(tmp_path / "run"), "--estimate"]
+    assert cli.main([*words, "--set", "training.epochs=3", "--device", "cpu"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["epochs"] == 3 and found["seconds"] > 0 and set(found) == {*Estimate.__dataclass_fields__, "seconds"}
+    assert not (tmp_path / "run").exists()
+
+
+# --- as the app asks
+
+
+@pytest.fixture
+def folder(dataset: Dataset, tmp_path: Path) -> Path:
+    """A dataset's folder as jobs have it."""
+    shutil.copytree(dataset.path, tmp_path / "data")
+    return tmp_path
+
+
+def test_the_app_asks_a_process_of_its_own(folder: Path) -> None:
+    found = asked.estimate(folder, "markov", {"model.alpha": 0.5})
+    assert found.recipe == "markov" and found.seconds > 0 and found.validation == 0
+    assert found is asked.estimate(folder, "markov", {"model.alpha": 0.5})  # it is kept
+    assert asked.Estimate.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "says"),
+    [
+        ("sasrec", {"training.epochs": 0}, "must be at least 1"),
+        ("nothing", {}, "no recipe 'nothing'"),
+        ("tiger", {}, "holds none"),
+    ],
+)
+def test_what_the_engine_refuses_is_said_in_its_words(
+    folder: Path, model: str, settings: dict[str, object], says: str
+) -> None:
+    with pytest.raises(SeqscopeError, match=says) as fault:
+        asked.estimate(folder, model, settings)
+    assert "Traceback" not in str(fault.value) and not str(fault.value).startswith("seqscope:")
+
+
+def test_what_nobody_can_say(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SeqscopeError, match="not prepared yet"):
+        asked.estimate(tmp_path / "nowhere", "markov")
+    answers: dict[str, Callable[..., object]] = {
+        "not said in a form": lambda *a, **k: subprocess.CompletedProcess(a, 0, stdout="hello\n", stderr=""),
+        "could not be found out within": lambda *a, **k: (_ for _ in ()).throw(subprocess.TimeoutExpired("x", 1)),
+        "No process could be started": lambda *a, **k: (_ for _ in ()).throw(OSError(11, "no")),
+        "no reason given": lambda *a, **k: subprocess.CompletedProcess(a, 1, stdout="", stderr=""),
+    }
+    for number, (says, answer) in enumerate(answers.items()):
+        monkeypatch.setattr(asked.subprocess, "run", answer)
+        with pytest.raises(SeqscopeError, match=says):
+            asked.estimate(folder, "popularity", {"x.y": number})

@@ -1,0 +1,96 @@
+"""A desk for uploads: put files on it, look at the guess, check them, read what came out. In this process, without the child."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from app.uploads import files
+from app.uploads.check import File, check
+from app.uploads.guess import guess
+from app.uploads.limits import MB, Limits
+from app.uploads.reading import Checked, Guess, Reading, What
+
+LIMITS = Limits(memory=700 * MB, threads=1, seconds=100)
+
+
+@dataclass
+class Desk:
+    folder: Path
+    limits: Limits = LIMITS
+    number: int = 0
+    readings: dict[What, Reading] = field(default_factory=dict)
+
+    def work(self) -> Path:
+        self.number += 1
+        path = self.folder / f"work{self.number}"
+        path.mkdir()
+        return path
+
+    def guess(
+        self, content: str | bytes | Path, what: What = "catalogue", fixed: Mapping[str, str] | None = None
+    ) -> Guess:
+        """The guess for this content, which the next check uses."""
+        if isinstance(content, Path):
+            content = content.read_bytes()
+        data = content if isinstance(content, bytes) else content.encode()
+        path = files.keep(self.folder, what, data, self.limits)
+        found = guess(self.work(), path, what, fixed or {}, self.limits, lambda done, words: None)
+        self.readings[what] = found.reading
+        return found
+
+    def check(self, catalogue: str | bytes | None = None, log: str | bytes | None = None, **fixed: str) -> Checked:
+        """Guesses what is given anew, and checks all that is on the desk."""
+        if catalogue is not None:
+            self.guess(catalogue, "catalogue", fixed)
+        if log is not None:
+            self.guess(log, "log", fixed)
+        given = {}
+        for what, reading in self.readings.items():
+            path = files.find(self.folder, what)
+            assert path is not None
+            given[what] = File(path=path, reading=reading)
+        self.last = self.work()
+        return check(self.last, given.get("catalogue"), given.get("log"), self.limits, lambda done, words: None)
+
+    def items(self) -> list[dict[str, Any]]:
+        return pq.read_table(self.last / "clean" / "items.parquet").to_pylist()  # type: ignore[no-any-return]
+
+    def log(self) -> list[dict[str, Any]]:
+        return pq.read_table(self.last / "clean" / "log.parquet").to_pylist()  # type: ignore[no-any-return]
+
+    def findings(self) -> list[dict[str, Any]]:
+        return pq.read_table(self.last / "findings.parquet").to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def counts(checked: Checked) -> dict[str, int]:
+    return {count.problem: count.number for count in checked.counts}
+
+
+def places(checked: Checked, problem: str) -> list[tuple[int | None, str, str]]:
+    """(line, column, value) of each finding of one kind."""
+    return [(f.line, f.column, f.value) for f in checked.first if f.problem == problem]
+
+
+def adds_up(checked: Checked) -> None:
+    """Rows read = rows kept + rows left out, for each file."""
+    left = Counter[str]()
+    for entry in checked.left_out:
+        left[entry.file] += entry.rows
+    for what, read in checked.read.items():
+        assert read == checked.kept[what] + left[what], (what, checked)
+
+
+LOG = "user,item,time\n" + "".join(f"u{u},i{i},{1_700_000_000 + 100 * u + i}\n" for u in range(3) for i in range(1, 5))
+ITEMS = "item_id,title,genres\n" + "".join(f"i{i},Film {i},Drama|Comedy\n" for i in range(1, 5))

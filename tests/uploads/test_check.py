@@ -1,0 +1,395 @@
+"""What a check finds: every kind of problem, at its line, all at once; and what the clean files hold."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.text import cell
+from app.uploads.limits import MB, Limits
+from app.uploads.problems import PROBLEMS
+from app.uploads.refusal import Refused
+from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up, counts, places
+
+
+def test_nothing_is_wrong(desk: Desk) -> None:
+    checked = desk.check(ITEMS, LOG)
+    assert not checked.counts and not checked.first and not checked.left_out and checked.fingerprint
+    assert checked.read == checked.kept == {"catalogue": 4, "log": 12}
+    assert (checked.items, checked.users, checked.events, checked.unused_items) == (4, 3, 12, 0)
+    assert desk.items()[0] == {"item_id": "i1", "title": "Film 1", "genres": ["Drama", "Comedy"]}
+    assert desk.log()[0] == {"user": "u0", "item": "i1", "time": 1_700_000_001}
+    assert checked.first_time == 1_700_000_001 and checked.last_time == 1_700_000_204
+
+
+# --- rows
+
+
+def test_ragged_rows_with_their_physical_lines(desk: Desk) -> None:
+    text = 'item_id,title\n1,"two\nlines"\n\n2\n3,c,d\n4,d\n'
+    checked = desk.check(text)
+    assert counts(checked) == {"few_fields": 1, "many_fields": 1, "title_control": 1}
+    assert places(checked, "few_fields") == [(5, "", "2")] and places(checked, "many_fields") == [(6, "", "3,c,d")]
+    assert [item["title"] for item in desk.items()] == ["two lines", "d"]
+    assert checked.read["catalogue"] == 4 and checked.bad_rows == 2
+    adds_up(checked)
+
+
+def test_a_quote_that_is_never_closed_costs_its_own_line(desk: Desk) -> None:
+    text = 'item_id,title\n1,"open\n2,b\n3,c\n4,"fine, really"\n5,"bad" end\n6,f\n'
+    checked = desk.check(text, quote='"')
+    assert places(checked, "open_quote") == [(2, "", '1,"open')]
+    assert places(checked, "after_quote") == [(6, "", '5,"bad" end')]
+    assert [item["item_id"] for item in desk.items()] == ["2", "3", "4", "6"]
+    adds_up(checked)
+
+
+def test_many_open_quotes_are_over_quickly(desk: Desk) -> None:
+    text = "item_id,title\n" + "".join(f'{n},"open\n' for n in range(20_000)) + "last,one\n"
+    begun = time.process_time()
+    checked = desk.check(text, quote='"')
+    assert time.process_time() - begun < 20
+    assert counts(checked)["open_quote"] == 20_000 and [i["item_id"] for i in desk.items()] == ["last"]
+    adds_up(checked)
+
+
+def test_quoted_line_ends_move_no_later_line(desk: Desk) -> None:
+    rows = "".join(f'{n},"a ""quoted"" text\nover, three\nlines"\n' for n in range(1, 300))
+    checked = desk.check("item_id,title\n" + rows + "x\n")
+    assert places(checked, "few_fields") == [(1 + 3 * 299 + 1, "", "x")]
+    assert desk.items()[7]["title"] == 'a "quoted" text over, three lines'
+
+
+def test_crlf_and_a_byte_order_mark(desk: Desk) -> None:
+    checked = desk.check(("\ufeff" + ITEMS).replace("\n", "\r\n").encode())
+    assert not checked.counts and desk.items()[3]["genres"] == ["Drama", "Comedy"]
+
+
+def test_json_lines_that_are_none(desk: Desk) -> None:
+    deep: object = "x"
+    for _ in range(100):
+        deep = [deep]
+    lines = [
+        {"id": "1", "title": "a"}, "{broken", [1, 2], {"id": "2", "title": "b", "more": deep}, 7,
+        {"id": "3", "title": "c", "tags": ["x|y", "z"], "nested": {"a": [1]}},
+    ]  # fmt: skip
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    checked = desk.check(text + "\n\n")
+    assert counts(checked) == {"not_json": 1, "not_object": 2, "deep_json": 1}
+    assert places(checked, "deep_json")[0][0] == 4 and places(checked, "not_object")[0][0] == 3
+    assert [item["item_id"] for item in desk.items()] == ["1", "3"]
+    assert desk.items()[1]["tags"] == ["x|y", "z"] and desk.items()[1]["nested"] == '{"a":[1]}'
+    adds_up(checked)
+
+
+def test_brackets_in_texts_are_no_levels(desk: Desk) -> None:
+    checked = desk.check(json.dumps({"id": 1, "title": "[" * 500 + '"{\\'}) + "\n" + '{"id": 2, "title": "b"}\n')
+    assert counts(checked) == {"title_long": 1}
+
+
+def test_a_key_that_comes_late_is_said(desk: Desk) -> None:
+    lines = [json.dumps({"id": n, "title": f"T {n}"}) for n in range(2_500)]
+    lines[2_400] = json.dumps({"id": 2_400, "title": "x", "odd/key~": 1})
+    checked = desk.check("\n".join(lines))
+    assert places(checked, "key_unknown") == [(2_401, "odd/key~", "odd/key~")] and checked.kept["catalogue"] == 2_500
+
+
+def test_undecodable_bytes_with_their_place(desk: Desk) -> None:
+    text = ITEMS.encode() + "i9,Café,\n".encode() + b"i10,Caf\xe9 \xff,Drama\ni11,fine,\n"
+    desk.guess(text, fixed={"encoding": "utf-8"})
+    checked = desk.check()
+    at = text.index(b"\xe9") + 1
+    assert places(checked, "undecodable") == [
+        (7, "", f"byte 0xE9 at place {at:,} of the file"),
+        (7, "", f"byte 0xFF at place {at + 2:,} of the file"),
+    ]
+    assert counts(checked) == {"undecodable": 1} and checked.bad_rows == 1
+    assert [item["title"] for item in desk.items()][-2:] == ["Café", "fine"]
+    adds_up(checked)
+
+
+def test_undecodable_bytes_of_a_header_leave_no_row_out(desk: Desk) -> None:
+    checked = desk.check(b"item_id,title,g\xe9nre\n1,a,x\n2,b,y\n", encoding="utf-8")
+    assert counts(checked) == {"header_undecodable": 1} and not checked.left_out
+    adds_up(checked)
+
+
+def test_too_many_undecodable_bytes_are_another_encoding(desk: Desk) -> None:
+    text = "id,title\n" + "".join(f"{n},기생충\n" for n in range(2_000))
+    with pytest.raises(Refused, match="Choose another encoding"):
+        desk.guess(text.encode("cp949"), fixed={"encoding": "utf-8"})
+
+
+def test_a_line_without_end(desk: Desk) -> None:
+    checked = desk.check(ITEMS + "i7," + "x" * 3_000_000 + ",y\ni8,h,\n")
+    assert places(checked, "long_line")[0][0] == 6 and [i["item_id"] for i in desk.items()][-1] == "i8"
+    adds_up(checked)
+
+
+# --- catalogue
+
+
+def test_items_given_twice(desk: Desk) -> None:
+    checked = desk.check("id,title,year\n1,a,1990\n1,a,1990\n2,b,1991\n2,B,1991\n2,b,1991\n3,c,\n")
+    assert counts(checked) == {"id_again": 1, "row_again": 2}
+    assert places(checked, "id_again") == [(5, "id", "2")] and places(checked, "row_again")[1][0] == 6
+    assert [(i["item_id"], i["title"]) for i in desk.items()] == [("1", "a"), ("2", "b"), ("3", "c")]
+    assert checked.bad_rows == 1 and {entry.problem: entry.rows for entry in checked.left_out} == {
+        "row_again": 2,
+        "id_again": 1,
+    }
+    adds_up(checked)
+
+
+def test_the_first_good_row_of_an_item_is_kept(desk: Desk) -> None:
+    checked = desk.check(b"id,title\n1,\xff\n1,good\n2,b\n", encoding="utf-8")
+    assert counts(checked) == {"undecodable": 1} and desk.items()[0]["title"] == "good"
+
+
+def test_ids_and_titles(desk: Desk) -> None:
+    rows = [",no id", "a\x07b,control", f"{'x' * 201},long", "5,", f"6,{'t' * 400}", "7,tab\x0bhere", "8,ok"]
+    checked = desk.check(("id,title\n" + "\n".join(rows) + "\n").encode(), quote="")
+    assert counts(checked) == {
+        "id_missing": 1, "id_control": 1, "id_long": 1, "title_missing": 1, "title_long": 1, "title_control": 1,
+    }  # fmt: skip
+    items = {item["item_id"]: item["title"] for item in desk.items()}
+    assert list(items) == ["5", "6", "7", "8"] and items["5"] == "5" and items["7"] == "tab here"
+    assert items["6"] == "t" * 299 + "…"
+    assert places(checked, "id_long")[0][2] == "x" * 100
+    adds_up(checked)
+
+
+def test_nul_bytes(desk: Desk) -> None:
+    checked = desk.check(b"id,title,note\n1,a\x00b,x\x00y\n2\x00,c,z\n3,d,\n")
+    assert counts(checked) == {"id_control": 1, "title_control": 1, "cell_control": 1}
+    assert places(checked, "id_control") == [(3, "id", "2␀")]
+    assert desk.items()[0] == {"item_id": "1", "title": "a b", "note": "x y"}
+
+
+def test_numbers_with_a_few_texts_among_them(desk: Desk) -> None:
+    rows = "".join(f"{n},T {n},{n}.5,{'n/a' if n == 7 else n},{'x' if n % 2 else n}\n" for n in range(20))
+    checked = desk.check("id,title,price,year,half\n" + rows)
+    assert places(checked, "mixed") == [(9, "year", "n/a")]
+    table = pq.read_table(desk.last / "clean" / "items.parquet")
+    assert table.schema.field("price").type == pa.float64() and table.schema.field("year").type == pa.string()
+
+
+def test_leading_zeros_stay(desk: Desk) -> None:
+    desk.check("id,title,code,rank\n007,James,001,1\n008,Bill,002,2\n")
+    assert desk.items()[0] == {"item_id": "007", "title": "James", "code": "001", "rank": 1}
+
+
+def test_attributes_with_odd_names(desk: Desk) -> None:
+    text = 'id,title,item,Popularity,"we ""ird"",\'name\'; --",popularity\n1,a,x,y,z,w\n2,b,x,y,z,w\n'
+    checked = desk.check(text, **{"role:id": "item_id"})
+    assert checked.attributes == ("item_", "Popularity_", "we \"ird\",'name'; --", "popularity__")
+    assert list(desk.items()[0])[2:] == list(checked.attributes)
+
+
+def test_what_was_damaged_before(desk: Desk) -> None:
+    assert places(desk.check("id,title\n1,Caf�\n2,b\n"), "replaced") == [(2, "title", "Caf�")]
+
+
+def test_long_attributes_are_cut(desk: Desk) -> None:
+    checked = desk.check(f"id,title,text\n1,a,{'y' * 20_000}\n2,b,c\n")
+    assert counts(checked) == {"cell_long": 1} and len(desk.items()[0]["text"]) == desk.limits.cell
+
+
+def test_header_only_and_nothing_usable(desk: Desk) -> None:
+    with pytest.raises(Refused, match="a header and nothing below it"):
+        desk.check("item_id,title\n")
+    checked = desk.check("item_id,title\n,a\n,b\n")
+    assert checked.stopped and checked.counts[0].problem == "no_rows" and not (desk.last / "clean").exists()
+
+
+# --- log
+
+
+def test_events(desk: Desk) -> None:
+    rows = [
+        ",i1,1700000000,1", "u1,,1700000000,1", "u1,i1,,1", "u1,i1,yesterday,1", "u1,i1,-5,1", "u1,i1,4200000000,1",
+        "u1,i1,1700000000,", "u1,i1,1700000000,many", "u1,i1,1700000000,nan", "u\x7f1,i1,1700000000,1",
+        f"{'u' * 201},i1,1700000000,1",
+        f"u1,i1,{int(time.time()) + 10**6},1",
+    ]  # fmt: skip
+    good = [f"u{u},i{i},{1_700_000_000 + i},{i}.5" for u in (7, 8) for i in range(3)]
+    checked = desk.check(log="user,item,time,weight\n" + "\n".join(rows + good + good[:1]) + "\n")
+    assert counts(checked) == {
+        "user_missing": 1, "item_missing": 1, "time_missing": 1, "time_unreadable": 1, "time_early": 1, "time_late": 1,
+        "weight_missing": 1, "weight_unreadable": 2, "user_control": 1, "user_long": 1, "time_future": 1, "event_again": 1,
+        "few_events": 1,
+    }  # fmt: skip
+    assert places(checked, "time_unreadable") == [(5, "time", "yesterday")]
+    assert checked.events == 7 and checked.bad_rows == 11 and desk.log()[-1]["weight"] == 2.5
+    assert [item["item_id"] for item in desk.items()] == ["i1", "i0", "i2"]  # of the log alone, as they come
+    adds_up(checked)
+
+
+def test_a_row_is_left_out_once(desk: Desk) -> None:
+    checked = desk.check(log=LOG + ",,then\n")
+    assert counts(checked) == {"user_missing": 1, "item_missing": 1, "time_unreadable": 1}
+    assert [(entry.problem, entry.rows) for entry in checked.left_out] == [("user_missing", 1)]
+
+
+def test_seconds_among_milliseconds(desk: Desk) -> None:
+    rows = "".join(f"u{u},i{i},{1_700_000_000_000 + i}\n" for u in range(9) for i in range(9))
+    checked = desk.check(log="user,item,time\n" + rows + "u1,i1,1700000000\n")
+    assert counts(checked) == {"time_unit": 1} and checked.bad_rows == 1
+
+
+def test_repeated_events_need_a_time(desk: Desk) -> None:
+    log = "user,item\n" + "u,a\nu,a\nu,b\nv,a\nv,a\nv,c\n"
+    checked = desk.check(log=log)
+    assert not checked.counts and checked.events == 6 and list(desk.log()[0]) == ["user", "item"]
+
+
+def test_users_with_few_events_are_a_warning(desk: Desk) -> None:
+    checked = desk.check(log=LOG + "w,i1,1700000000\nw,i2,1700000001\nx,i1,1700000000\n")
+    assert places(checked, "few_events") == [(14, "user", "w"), (16, "user", "x")] and checked.events == 15
+
+
+@pytest.mark.parametrize(
+    ("log", "problem"),
+    [
+        ("user,item,time\n" + "".join(f"u,i{n},{1_700_000_000 + n}\n" for n in range(9)), "one_user"),
+        ("user,item,time\n" + "".join(f"u{n},i{n},{1_700_000_000 + n}\n" for n in range(9)), "nobody_to_test"),
+        ("user,item,time\nu,i,then\nv,i,then\n", "no_rows"),
+    ],
+)
+def test_logs_that_nothing_can_be_learnt_from(desk: Desk, log: str, problem: str) -> None:
+    checked = desk.check(log=log, time="s")
+    assert checked.stopped and checked.counts[0].problem == problem and not (desk.last / "clean").exists()
+
+
+# --- both
+
+
+def test_items_that_the_catalogue_lacks(desk: Desk) -> None:
+    checked = desk.check(ITEMS, LOG + "u0,zzz,1700000000\nu1,zzz,1700000000\n")
+    assert places(checked, "item_unknown") == [(14, "item", "zzz")] and not checked.stopped
+    assert checked.unknown_share == pytest.approx(2 / 14, abs=1e-5) and "14.3 %" in checked.counts[0].note
+
+
+@pytest.mark.parametrize(
+    ("items", "log", "advice"),
+    [
+        (ITEMS.replace("i", "I").replace("Item_Id,tItle", "item_id,title").replace("fIlm", "film"), LOG, "upper case"),
+        ("item_id,title\n" + "".join(f"{n},T\n" for n in range(1, 5)), LOG.replace("i", "").replace("tem,tme", "item,time"), ""),
+        (
+            "item_id,title\n" + "".join(f"{n},T {n}\n" for n in range(1, 5)),
+            "user,item,time\n" + "".join(f"u{u},{n}.0,{1_700_000_000 + n}\n" for u in range(3) for n in range(1, 5)),
+            "“.0”",
+        ),
+        (
+            "item_id,title\n" + "".join(f"u{n},T {n}\n" for n in range(3)), LOG, "The column “user” matches",
+        ),
+    ],
+)  # fmt: skip
+def test_ids_that_are_written_otherwise(desk: Desk, items: str, log: str, advice: str) -> None:
+    if not advice:
+        assert not counts(desk.check(items, log))
+        return
+    desk.guess(items, fixed={"role:item_id": "item_id", "role:title": "title"})
+    checked = desk.check(log=log)
+    assert checked.stopped and checked.counts[0].problem == "none_known" and advice in checked.counts[0].note
+
+
+def test_items_without_events_are_counted(desk: Desk) -> None:
+    assert desk.check(ITEMS + "new,New,Drama\n", LOG).unused_items == 1
+
+
+# --- bounds
+
+
+def test_more_rows_than_the_quota(desk: Desk) -> None:
+    desk.limits = desk.limits.model_copy(update={"rows": 100})
+    with pytest.raises(Refused, match=r"has 150 rows; at most 100"):
+        desk.check(log="user,item\n" + "u,i\n" * 150)
+    pq.write_table(pa.table({"user": ["u"] * 101, "item": ["i"] * 101}), desk.folder / "x.parquet")
+    with pytest.raises(Refused, match=r"has 101 rows"):
+        desk.guess(desk.folder / "x.parquet", "log")
+    with pytest.raises(Refused, match=r"more than 1,\d+ rows"):
+        desk.check("id,title\n" + '1,"a\n' * 1_500)
+
+
+def test_too_many_columns(desk: Desk) -> None:
+    wide = ",".join(f"c{n}" for n in range(300)) + "\n"
+    with pytest.raises(Refused, match="at most 200 columns"):
+        desk.guess(wide * 3)
+    with pytest.raises(Refused, match="more than 200 different keys"):
+        desk.guess(json.dumps({f"k{n}": n for n in range(300)}) + "\n")
+    pq.write_table(pa.table({f"c{n}": [1] for n in range(300)}), desk.folder / "x.parquet")
+    with pytest.raises(Refused, match="300 columns"):
+        desk.guess(desk.folder / "x.parquet")
+
+
+def test_a_gzip_bomb(desk: Desk) -> None:
+    import gzip
+
+    with pytest.raises(Refused, match="200 times its size"):
+        desk.guess(gzip.compress(b"id,title\n" + b"1,a\n" * 15_000_000, 9))
+    desk.limits = desk.limits.model_copy(update={"text": MB})
+    with pytest.raises(Refused, match="more than 1 MB of text"):
+        desk.guess(gzip.compress(ITEMS.encode() * 30_000))
+
+
+def test_a_parquet_bomb(desk: Desk) -> None:
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 500_000, pa.int32()), pa.array(["x" * 5_000]))
+    table = pa.table({"id": pa.array(range(500_000)), "title": long})
+    pq.write_table(table, desk.folder / "x.parquet", compression="zstd")
+    assert (desk.folder / "x.parquet").stat().st_size < 5 * MB  # 2.5 GB of text
+    desk.guess(desk.folder / "x.parquet")
+    with pytest.raises(Refused, match=r"holds 2,3\d\d MB of text"):
+        desk.check()
+
+
+def test_a_mapping_that_cannot_be(desk: Desk) -> None:
+    desk.guess(ITEMS)
+    reading = desk.readings["catalogue"]
+    desk.readings["catalogue"] = reading.model_copy(update={"columns": reading.columns[1:]})
+    with pytest.raises(Refused, match="the item id"):
+        desk.check()
+
+
+# --- the findings as files
+
+
+def test_findings_are_written_whole_and_run_in_no_spreadsheet(desk: Desk) -> None:
+    values = ["=1+1", "+A1", "-2", "@x", " =SUM(A1)", "\u00a0=x", "plain", "＝x", "it's", "-", "a=b", "'=q"]
+    rows = "".join(f"{n},{value}\n" for n, value in enumerate(values))
+    checked = desk.check("id,=title\n" + rows + "".join(f"same,{value}\n" for value in values), **{
+        "role:id": "item_id", "role:=title": "title",
+    })  # fmt: skip
+    assert checked.findings == len(values) - 1 == len(desk.findings())
+    with (desk.last / "findings.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    for row, found in zip(written, desk.findings(), strict=True):
+        for name in ("value", "column", "problem"):
+            assert row[name] == cell(found[name])
+    many = desk.check("id,title\n" + ",x\n" * 5_000)
+    assert many.findings == 5_001 and len(many.first) == 100 and counts(many)["id_missing"] == 5_000
+    assert many.first[0].problem == "no_rows" and many.first[1].line == 2
+
+
+def test_every_problem_says_what_to_do() -> None:
+    for name, problem in PROBLEMS.items():
+        assert problem.words[0].islower() or problem.words.startswith("JSON"), name
+        assert not problem.words.endswith(".") and problem.fix.endswith((".", "?")), name
+
+
+def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from engine.errors import SeqscopeError
+
+    monkeypatch.setenv("SEQSCOPE_MAX_UPLOAD_MB", "3")
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1000")
+    limits = Limits.of_environment()
+    assert (limits.upload, limits.rows) == (3 * MB, 1000)
+    monkeypatch.setenv("SEQSCOPE_UPLOAD_MEMORY_MB", "lots")
+    with pytest.raises(SeqscopeError, match="SEQSCOPE_UPLOAD_MEMORY_MB"):
+        Limits.of_environment()

@@ -1,0 +1,312 @@
+"""The child and its end: every way to die is one clear message, and nothing of it stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.uploads import files, runner
+from app.uploads.limits import MB, Limits
+from app.uploads.reading import Checked, What
+from app.uploads.runner import Cancelled, UploadFailed
+from tests.uploads.conftest import ITEMS, LOG
+
+LIMITS = Limits(memory=700 * MB, threads=1, seconds=120)
+
+
+def checked(folder: Path, limits: Limits = LIMITS, **contents: str) -> Checked:
+    readings = {}
+    kinds: tuple[What, ...] = ("catalogue", "log")
+    for what in kinds:
+        if what in contents:
+            files.keep(folder, what, contents[what].encode(), limits)
+            readings[what] = files.guess(folder, what, limits).reading
+    return files.check(folder, readings, limits)
+
+
+def steps(folder: Path) -> list[Path]:
+    return list(folder.glob(".step-*"))
+
+
+# --- the way through
+
+
+def test_from_upload_to_use(tmp_path: Path) -> None:
+    heard: list[tuple[float, str]] = []
+    with (tmp_path / "x").open("wb+") as upload:
+        upload.write(ITEMS.encode())
+        upload.seek(0)
+        files.keep(tmp_path, "catalogue", upload, LIMITS)
+    files.keep(tmp_path, "log", (LOG + "u1,,1700000000\n").encode(), LIMITS)
+    kinds: tuple[What, ...] = ("catalogue", "log")
+    readings = {what: files.guess(tmp_path, what, LIMITS).reading for what in kinds}
+    found = files.check(tmp_path, readings, LIMITS, on_progress=lambda done, words: heard.append((done, words)))
+    assert found.bad_rows == 1 and files.readings(tmp_path) == readings
+    assert "Reading the log" in dict(map(reversed, heard)) and [done for done, _ in heard] == sorted(
+        d for d, _ in heard
+    )
+    with pytest.raises(UploadFailed, match="1 bad row"):
+        files.accept(tmp_path, found, without_bad_rows=False)
+    assert not (tmp_path / "clean").exists()
+    files.accept(tmp_path, found, without_bad_rows=True)
+    assert pq.read_table(tmp_path / "clean" / "log.parquet").num_rows == 12
+    assert (tmp_path / "findings.csv").is_file() and not (tmp_path / "waiting").exists() and not steps(tmp_path)
+
+
+def test_what_stops_is_never_used(tmp_path: Path) -> None:
+    found = checked(tmp_path, catalogue="item_id,title\n,a\n")
+    assert found.stopped and not (tmp_path / "waiting").exists() and (tmp_path / "findings.parquet").is_file()
+    with pytest.raises(UploadFailed, match="Mend what stops them"):
+        files.accept(tmp_path, found, without_bad_rows=True)
+
+
+def test_a_new_check_forgets_the_one_before(tmp_path: Path) -> None:
+    first = checked(tmp_path, catalogue=ITEMS)
+    files.keep(tmp_path, "catalogue", b"\x89PNG", LIMITS)
+    with pytest.raises(UploadFailed):
+        files.check(tmp_path, files.readings(tmp_path), LIMITS)
+    assert not (tmp_path / "waiting").exists()
+    with pytest.raises(UploadFailed):
+        files.accept(tmp_path, first, without_bad_rows=True)
+
+
+def test_uploads_are_bounded(tmp_path: Path) -> None:
+    small = LIMITS.model_copy(update={"upload": 10})
+    with pytest.raises(UploadFailed, match="larger than"):
+        files.keep(tmp_path, "log", b"x" * 11, small)
+    with pytest.raises(UploadFailed, match="empty"):
+        files.keep(tmp_path, "log", b"", small)
+    assert files.find(tmp_path, "log") is None and not list((tmp_path / "upload").iterdir())
+    files.keep(tmp_path, "log", b"one", small)
+    second = files.keep(tmp_path, "log", b"two", small)
+    assert files.find(tmp_path, "log") == second and len(list((tmp_path / "upload").iterdir())) == 1
+
+
+def test_a_refusal_is_a_message(tmp_path: Path) -> None:
+    files.keep(tmp_path, "catalogue", b"PK\x03\x04", LIMITS)
+    with pytest.raises(UploadFailed, match="Excel workbook"):
+        files.guess(tmp_path, "catalogue", LIMITS)
+    assert not steps(tmp_path)
+
+
+# --- ways to die
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """stand_in(code) makes every child run this code after its first word, with the bounds of a true one."""
+
+    def replace(code: str) -> None:
+        script = tmp_path / "child.py"
+        script.write_text(
+            "import json, os, sys, time\nfrom app.uploads import child\n"
+            f"def answer(request, say):\n    say(0.5, 'Halfway')\n    {code}\n"
+            "child._answer = answer\nchild.main()\n"
+        )
+        real = subprocess.Popen
+        monkeypatch.setattr(
+            runner.subprocess, "Popen", lambda command, **more: real([sys.executable, str(script)], **more)
+        )
+
+    return replace
+
+
+def failed(folder: Path, limits: Limits = LIMITS, **more: object) -> str:
+    with pytest.raises(UploadFailed) as caught:
+        runner.run("guess", {}, folder, limits, **more)  # type: ignore[arg-type]
+    assert not steps(folder)
+    message = str(caught.value)
+    assert "Traceback" not in message and message.endswith(".")
+    return message
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", "more memory"),
+        ("os.kill(os.getpid(), 11)", r"made its reader fail \(signal 11\)"),
+        ("os.abort()", r"made its reader fail \(signal 6\)"),
+        ("raise ValueError('secret')", "not foreseen"),
+        ("os._exit(0)", "not foreseen"),
+        ("x = [bytearray(1 << 26) for _ in range(64)]; return {'result': {}}", "more memory"),
+        ("os.write(1, b'x' * 100); return 7", "no|makes sense"),
+        ("print(json.dumps({'words': 'x' * (17 << 20)}), file=sys.stdout); return {'result': {}}", "|"),
+        ("say(0.1, 'x' * (20 << 20)); return {'result': {}}", "more than can be shown"),
+        ("open('big', 'wb').truncate(1 << 40); return {'result': {}}", "not foreseen"),
+    ],
+)
+def test_every_death_is_one_message(tmp_path: Path, stand_in: Callable[[str], None], code: str, words: str) -> None:
+    stand_in(code)
+    if words == "|":  # what a library prints is no part of the answer
+        assert runner.run("guess", {}, tmp_path, LIMITS) == {}
+        return
+    message = failed(tmp_path)
+    assert "secret" not in message
+    import re
+
+    assert re.search(words, message), message
+
+
+def test_the_clock_ends_it(tmp_path: Path, stand_in: Callable[[str], None]) -> None:
+    stand_in("time.sleep(60)")
+    begun = time.monotonic()
+    assert "longer than 3 seconds" in failed(tmp_path, LIMITS.model_copy(update={"seconds": 3}))
+    assert time.monotonic() - begun < 30
+
+
+def test_the_processor_ends_it(tmp_path: Path) -> None:
+    code = (
+        "from app.uploads import child\nchild._bound({'seconds': 0, 'threads': 1, 'memory': 1 << 30, 'file': 1 << 20})\n"
+        "while True: pass"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], timeout=100, check=False)
+    assert ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+
+
+def test_it_can_be_cancelled(tmp_path: Path, stand_in: Callable[[str], None]) -> None:
+    stand_in("time.sleep(60)")
+    heard: list[str] = []
+    begun = time.monotonic()
+    with pytest.raises(Cancelled):
+        runner.run(
+            "guess", {}, tmp_path, LIMITS,
+            on_progress=lambda done, words: heard.append(words), cancelled=lambda: "Halfway" in heard,
+        )  # fmt: skip
+    assert time.monotonic() - begun < 40 and not steps(tmp_path)
+
+
+def test_whatever_the_page_raises_ends_it(tmp_path: Path, stand_in: Callable[[str], None]) -> None:
+    stand_in(f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); say(0.6, 'More'); time.sleep(60)")
+
+    def drawn_anew(done: float, words: str) -> None:
+        if words == "More":
+            raise KeyError("rerun")
+
+    with pytest.raises(KeyError):
+        runner.run("guess", {}, tmp_path, LIMITS, on_progress=drawn_anew)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from app.uploads import child; child._answer = lambda r, s: __import__('time').sleep(99)\n"
+         "child.main()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdin and child.stdout
+    child.stdin.write(json.dumps({"limits": LIMITS.model_dump()}).encode() + b"\n")
+    child.stdin.flush()
+    time.sleep(0.5)
+    assert child.poll() is None
+    child.stdin.close()  # as the system does when the parent is killed
+    assert child.wait(60) == 3
+    child.stdout.close()
+
+
+def test_the_child_knows_no_secret_and_reaches_no_other_file(
+    tmp_path: Path, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_SECRET", "x")
+    stand_in("return {'result': {'names': sorted(os.environ), 'cwd': os.getcwd()}}")
+    found = runner.run("guess", {}, tmp_path, LIMITS)
+    assert "SEQSCOPE_SECRET" not in found["names"] and Path(found["cwd"]).parent == tmp_path
+
+
+def test_the_database_reaches_no_other_file(tmp_path: Path) -> None:
+    import duckdb
+
+    from app.uploads.database import connect
+
+    (tmp_path / "work").mkdir()
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "named.parquet")
+    with connect(tmp_path / "work", LIMITS, readable=[tmp_path / "named.parquet"]) as con:
+        assert con.execute(f"SELECT * FROM '{tmp_path}/named.parquet'").fetchall() == [(1,)]
+        for query in (
+            f"SELECT * FROM read_csv('{tmp_path}/other.csv')",
+            f"SELECT * FROM read_csv('{tmp_path}/work/../other.csv')",
+            "SELECT * FROM read_text('/etc/hostname')",
+            f"SELECT * FROM glob('{tmp_path}/*')",
+            f"COPY (SELECT 1) TO '{tmp_path}/written.csv'",
+            f"ATTACH '{tmp_path}/x.duckdb'",
+            "LOAD httpfs",
+            "INSTALL httpfs",
+            "SET enable_external_access = true",
+            "SET memory_limit = '100GB'",
+        ):
+            with pytest.raises(duckdb.Error):
+                con.execute(query).fetchall()
+        con.execute(f"COPY (SELECT 1) TO '{tmp_path}/work/written.csv'")
+
+
+def test_only_so_many_at_a_time(
+    tmp_path: Path, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import threading
+
+    monkeypatch.setenv("SEQSCOPE_UPLOADS", "1")
+    stand_in("time.sleep(1.5); return {'result': {'at': time.time()}}")
+    heard: list[str] = []
+    ended: list[float] = []
+
+    def one() -> None:
+        answer = runner.run("guess", {}, tmp_path, LIMITS, on_progress=lambda done, words: heard.append(words))
+        ended.append(answer["at"])
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert len(ended) == 2 and abs(ended[1] - ended[0]) >= 1.5 and any("Waiting" in words for words in heard)
+
+
+# --- malicious files, in the true child
+
+
+def test_a_parquet_bomb_ends_in_words(tmp_path: Path) -> None:
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 400_000, pa.int32()), pa.array(["x" * 50_000]))
+    pq.write_table(pa.table({"id": range(400_000), "title": long}), tmp_path / "bomb")  # 20 GB of text
+    with (tmp_path / "bomb").open("rb") as file:
+        files.keep(tmp_path, "catalogue", file, LIMITS)
+    try:
+        reading = files.guess(tmp_path, "catalogue", LIMITS).reading
+        with pytest.raises(UploadFailed) as caught:
+            files.check(tmp_path, {"catalogue": reading}, LIMITS)
+    except UploadFailed as error:  # a row group alone may be too much already
+        assert "memory" in str(error)
+    else:
+        assert "MB of text" in str(caught.value) or "memory" in str(caught.value)
+    assert not steps(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_parquet_is_refused_or_read(tmp_path: Path, seed: int) -> None:
+    import random
+
+    chance = random.Random(seed)
+    pq.write_table(
+        pa.table({"item_id": [str(n) for n in range(500)], "title": [f"T {n}" for n in range(500)]}), tmp_path / "x"
+    )
+    content = bytearray((tmp_path / "x").read_bytes())
+    for _ in range(chance.randint(1, 20)):
+        content[chance.randrange(4, len(content) - 4)] = chance.randrange(256)
+    files.keep(tmp_path, "catalogue", bytes(content), LIMITS)
+    try:
+        reading = files.guess(tmp_path, "catalogue", LIMITS).reading
+        if not reading.faults("catalogue"):
+            files.check(tmp_path, {"catalogue": reading}, LIMITS)
+    except UploadFailed as error:
+        assert "Traceback" not in str(error) and str(error).endswith((".", "?"))
+    assert not steps(tmp_path)
