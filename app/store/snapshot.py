@@ -46,8 +46,9 @@ def write(store: Store, folder: Path) -> Path:
         (own,) = connection.execute("select current_database()").fetchall()[0]
         connection.execute(f"attach '{_quoted(staged)}' as copy")
         try:
-            connection.execute(f'copy from database "{own}" to copy')
-            connection.execute("checkpoint copy")  # detaching alone may leave the rows in a log beside the file
+            # Results stream: what is not fetched may be cut short by the next statement
+            connection.execute(f'copy from database "{own}" to copy').fetchall()
+            connection.execute("checkpoint copy").fetchall()
         finally:
             connection.execute("detach copy")
     staged.replace(path)
