@@ -46,7 +46,6 @@ def write(store: Store, folder: Path) -> Path:
         (own,) = connection.execute("select current_database()").fetchall()[0]
         connection.execute(f"attach '{_quoted(staged)}' as copy")
         try:
-            # Results stream: what is not fetched may be cut short by the next statement
             connection.execute(f'copy from database "{own}" to copy').fetchall()
             connection.execute("checkpoint copy").fetchall()
         finally:
@@ -58,7 +57,8 @@ def write(store: Store, folder: Path) -> Path:
 def answer(store: Store) -> int:
     """Writes the copies that commands wait for; how many."""
     done = 0
-    for wanted in (home.root() / "tmp").glob(f"*/{_WANTED}"):
+    own = store.file.path.parent / "tmp"  # of this store, wherever SEQSCOPE_HOME leads by now
+    for wanted in own.glob(f"*/{_WANTED}"):
         wanted.unlink(missing_ok=True)
         try:
             write(store, wanted.parent)

@@ -77,6 +77,16 @@ def test_everything_comes_back(filled: Store, own_home: Path, tmp_path: Path, mo
     assert found.problems == []
 
 
+def test_a_store_answers_for_its_own_folder_alone(filled: Store, tmp_path: Path) -> None:
+    """Two in one process, as in tests: the other one's tables are not what was asked for."""
+    other = Store(tmp_path / "other.duckdb")
+    folder = home.stage()
+    (folder / "wanted").touch()
+    assert snapshot.answer(other) == 0 and (folder / "wanted").exists()
+    assert snapshot.answer(filled) == 1 and (folder / snapshot.NAME).is_file()
+    other.close()
+
+
 def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path, tmp_path: Path) -> None:
     filled.close()
     words = "from app.store.database import open_store; import sys; open_store(); print('open', flush=True); sys.stdin.read()"
