@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from app.uploads.database import sql, value
-from app.uploads.items import CONTROLS
+from app.uploads.items import CONTROLS, YES
 from app.uploads.limits import Limits
 from app.uploads.problems import MAX_TITLE
 from app.uploads.reading import Column, Reading
@@ -25,7 +25,6 @@ _LONGEST_NAME = 60
 _INTEGER = r"0|-?[1-9]\d{0,17}"  # 007 is a text
 _DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
 _FLAGS = ""  # no column is called so
-_YES = ("1", "true", "yes")
 
 
 def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: Limits) -> tuple[str, ...]:
@@ -33,45 +32,33 @@ def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, 
     place = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
     assert item is not None and title is not None
-    id_cell, title_cell = place[item.name], place[title.name]
-    bare = f"nullif(trim(regexp_replace({title_cell}, '{CONTROLS}+', ' ', 'g')), '')"
-    short = f"CASE WHEN length(t) > {MAX_TITLE} THEN rtrim(left(t, {MAX_TITLE - 1})) || '…' ELSE t END"
-    wanted = [
-        f"{id_cell} AS item_id",
-        f"coalesce({short.replace('(t', '(' + bare).replace('ELSE t', f'ELSE {bare}')}, {id_cell}) AS title",
-    ]
-    names = _names(reading)
-    kept = []
+    # The title as one line, in a column of its own: what is made of it mentions it four times.
+    bare = f"nullif(trim(regexp_replace({place[title.name]}, '{CONTROLS}+', ' ', 'g')), '')"
+    con.execute(f"CREATE OR REPLACE TEMP VIEW kept AS SELECT *, {bare} AS bare FROM rows SEMI JOIN good USING (line)")
+    short = f"CASE WHEN length(bare) > {MAX_TITLE} THEN rtrim(left(bare, {MAX_TITLE - 1})) || '…' ELSE bare END"
+    wanted = [f"{place[item.name]} AS item_id", f"coalesce({short}, {place[item.name]}) AS title"]
+    names, attributes = _names(reading), []
     for column in reading.columns:
-        if column.role in ("text", "list"):
-            cell = (
-                _list(place[column.name], column, limits)
-                if column.role == "list"
-                else _text(place[column.name], limits)
-            )
-            if column.role == "text":
-                cell = f"CAST({cell} AS {_type(con, place[column.name])})"
-            elif not value(con, f"SELECT count(*) FROM rows SEMI JOIN good USING (line) WHERE {cell} IS NOT NULL"):
-                continue
-            if not value(con, f"SELECT count({place[column.name]}) FROM rows SEMI JOIN good USING (line)"):
-                continue
-            kept.append(names[column.name])
-            wanted.append(f"{cell} AS {_quoted(names[column.name])}")
+        cell = place[column.name]
+        if column.role == "text" and value(con, f"SELECT count({cell}) FROM kept"):
+            found = f"CAST({_text(cell, limits)} AS {_type(con, cell)})"
+        elif column.role == "list" and value(con, f"SELECT count({_list(cell, column, limits)}) FROM kept"):
+            found = _list(cell, column, limits)
+        else:  # another role, or nothing in it
+            continue
+        attributes.append(names[column.name])
+        wanted.append(f"{found} AS {_quoted(names[column.name])}")
     flags = [column for column in reading.columns if column.role == "flag"]
     if flags:
-        yes = ", ".join(map(sql, _YES))
-        each = ", ".join(
-            f"CASE WHEN lower({place[flag.name]}) IN ({yes}) THEN {sql(_tidy(flag.called or flag.name))} END"
-            for flag in flags
-        )
-        kept.append(names[_FLAGS])
-        wanted.append(f"list_filter([{each}], lambda x: x IS NOT NULL) AS {_quoted(names[_FLAGS])}")
+        attributes.append(names[_FLAGS])
+        wanted.append(f"{_flags(flags, place)} AS {_quoted(names[_FLAGS])}")
     con.execute(
-        f"COPY (SELECT {', '.join(wanted)} FROM rows SEMI JOIN good USING (line) ORDER BY line) TO {sql(str(folder / ITEMS))} "
+        f"COPY (SELECT {', '.join(wanted)} FROM kept ORDER BY line) TO {sql(str(folder / ITEMS))} "
         "(FORMAT parquet, COMPRESSION zstd)"
     )
-    con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {id_cell} AS item_id FROM rows SEMI JOIN good USING (line)")
-    return tuple(kept)
+    con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {place[item.name]} AS item_id FROM kept")
+    con.execute("DROP VIEW kept")
+    return tuple(attributes)
 
 
 def write_items_of_log(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
@@ -134,8 +121,18 @@ def _text(cell: str, limits: Limits) -> str:
 def _type(con: duckdb.DuckDBPyConnection, cell: str) -> str:
     """What all values of a column are: BIGINT, DOUBLE or VARCHAR."""
     tests = ", ".join(f"bool_and(regexp_full_match({cell}, {sql(form)}))" for form in (_INTEGER, _DECIMAL))
-    whole, number = con.execute(f"SELECT {tests} FROM rows SEMI JOIN good USING (line)").fetchall()[0]
+    whole, number = con.execute(f"SELECT {tests} FROM kept").fetchall()[0]
     return "BIGINT" if whole else "DOUBLE" if number else "VARCHAR"
+
+
+def _flags(columns: list[Column], place: dict[str, str]) -> str:
+    """SQL: what the columns that say yes are called."""
+    yes = ", ".join(map(sql, YES))
+    each = (
+        f"CASE WHEN lower({place[flag.name]}) IN ({yes}) THEN {sql(_tidy(flag.called or flag.name))} END"
+        for flag in columns
+    )
+    return f"list_filter([{', '.join(each)}], lambda x: x IS NOT NULL)"
 
 
 def _list(cell: str, column: Column, limits: Limits) -> str:

@@ -131,7 +131,7 @@ def _delimited(
     reading = reading.model_copy(update={"delimiter": delimiter.value, "quote": quote.value})
     rows = _rows(lines, Splitter(delimiter.value, quote.value))
     if not rows:
-        return reading, [delimiter, quote], "No row of the file could be read with these quotes. Choose others."
+        return reading, [delimiter, quote], "The first row cannot be read: its quotes are not in order. Choose others."
     header = _chosen(fixed, "header", {"yes": "", "no": ""}) or layout.header(rows)
     reading = reading.model_copy(update={"header": header.value == "yes"})
     choices = [delimiter, quote, header]
@@ -149,7 +149,10 @@ def _delimited(
 
 
 def _rows(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
-    """Fields of the rows that stand in one line, and of those that a quoted field spreads over several."""
+    """Fields of the rows that stand in one line, and of those that a quoted field spreads over several.
+
+    Empty where the first cannot be read: it may be the header.
+    """
     rows, taken = [], ""
     for line in lines:
         text = f"{taken}\n{line}" if taken else line
@@ -159,6 +162,8 @@ def _rows(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
             taken = ""
         elif splitter.is_unfinished(text) and text.count("\n") < 50:
             taken = text
+        elif not rows:
+            return []
         else:
             taken = ""
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from app.uploads.database import value
+from app.uploads.database import sql, value
 from app.uploads.findings import Findings
 from app.uploads.limits import Limits
 from app.uploads.problems import MAX_ID, MAX_TITLE
@@ -13,6 +13,8 @@ from app.uploads.reading import Reading
 CONTROLS = r"[\x00-\x1f\x7f␀␁]"
 """No id has them; NUL and SOH come as their pictures (app/uploads/plain.py)."""
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
+YES, NO = ("1", "true", "yes"), ("0", "false", "no")
+"""What a column of flags says."""
 _NUMBER = r"[-+]?\d{1,18}([.,]\d{1,15})?"
 _MIXED = 0.2  # share of texts up to which a column counts as one of numbers
 
@@ -59,6 +61,10 @@ def _texts(
                 f"SELECT line, {cell} AS value FROM rows WHERE contains({cell}, '�') AND line NOT IN ({undecodable})"
             )
             findings.insert("catalogue", "replaced", source, column.name)
+        if column.role == "flag":
+            known = ", ".join(map(sql, (*YES, *NO)))
+            source = f"SELECT line, {cell} AS value FROM rows WHERE lower({cell}) NOT IN ({known})"
+            findings.insert("catalogue", "flag_odd", source, column.name)
         if column.role not in ("text", "list"):
             continue
         for problem, bad in (

@@ -84,6 +84,9 @@ PROBLEMS: dict[str, Problem] = {
     "mixed": Problem(
         "warning", "text in a column of numbers", "The whole column is kept as text. Empty fields do no harm."
     ),
+    "flag_odd": Problem(
+        "warning", "value of a yes-or-no column that is neither", "It counts as no. Write 1 and 0, yes and no, or true and false."
+    ),
     "replaced": Problem(
         "warning",
         "replacement character (�)",

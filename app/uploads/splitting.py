@@ -64,7 +64,9 @@ class Splitter:
         return text
 
     def _signs(self) -> tuple[str, str]:
-        # Within [^…] as well as outside, so every sign that means something anywhere is escaped.
-        return tuple(
-            "\\" + c if not c.isalnum() and c.isascii() and c not in "\t_" else c for c in (self.delimiter, self.quote)
-        )  # type: ignore[return-value]
+        return _escaped(self.delimiter), _escaped(self.quote)
+
+
+def _escaped(sign: str) -> str:
+    """A character for a regular expression, within [^…] as well as outside."""
+    return f"\\{sign}" if sign.isascii() and not sign.isalnum() and sign not in "\t_" else sign

@@ -192,6 +192,13 @@ def test_attributes_with_odd_names(desk: Desk) -> None:
     assert list(desk.items()[0])[2:] == list(checked.attributes)
 
 
+def test_flags_that_say_neither(desk: Desk) -> None:
+    rows = "".join(f"{n},T {n},{n % 2},{'YES' if n == 3 else 'maybe' if n == 4 else 'no'},1\n" for n in range(6))
+    desk.guess("id,title,old,red,big\n" + rows, fixed={f"role:{name}": "flag" for name in ("old", "red", "big")})
+    assert places(desk.check(), "flag_odd") == [(6, "red", "maybe")]
+    assert [item["tags"] for item in desk.items()][3:5] == [["old", "red", "big"], ["big"]]
+
+
 def test_what_was_damaged_before(desk: Desk) -> None:
     assert places(desk.check("id,title\n1,Caf�\n2,b\n"), "replaced") == [(2, "title", "Caf�")]
 
