@@ -37,7 +37,7 @@ NAMES = {
     "time": ("time", "timestamp", "date", "datetime", "at"),
 }
 """Columns are known by these names, whatever their case."""
-MEMORY = "512MB"
+MEMORY = "256MB"
 _BATCH = 100_000  # events read at a time
 _EVENTS = pa.schema([("user", pa.string()), ("item", pa.string()), ("time", pa.string())])
 
@@ -109,16 +109,19 @@ def reading(
     )
     try:
         con.execute("set enable_external_access = false; set lock_configuration = true")
-        con.execute("create table events (nr bigint, who varchar, what varchar, moment varchar)")
+        con.register("known", pa.table({"what": models.items["item_id"], "item": models.items["item"]}))
+        con.execute("create table catalogue as select * from known")
+        con.execute("create table events (nr bigint, who varchar, item integer, moment varchar)")
         rows = 0
         for batch in batches:
             numbered = pa.table([np.arange(rows, rows + len(batch)), *batch.columns], ["nr", "who", "what", "moment"])
             con.register("given", numbered)
-            con.execute("insert into events select * from given where who is not null and who != ''")
+            con.execute(
+                "insert into events select nr, who, item, moment from given left join catalogue using (what) "
+                "where who is not null and who != ''"
+            )
             rows += len(batch)
         con.execute("create table people as select who, min(nr) as first from events group by who")
-        con.register("known", pa.table({"what": models.items["item_id"], "item": models.items["item"]}))
-        con.execute("create table catalogue as select * from known")
         texts = _count(con, "events where moment is not null and try_cast(moment as double) is null")
         total = _count(con, "people")
         if not total:
@@ -143,7 +146,7 @@ def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:
     """Histories in the order of their first row; within one by time, and by row where that is the same."""
     found = con.sql(
         "select first, who, coalesce(item, -1)::bigint as item from events join people using (who) "
-        f"left join catalogue using (what) order by first, {order} nulls last, nr"
+        f"order by first, {order} nulls last, nr"
     )
     reader: pa.RecordBatchReader = found.to_arrow_reader(_BATCH)
     key, name, parts = -1, "", [np.empty(0, np.int64)]

@@ -16,6 +16,7 @@ from engine.runtime.sessions import Graph
 
 _TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
 _NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
+_MATCHED = 1 << 22  # scores of many histories at a time: 16 MiB, and twice that to find the best
 
 
 class Indexed:
@@ -56,18 +57,20 @@ class Indexed:
         longest = self.manifest.encoder.max_length
         lengths = np.array([min(len(history), longest) for history in histories], np.int64)
         order = np.argsort(lengths, kind="stable")
-        wide = max(len(self.index), self.manifest.encoder.dim)
+        dim, many = self.manifest.encoder.dim, max(1, _MATCHED // len(self.index))
         start = 0
         while start < len(order):
-            most = max(1, min(_NUMBERS // wide, _TOKENS // max(1, int(lengths[order[start]]))))
+            most = max(1, min(_NUMBERS // dim, _TOKENS // max(1, int(lengths[order[start]]))))
             rows = order[start : start + most]  # sorted, so that the last is the longest
             rows = rows[: max(1, _TOKENS // max(1, int(lengths[rows[-1]])))]
             queries = self._encoder.run(self._input([histories[row] for row in rows]))
-            rough = self._finite(self.index.many(queries))
-            for at, row in enumerate(rows):
-                rough[at, left_out[row]] = -np.inf
-            for row, found in zip(rows.tolist(), self.index.best_many(queries, rough, k), strict=True):
-                yield row, *found
+            for at in range(0, len(rows), many):
+                part, some = queries[at : at + many], rows[at : at + many].tolist()
+                rough = self._finite(self.index.many(part))
+                for place, row in enumerate(some):
+                    rough[place, left_out[row]] = -np.inf
+                for row, found in zip(some, self.index.best_many(part, rough, k), strict=True):
+                    yield row, *found
             start += len(rows)
 
     def scores(self, events: Events) -> Float32:
