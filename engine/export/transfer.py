@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import pyarrow as pa
 import pyarrow.parquet as pq
 from onnx import numpy_helper
 
@@ -30,7 +29,7 @@ from engine.data.words import TOKENIZER, ItemWords, tokenize
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.tables import write_tables
-from engine.export import projection
+from engine.export import places, projection
 from engine.export.said import said
 from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
 from engine.files import put, replacing
@@ -45,7 +44,6 @@ GRAPHS = ("encoder.onnx", "attention.onnx")
 CHUNK = 1024
 """Items whose rows are lost at most when the work is interrupted."""
 CUTOFFS = (1, 5, 10, 20, 50)
-SEED = 42
 MARK = " (zero-shot)"
 
 
@@ -259,17 +257,12 @@ def _fill(folder: Path, bundle: Bundle, words: ItemWords, longest: int, rows: Fl
     np.save(folder / "index.npy", index, allow_pickle=False)
     pq.write_table(said(words), folder / "words.parquet", compression="zstd")
     geometry = bundle.manifest.index.geometry
-    shown = projection.drawn(len(rows))
-    if len(shown) <= projection.NEIGHBOURS or geometry == "none":
+    if len(rows) <= projection.NEIGHBOURS or geometry == "none":
         return None
     stage("drawing the map")
-    places, parameters = projection.umap(rows[shown], geometry, SEED)
-    table = {"item": shown.astype(np.int32), "x": places[:, 0], "y": places[:, 1]}
-    pq.write_table(pa.table(table), folder / "map.parquet", compression="zstd")
-    k = projection.NEIGHBOURS
-    trust = projection.trustworthiness(rows[shown], places, geometry, k, SEED)
-    near = min(k, (len(shown) - 1) // 2)
-    return Projection(method="UMAP", parameters=parameters, trustworthiness=trust, neighbours=near)
+    which, xy, how = places.found(rows, geometry)
+    places.write(folder / "map.parquet", xy, item=which)
+    return how
 
 
 def _with_words(bundle: Bundle, file: str, words: ItemWords, longest: int) -> bytes:
