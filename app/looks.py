@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.runtime import Zoo
@@ -22,29 +23,51 @@ class Style:
     """Plotly's name of a line style."""
 
 
-_STYLES = {
-    "sasrec": Style("#0072b2", "circle", "●", "solid"),
-    "bert4rec": Style("#d55e00", "square", "■", "dash"),
-    "attrec": Style("#009e73", "diamond", "◆", "dashdot"),
-    "markov": Style("#e69f00", "triangle-up", "▲", "dot"),
-    "popularity": Style("#8a9496", "cross", "✚", "longdash"),
+_BLUE = Style("#0072b2", "circle", "●", "solid")
+_RED = Style("#d55e00", "square", "■", "dash")
+_GREEN = Style("#009e73", "diamond", "◆", "dashdot")
+_ORANGE = Style("#e69f00", "triangle-up", "▲", "dot")
+_GREY = Style("#8a9496", "cross", "✚", "longdash")
+_PINK = Style("#cc79a7", "star", "★", "longdashdot")
+_SKY = Style("#56b4e9", "hexagon", "⬢", "solid")
+_YELLOW = Style("#c9b82e", "triangle-down", "▼", "dash")
+_VIOLET = Style("#7b5ea7", "pentagon", "⬟", "dot")
+_BROWN = Style("#a5673f", "bowtie", "⧓", "dashdot")
+_TEAL = Style("#44aa99", "hourglass", "⧗", "longdash")
+
+_MODELS = {
+    "sasrec": _BLUE,
+    "bert4rec": _RED,
+    "attrec": _GREEN,
+    "recformer": _SKY,
+    "tiger": _YELLOW,
+    "letter-tiger": _PINK,
+    "lc-rec": _VIOLET,
+    "markov": _ORANGE,
+    "popularity": _GREY,
 }
-_SPARE = (
-    Style("#cc79a7", "star", "★", "longdashdot"),
-    Style("#56b4e9", "hexagon", "⬢", "solid"),
-    Style("#c9b82e", "triangle-down", "▼", "dash"),
-    Style("#7b5ea7", "pentagon", "⬟", "dot"),
-    Style("#5b3a1e", "bowtie", "⧓", "dashdot"),
-)
+_TOKENIZERS = {"rqvae": _BLUE, "letter": _RED, "residual-kmeans": _GREEN, "lc-rec-rqvae": _VIOLET, "random": _GREY}
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+"""Plotly's names of line styles, one per level of an identifier."""
 
 
 def style(zoo: Zoo, model: str) -> Style:
-    """The look of a model; those without one of their own take the spare ones in the order of their names."""
-    known = _STYLES.get(model)
-    if known is not None:
-        return known
-    others = sorted(name for name in zoo.bundles if name not in _STYLES)
-    return _SPARE[others.index(model) % len(_SPARE)] if model in others else _SPARE[0]
+    """The look of a model."""
+    return _style(model, _MODELS, zoo.bundles, (_BROWN, _TEAL, _PINK, _SKY, _YELLOW, _VIOLET))
+
+
+def tokenizer_style(zoo: Zoo, name: str) -> Style:
+    """The look of a tokenizer."""
+    return _style(name, _TOKENIZERS, zoo.tokenizations, (_PINK, _ORANGE, _SKY, _BROWN))
+
+
+def _style(name: str, known: Mapping[str, Style], names: Iterable[str], spare: Sequence[Style]) -> Style:
+    """Those without a look of their own take the spare ones in the order of their names."""
+    if name in known:
+        return known[name]
+    others = sorted(other for other in names if other not in known)
+    return spare[others.index(name) % len(spare)] if name in others else spare[0]
 
 
 def titled(zoo: Zoo, item: int) -> str:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import zoo
+from app.looks import Style, tokenizer_style
 from app.views import map_codes, map_points
-from app.views.semantic_ids_answers import style as tokenizer_style
-from app.zoo import Style
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
 

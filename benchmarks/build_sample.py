@@ -25,9 +25,9 @@ from engine.training.recipe import RECIPES
 MODELS = ("sasrec", "bert4rec", "attrec", "recformer", "markov", "popularity")
 STAGES = {"recformer": ("recformer-pretrained", "recformer-stage1")}
 """Runs that a model's own run starts from, one after the other."""
-TOKENIZERS = ("rqvae", "letter", "residual-kmeans")
+TOKENIZERS = ("rqvae", "letter", "lc-rec-rqvae", "residual-kmeans")
 """After the models: LETTER learns from the vectors of this sample's SASRec."""
-GENERATORS = ("tiger", "letter-tiger")
+GENERATORS = ("tiger", "letter-tiger", "lc-rec")
 """After the tokenizers, whose identifiers they write."""
 SPACES = ("minilm",)
 """Text encoders whose vectors of the items come along."""

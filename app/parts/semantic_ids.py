@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import state
+from app import looks, state
 from app.store.catalogue import Catalogue
 from app.text import md
-from app.views import semantic_ids_answers as answers
 from app.views.semantic_ids_figures import Named
 from app.widgets import choice
 from app.zoo import Style
@@ -33,7 +32,7 @@ class Page:
         return [self.models.tokenizations[name] for name in self.names]
 
     def look(self, one: Tokenization) -> Style:
-        return answers.style(self.models, one.name)
+        return looks.tokenizer_style(self.models, one.name)
 
     def named(self, one: Tokenization) -> Named:
         return Named(one.about.title, self.look(one))

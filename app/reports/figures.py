@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
+from app.looks import DASHES
 from app.reports import drawn, words
 from app.reports.document import Attention, Codes, Estimate, Map, Part, Report
 from app.reports.tables import titled
@@ -154,15 +155,12 @@ def _codes(report: Report) -> list[Figure]:
     return [_usage(one, at) for at, one in enumerate(report.codes or []) if one.levels]
 
 
-_LOOKS = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-
-
 def _usage(found: Codes, at: int) -> Figure:
-    levels = found.levels[: len(_LOOKS)]
+    levels = found.levels[: len(DASHES)]
 
     def draw(font: str) -> Markup:
         series = [
-            drawn.Series(f"level {place}", PALETTE[(place - 1) % len(PALETTE)], _LOOKS[place - 1], level.counts)
+            drawn.Series(f"level {place}", PALETTE[(place - 1) % len(PALETTE)], DASHES[place - 1], level.counts)
             for place, level in enumerate(levels, 1)
         ]
         return drawn.lines(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.looks import Style
+from app.looks import DASHES, Style
 from app.reports import words
 from app.reports.document import Attention, Estimate, Level, Map, Model, Report
 from app.text import clean, label, short
@@ -17,8 +17,6 @@ from app.views import attention_figures, map_colour, metrics_figures, semantic_i
 from app.views import map as map_views
 from app.views.map_points import Marks, Points
 from app.views.semantic_ids import Usage
-
-_LOOKS = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 def effects(report: Report, labels: Sequence[str], places: range) -> go.Figure:
@@ -110,7 +108,7 @@ def usage(levels: Sequence[Level]) -> go.Figure:
             (
                 semantic_ids_figures.Named(
                     f"level {at}",
-                    Style(map_colour.PALETTE[(at - 1) % len(map_colour.PALETTE)], "circle", "●", _LOOKS[at - 1]),
+                    Style(map_colour.PALETTE[(at - 1) % len(map_colour.PALETTE)], "circle", "●", DASHES[at - 1]),
                 ),
                 Usage(np.array(level.counts, np.int64)),
             )

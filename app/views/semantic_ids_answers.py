@@ -15,31 +15,10 @@ from app import zoo
 from app.views import map_colour
 from app.views import semantic_ids as views
 from app.views import semantic_ids_tree as trees
-from app.zoo import Style
 from engine.runtime import Bundle, Tokenization, Zoo
 
 POPULARITY = "popularity"
 _PREFERRED = ("categories", "category", "genres", "genre")
-_LOOKS = {
-    "rqvae": Style("#0072b2", "circle", "●", "solid"),
-    "letter": Style("#d55e00", "square", "■", "dash"),
-    "residual-kmeans": Style("#009e73", "diamond", "◆", "dashdot"),
-    "random": Style("#8a9496", "cross", "✚", "longdash"),
-}
-_SPARE = (
-    Style("#cc79a7", "star", "★", "longdashdot"),
-    Style("#e69f00", "triangle-up", "▲", "dot"),
-    Style("#56b4e9", "hexagon", "⬢", "solid"),
-    Style("#7b5ea7", "pentagon", "⬟", "dash"),
-)
-
-
-def style(models: Zoo, name: str) -> Style:
-    """The look of a tokenizer, the same in every figure."""
-    if name in _LOOKS:
-        return _LOOKS[name]
-    others = sorted(other for other in models.tokenizations if other not in _LOOKS)
-    return _SPARE[others.index(name) % len(_SPARE)]
 
 
 def usage(one: Tokenization) -> list[views.Usage]:

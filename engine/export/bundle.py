@@ -20,13 +20,13 @@ from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.data.words import ItemWords
 from engine.errors import SeqscopeError, UsageError
-from engine.export import check, generator, graphs, projection, sentence, text
+from engine.export import check, generator, graphs, places, projection, sentence, text, tokenization
 from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
 from engine.files import put
 from engine.generation import Generator
 from engine.models import Recformer, Recommender, TextNeighbours
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, Index, Manifest, Projection, Training
+from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, Index, Manifest, Training
 from engine.runtime.sentences import WORDS
 from engine.runtime.studies import STUDIES
 from engine.runtime.zoo import IDENTIFIERS, SPACES
@@ -156,13 +156,8 @@ def _fill(
     placed = None
     if geometry != "none" and rows is not None and len(rows) > projection.NEIGHBOURS:
         stage("drawing the map")
-        shown = projection.drawn(len(rows))
-        xy, parameters = projection.umap(rows[shown], geometry, seed=42)
-        _write(folder / "map.parquet", {"item": shown.astype(np.int32), "x": xy[:, 0], "y": xy[:, 1]})
-        trust = projection.trustworthiness(rows[shown], xy, geometry, projection.NEIGHBOURS, seed)
-        placed = Projection(
-            method="UMAP", parameters=parameters, trustworthiness=trust, neighbours=projection.NEIGHBOURS
-        )
+        shown, xy, placed = places.found(rows, geometry)
+        places.write(folder / "map.parquet", xy, item=shown)
     measured = all((run / file).exists() for file in EVALUATION)
     for table in EVALUATION[:2] if measured else ():
         shutil.copyfile(run / table, folder / table)
@@ -185,14 +180,22 @@ def _fill(
         reasons["unseen_items"] = UNSEEN if described is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
+    paper, order = model.card.paper, ORDER.get(model.name, 50)
+    if isinstance(model, Generator):
+        made = tokenization.card(
+            str(model.identifiers.about.get("tokenizer")), str(model.identifiers.about.get("family"))
+        )
+        order += made.order // 10
+        if made.paper and not made.paper.startswith(paper):
+            paper += f"; its identifiers: {made.paper}"
     return Manifest(
         schema_version=3 if asks is not None else 1 if described is None and read is None else 2,
         name=name,
         title=title or recipe.title or model.card.title,
         family=model.name,
         summary=model.card.summary,
-        paper=model.card.paper,
-        order=ORDER.get(model.name, 50),
+        paper=paper,
+        order=order,
         dataset=data.info.name,
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,

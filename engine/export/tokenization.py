@@ -64,6 +64,12 @@ CARDS = {
         "apart, so that items spread over all of them.",
         "Wang et al., Learnable Item Tokenization for Generative Recommendation, CIKM 2024 (LETTER)",
     ),
+    "lc-rec-rqvae": Card(
+        25,
+        "RQ-VAE whose last level is filled evenly: items that would collide are assigned anew by optimal transport, so that no "
+        "further code is needed.",
+        "Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",
+    ),
     "residual-kmeans": Card(
         30,
         "k-means over the items' text vectors, then over what its centres leave over, and so on. Nothing is learned by "
@@ -92,6 +98,11 @@ CARDS = {
     ),
 }
 _OTHER = Card(70, "Codes for the items of this catalogue.", "")
+
+
+def card(name: str, family: str) -> Card:
+    """What pages say of a tokenizer; name: its run's."""
+    return CARDS.get(name) or CARDS.get(family, _OTHER)
 
 
 def is_tokenizer(run: Path) -> bool:
@@ -180,15 +191,15 @@ def _fill(
         if len(rows) > projection.NEIGHBOURS:
             which, xy, items_placed = places.found(rows.astype(np.float32), "euclidean")
             places.write(folder / LATENTS_MAP, xy, item=which)
-    card = CARDS.get(folder.name) or CARDS.get(tokenizer.name, _OTHER)
+    said = card(folder.name, tokenizer.name)
     return About(
         schema_version=1 if codes_placed is None and items_placed is None else 2,
         name=folder.name,
         title=title,
         tokenizer=tokenizer.name,
-        summary=card.summary,
-        paper=card.paper,
-        order=card.order,
+        summary=said.summary,
+        paper=said.paper,
+        order=said.order,
         dataset=data.info.name,
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,

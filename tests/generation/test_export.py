@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     base = tmp_path_factory.mktemp("generators")
     dataset = write_log(base / "data" / "tiny", cycles(60, ITEMS), ITEMS)
     runs = base / "runs"
-    circle().write(runs / "codes")
+    dataclasses.replace(circle(), about={"tokenizer": "letter", "family": "letter"}).write(runs / "codes")
     np.save(runs / "codes" / "latents.npy", np.random.default_rng(0).normal(size=(ITEMS, 4)).astype(np.float32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(projection, "umap", quick_umap)
@@ -73,6 +74,12 @@ def test_the_manifest_says_what_the_graphs_are(made: tuple[Path, Path], name: st
     assert manifest.capabilities.neighbours
     assert manifest.capabilities.map
     assert manifest.check.max_abs_difference <= 1e-4
+    assert manifest.paper.endswith(
+        "; its identifiers: Wang et al., Learnable Item Tokenization for Generative Recommendation, CIKM 2024 (LETTER)"
+    )
+    assert (
+        manifest.order == {"encoder-decoder": 52, "decoder-only": 62}[family]
+    )  # after the same with TIGER's identifiers
     assert {"encoder.onnx", "decoder.onnx", "attention.onnx", "identifiers.parquet"} <= manifest.files.keys()
     assert "index.npy" not in manifest.files
 
