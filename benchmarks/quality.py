@@ -2,9 +2,12 @@
 
     seqscope train sasrec --dataset data/ml-1m
     python -m benchmarks.quality record runs/ml-1m/sasrec          evaluates (full, u100, p100), writes benchmarks/results/
-    python -m benchmarks.quality table                             prints the table of benchmarks/README.md, with the goals
+    python -m benchmarks.quality compare A B                       two evaluated runs, the same people: A − B with its interval
+    python -m benchmarks.quality table                             prints the tables of benchmarks/README.md, with the goals
 
-A result names its command, recipe, seconds, device, commit and split fingerprint, so that it can be had again.
+A run that was evaluated on another catalogue (`seqscope evaluate RUN --dataset OTHER`) is compared there by its folder
+RUN/elsewhere/OTHER. A result names its command, recipe, seconds, device, commit and split fingerprint, so that it can be had
+again.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.significance import interval
+from engine.evaluation.significance import interval, paired
 from engine.files import write_json
+from engine.generation import Generator
 from engine.training.run import open_run
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -36,15 +41,36 @@ GOALS: dict[str, dict[str, dict[str, float]]] = {
 }
 
 
+METRICS = ("HR@10", "NDCG@10")
+
+
+def stored(folder: Path, dataset: Dataset) -> dict[str, np.ndarray]:
+    """Protocol → ranks, float64 [test users]; full rankings also apart for targets that training has (warm) or lacks (cold)."""
+    table = pq.read_table(folder / "ranks.parquet")
+    cases = dataset.cases("test")
+    cold = dataset.popularity[cases.targets] == 0
+    found: dict[str, np.ndarray] = {}
+    for protocol in table["protocol"].unique().to_pylist():
+        part = table.filter(pc.equal(table["protocol"].cast("string"), protocol))
+        if not np.array_equal(part["target"].to_numpy(), cases.targets):
+            raise SystemExit(f"{folder} was not evaluated on {dataset.path}")
+        found[protocol] = part["rank"].to_numpy().astype(np.float64)
+        if protocol.startswith("full") and cold.any():
+            found |= {f"{protocol}, {word}": found[protocol][rows] for word, rows in (("cold", cold), ("warm", ~cold))}
+    return found
+
+
 def record(run: Path) -> Path:
     model, recipe, kept, dataset = open_run(run)
-    found = evaluate(model, dataset, run, protocols=("u100", "p100"))
-    table = pq.read_table(run / "ranks.parquet")
+    if isinstance(model, Generator) and (run / "metrics.json").exists():  # with sampled candidates it takes an hour
+        found = json.loads((run / "metrics.json").read_text("utf-8"))
+    else:
+        found = evaluate(model, dataset, run, protocols=() if isinstance(model, Generator) else ("u100", "p100"))
+    ranks = stored(run, dataset)
     intervals: dict[str, dict[str, list[float]]] = {}
     for protocol in found:
-        ranks = table.filter(pc.equal(table["protocol"].cast("string"), protocol))["rank"].to_numpy().astype(np.float64)
-        for name in ("HR@10", "NDCG@10"):
-            estimate = interval(metrics.per_user(name, ranks))
+        for name in METRICS:
+            estimate = interval(metrics.per_user(name, ranks[protocol]))
             intervals.setdefault(protocol, {})[name] = [round(estimate.low, 4), round(estimate.high, 4)]
     result: dict[str, Any] = {
         "dataset": dataset.info.name,
@@ -73,6 +99,65 @@ def record(run: Path) -> Path:
     path = RESULTS / f"{dataset.info.name}-{recipe.name}.json"
     write_json(path, result)
     return path
+
+
+def compare(first: Path, second: Path) -> Path:
+    """Paired differences first − second on every protocol that both have, kept as a file."""
+    name = first.name if first.parent.name == "elsewhere" else first.parent.name
+    dataset = Dataset(Path("data") / name)
+    ours, theirs = stored(first, dataset), stored(second, dataset)
+    differences: dict[str, dict[str, dict[str, float]]] = {}
+    for protocol in [protocol for protocol in ours if protocol in theirs]:
+        for metric in METRICS:
+            a, b = (metrics.per_user(metric, ranks[protocol]) for ranks in (ours, theirs))
+            found = paired(a, b)
+            differences.setdefault(protocol, {})[metric] = {
+                "first": round(float(a.mean()), 5),
+                "second": round(float(b.mean()), 5),
+                "difference": round(found.mean, 5),
+                "low": round(found.low, 5),
+                "high": round(found.high, 5),
+                "users": len(a),
+            }
+    names = [_called(folder) for folder in (first, second)]
+    path = RESULTS / f"{name}-{names[0]}-over-{names[1]}.json"
+    write_json(
+        path,
+        {
+            "dataset": name,
+            "fingerprint": dataset.info.fingerprint,
+            "first": names[0],
+            "second": names[1],
+            "paired95": differences,
+        },
+    )
+    return path
+
+
+def _called(folder: Path) -> str:
+    """A run, and where it was trained if that was on another catalogue."""
+    if folder.parent.name != "elsewhere":
+        return folder.name
+    run = folder.parents[1]
+    return f"{run.name}-of-{run.parent.name}"
+
+
+def comparisons() -> list[str]:
+    lines = [
+        "| on | protocol (users) | model | HR@10 | NDCG@10 | against | HR@10 | NDCG@10 | difference of NDCG@10 (95 %) |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for path in sorted(RESULTS.glob("*-over-*.json")):
+        result = json.loads(path.read_text("utf-8"))
+        for protocol, found in result["paired95"].items():
+            hit, gain = found["HR@10"], found["NDCG@10"]
+            cells = [result["dataset"], f"{protocol} ({gain['users']:,})"]
+            for side in ("first", "second"):
+                cells += [result[side], f"{hit[side]:.4f}", f"{gain[side]:.4f}"]
+            sure = "" if gain["low"] <= 0 <= gain["high"] else ", without 0"
+            cells.append(f"{gain['difference']:+.4f} ({gain['low']:+.4f} to {gain['high']:+.4f}{sure})")
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 def table() -> tuple[str, bool]:
@@ -104,18 +189,24 @@ def table() -> tuple[str, bool]:
                 result["fingerprint"][:12],
             ]
             lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines), met
+    return "\n".join([*lines, "", *comparisons()]), met
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("record", help="evaluate runs and keep their results").add_argument("runs", nargs="+", type=Path)
-    actions.add_parser("table", help="print the table; exit code 1 where a goal is missed")
+    pair = actions.add_parser("compare", help="keep the paired difference of two evaluated runs")
+    pair.add_argument("first", type=Path)
+    pair.add_argument("second", type=Path)
+    actions.add_parser("table", help="print the tables; exit code 1 where a goal is missed")
     args = parser.parse_args()
     if args.action == "record":
         for run in args.runs:
             print(record(run))
+        return
+    if args.action == "compare":
+        print(compare(args.first, args.second))
         return
     text, met = table()
     print(text)
