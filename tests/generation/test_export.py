@@ -16,6 +16,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.export import generator, projection
 from engine.export.bundle import export_run
 from engine.generation import Generator
+from engine.generation.search import beam_search
 from engine.runtime import Zoo
 from engine.training.run import open_run, train
 from tests.generation.learn import ITEMS, circle, recipe
@@ -59,6 +60,23 @@ def test_the_runtime_answers_as_the_model(made: tuple[Path, Path], name: str) ->
         with torch.no_grad():
             wanted = model.query(torch.tensor([history[-model.max_length :]]))[0].numpy()
         np.testing.assert_allclose(bundle.scores(history), wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("width", [1, 4, 20])
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_the_beam_is_that_of_the_evaluation(made: tuple[Path, Path], name: str, width: int) -> None:
+    """The app's search, with numpy and ONNX, against the one that metrics were measured with, in PyTorch."""
+    runs, exports = made
+    model, *_ = open_run(runs / name)
+    assert isinstance(model, Generator)
+    bundle = Zoo.open(exports).bundles[name]
+    for history in ([3], [5, 6, 7], list(range(20, 33))):
+        with torch.no_grad():
+            wanted = beam_search(model, model.encode(torch.tensor([history[-model.max_length :]])), width)
+        real = wanted.scores[0] > -torch.inf
+        found = bundle.generate(history, width, exclude_history=False)
+        np.testing.assert_allclose(found.scores, wanted.scores[0, real].numpy(), atol=1e-4, rtol=1e-4)
+        np.testing.assert_array_equal(found.tokens, wanted.tokens[0, real].numpy())
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
