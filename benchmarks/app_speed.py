@@ -44,7 +44,8 @@ LISTS = ".models ol"
 
 
 @contextmanager
-def server(exports: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def server(exports: Path, kept: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """kept: the app's SEQSCOPE_HOME, where that is to be looked at afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -59,7 +60,7 @@ def server(exports: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     ]
     words += [f"--server.disconnectedSessionTTL={LEFT_AFTER}"]
     with tempfile.TemporaryFile() as log, tempfile.TemporaryDirectory() as home:
-        environment = os.environ | {"SEQSCOPE_EXPORTS": str(exports.resolve()), "SEQSCOPE_HOME": home}
+        environment = os.environ | {"SEQSCOPE_EXPORTS": str(exports.resolve()), "SEQSCOPE_HOME": str(kept or home)}
         process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
             yield f"http://127.0.0.1:{port}", process

@@ -3,11 +3,10 @@
     seqscope train sasrec --dataset data/ml-1m
     python -m benchmarks.quality record runs/ml-1m/sasrec          evaluates (full, u100, p100), writes benchmarks/results/
     python -m benchmarks.quality compare A B                       two evaluated runs, the same people: A − B with its interval
+    python -m benchmarks.quality zero-shot RUN data/OTHER          a model of words against popularity, on another catalogue
     python -m benchmarks.quality table                             prints the tables of benchmarks/README.md, with the goals
 
-A run that was evaluated on another catalogue (`seqscope evaluate RUN --dataset OTHER`) is compared there by its folder
-RUN/elsewhere/OTHER. A result names its command, recipe, seconds, device, commit and split fingerprint, so that it can be had
-again.
+A result names its command, recipe, seconds, device, commit and split fingerprint, so that it can be had again.
 """
 
 from __future__ import annotations
@@ -21,13 +20,17 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import torch
 
+from engine.console import Progress
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
+from engine.evaluation.ranks import full_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.generation import Generator
+from engine.models import MODELS
 from engine.training.run import open_run
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -42,14 +45,16 @@ GOALS: dict[str, dict[str, dict[str, float]]] = {
 
 
 METRICS = ("HR@10", "NDCG@10")
+Ranks = dict[str, np.ndarray]
+"""Protocol → ranks, float64 [people]."""
 
 
-def stored(folder: Path, dataset: Dataset) -> dict[str, np.ndarray]:
+def stored(folder: Path, dataset: Dataset) -> Ranks:
     """Protocol → ranks, float64 [test users]; full rankings also apart for targets that training has (warm) or lacks (cold)."""
     table = pq.read_table(folder / "ranks.parquet")
     cases = dataset.cases("test")
     cold = dataset.popularity[cases.targets] == 0
-    found: dict[str, np.ndarray] = {}
+    found: Ranks = {}
     for protocol in table["protocol"].unique().to_pylist():
         part = table.filter(pc.equal(table["protocol"].cast("string"), protocol))
         if not np.array_equal(part["target"].to_numpy(), cases.targets):
@@ -103,9 +108,27 @@ def record(run: Path) -> Path:
 
 def compare(first: Path, second: Path) -> Path:
     """Paired differences first − second on every protocol that both have, kept as a file."""
-    name = first.name if first.parent.name == "elsewhere" else first.parent.name
-    dataset = Dataset(Path("data") / name)
-    ours, theirs = stored(first, dataset), stored(second, dataset)
+    dataset = Dataset(Path("data") / first.parent.name)
+    return _keep(dataset, first.name, second.name, stored(first, dataset), stored(second, dataset))
+
+
+def zero_shot(run: Path, other: Path, people: int) -> Path:
+    """A model that knows items by their words against popularity, on a catalogue that it never saw; on `people` test users."""
+    model, recipe, _, dataset = open_run(run, other, elsewhere=True)
+    cases = dataset.cases("test")
+    if people < len(cases):
+        cases = cases.take(np.linspace(0, len(cases) - 1, people).astype(int))
+    training = dataset.training
+    popular = MODELS["popularity"][1](MODELS["popularity"][0](), dataset.num_items, dataset.num_users)
+    popular.fit(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
+    progress = Progress(len(cases), "zero-shot")
+    ours = full_ranks(model.eval(), cases, progress=progress.update).ranks
+    theirs = full_ranks(popular.eval(), cases).ranks
+    called = f"{recipe.name}-of-{run.parent.name}"
+    return _keep(dataset, called, "popularity", {"full": ours}, {"full": theirs})
+
+
+def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks) -> Path:
     differences: dict[str, dict[str, dict[str, float]]] = {}
     for protocol in [protocol for protocol in ours if protocol in theirs]:
         for metric in METRICS:
@@ -119,27 +142,14 @@ def compare(first: Path, second: Path) -> Path:
                 "high": round(found.high, 5),
                 "users": len(a),
             }
-    names = [_called(folder) for folder in (first, second)]
-    path = RESULTS / f"{name}-{names[0]}-over-{names[1]}.json"
+    name = dataset.info.name
+    path = RESULTS / f"{name}-{first}-over-{second}.json"
+    fingerprint = dataset.info.fingerprint
     write_json(
         path,
-        {
-            "dataset": name,
-            "fingerprint": dataset.info.fingerprint,
-            "first": names[0],
-            "second": names[1],
-            "paired95": differences,
-        },
+        {"dataset": name, "fingerprint": fingerprint, "first": first, "second": second, "paired95": differences},
     )
     return path
-
-
-def _called(folder: Path) -> str:
-    """A run, and where it was trained if that was on another catalogue."""
-    if folder.parent.name != "elsewhere":
-        return folder.name
-    run = folder.parents[1]
-    return f"{run.name}-of-{run.parent.name}"
 
 
 def comparisons() -> list[str]:
@@ -199,11 +209,18 @@ def main() -> None:
     pair = actions.add_parser("compare", help="keep the paired difference of two evaluated runs")
     pair.add_argument("first", type=Path)
     pair.add_argument("second", type=Path)
+    shot = actions.add_parser("zero-shot", help="keep how a run does on a catalogue that it never saw")
+    shot.add_argument("run", type=Path)
+    shot.add_argument("dataset", type=Path)
+    shot.add_argument("--people", type=int, default=4000, help="test users who are asked, spread evenly")
     actions.add_parser("table", help="print the tables; exit code 1 where a goal is missed")
     args = parser.parse_args()
     if args.action == "record":
         for run in args.runs:
             print(record(run))
+        return
+    if args.action == "zero-shot":
+        print(zero_shot(args.run, args.dataset, args.people))
         return
     if args.action == "compare":
         print(compare(args.first, args.second))

@@ -18,7 +18,7 @@ from engine.evaluation.significance import paired
 from engine.runtime import Bundle, Zoo
 
 LIMIT = 30_000_000
-LEARNED = ("sasrec", "bert4rec", "attrec", "recformer", "tiger", "letter-tiger")
+LEARNED = ("sasrec", "bert4rec", "attrec", "recformer", "tiger", "letter-tiger", "lc-rec")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def ranks(bundle: Bundle) -> np.ndarray:
 def test_all_bundles_open_and_belong_to_the_log(zoo: Zoo, root: Path) -> None:
     assert not zoo.refused
     assert {*LEARNED, "markov", "popularity"} <= zoo.bundles.keys()
-    assert {"rqvae", "letter", "residual-kmeans"} <= zoo.tokenizations.keys()
+    assert {"rqvae", "letter", "lc-rec-rqvae", "residual-kmeans"} <= zoo.tokenizations.keys()
     assert zoo.info.simulated
     assert zoo.info.fingerprint == Dataset(root / "data" / "sample").info.fingerprint
 
@@ -48,7 +48,7 @@ def test_every_space_has_a_map_that_is_better_than_chance(zoo: Zoo) -> None:
     for name, one in zoo.tokenizations.items():
         assert one.codebooks_map() is not None
         made += [one.about.codebooks_map, *([one.about.latents_map] if name != "residual-kmeans" else [])]
-    assert len(made) == 6 and all(how is not None and how.trustworthiness > 0.6 for how in made)
+    assert len(made) == 8 and all(how is not None and how.trustworthiness > 0.6 for how in made)
 
 
 def test_films_of_like_words_are_of_like_genres(zoo: Zoo) -> None:
