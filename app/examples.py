@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kept import until_deleted
 from engine.runtime import Zoo
 
 
@@ -57,6 +58,7 @@ _SAMPLE = (
 )
 
 
+@until_deleted
 @functools.lru_cache(maxsize=8)
 def of(models: Zoo) -> tuple[Example, ...]:
     """At least one example for a dataset: chosen ones where it has their items, else people of it, else what is popular."""
@@ -93,11 +95,13 @@ def find_user(models: Zoo, text: str) -> str | None:
     return _numbered(models).get(int(text)) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
+@until_deleted
 @functools.lru_cache(maxsize=8)
 def _rows(models: Zoo) -> dict[str, int]:
     return {user_id: row for row, user_id in enumerate(models.users["user_id"].to_pylist())}
 
 
+@until_deleted
 @functools.lru_cache(maxsize=8)
 def _numbered(models: Zoo) -> dict[int, str]:
     ends = ((re.search(r"[0-9]{1,15}$", user_id), user_id) for user_id in reversed(list(_rows(models))))

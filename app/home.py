@@ -97,7 +97,7 @@ class Folder:
 
     @property
     def exports(self) -> Path:
-        """The zoo of this dataset."""
+        """The zoo of this dataset; next/ beside it while another takes its place (app/jobs/turn.py)."""
         return self.path / "exports"
 
     @property

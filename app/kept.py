@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
@@ -19,6 +20,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+_ALL: weakref.WeakSet[Kept[Any]] = weakref.WeakSet()
+_FORGET: dict[str, Callable[[], None]] = {}
 
 
 class _Entry(Generic[T]):
@@ -35,6 +39,14 @@ class Kept(Generic[T]):
         self._most = most
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+        _ALL.add(self)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
 
     def get(self, asked: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns or returned. What it raises is not kept: the next one tries again."""
@@ -52,6 +64,23 @@ class Kept(Generic[T]):
                     entry.value = _locked(make())
                     entry.made = True
         return entry.value
+
+
+def until_deleted(function: F) -> F:
+    """A decorator around st.cache_data, st.cache_resource and functools.lru_cache: what they keep is forgotten by `forget`."""
+    clear = getattr(function, "clear", None) or function.cache_clear  # type: ignore[attr-defined]
+    # by name: the script of a page defines its own anew in every run
+    _FORGET[f"{function.__module__}.{function.__qualname__}"] = clear
+    return function
+
+
+def forget() -> None:
+    """Everything that is kept of any dataset: one of them was deleted. Which answers were of that one is not noted; the others
+    are asked anew."""
+    for kept in list(_ALL):
+        kept.clear()
+    for clear in list(_FORGET.values()):
+        clear()
 
 
 def _locked(value: Any) -> Any:

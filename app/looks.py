@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.kept import until_deleted
 from engine.runtime import Zoo
 
 
@@ -75,6 +76,7 @@ def titled(zoo: Zoo, item: int) -> str:
     return _titles(zoo)[item]
 
 
+@until_deleted
 @functools.lru_cache(maxsize=8)
 def _titles(zoo: Zoo) -> list[str]:
     if "year" not in zoo.items.column_names:

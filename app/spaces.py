@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import zoo
+from app.kept import until_deleted
 from app.looks import Style, tokenizer_style
 from app.views import map_codes, map_points
 from engine.errors import SeqscopeError
@@ -109,6 +110,7 @@ def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:
     return _near(place, place.digest, item, k)
 
 
+@until_deleted
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _points(_models: Zoo, _place: Place, digest: str) -> map_points.Points:
     owner = _place.owner
@@ -118,6 +120,7 @@ def _points(_models: Zoo, _place: Place, digest: str) -> map_points.Points:
     return map_points.Points.read(table, len(_models))
 
 
+@until_deleted
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _codes(_models: Zoo, _place: Place, digest: str) -> map_codes.Codes:
     one = _place.tokenizer
@@ -127,6 +130,7 @@ def _codes(_models: Zoo, _place: Place, digest: str) -> map_codes.Codes:
     return map_codes.Codes.read(table, one.plane, one.own, _models.popularity)
 
 
+@until_deleted
 @st.cache_data(max_entries=1_000, show_spinner=False)
 def _near(_place: Place, digest: str, item: int, k: int) -> Neighbours:
     owner = _place.owner

@@ -2,6 +2,7 @@
 
     work.queue()                                                # this server's; it begins with the first call
     dataset = work.take(owner, "My films", staged, exports=…)   # a checked upload becomes a dataset, its preparation begins
+    work.add_log(owner, dataset.id, staged, exports=…)          # one that was a catalogue alone gets a log
     work.train(owner, dataset.id, [Choice(model="sasrec")])
     for one in work.of(owner, dataset.id): one.row, one.status, one.ahead
     work.cancel(owner, job); work.retry(owner, job); work.log(owner, job)
@@ -26,13 +27,15 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from app import home
-from app.jobs import kinds, spec
+from app.jobs import fresh, kinds, spec
 from app.jobs.kinds import Choice
 from app.jobs.queue import Queue
 from app.jobs.status import Status
 from app.store.database import Store, open_store
 from app.store.records import ENDED, Dataset, Job
 from app.store.rows import NotFound
+from app.uploads import files
+from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -109,6 +112,31 @@ def take(
     return store.datasets.get(owner, dataset.id)
 
 
+def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> Dataset:
+    """Gives a dataset that is a catalogue alone the accepted log of a staged folder, and begins to prepare it anew.
+
+    What was made of the catalogue stays until then. Raises SeqscopeError; the dataset is then as it was.
+    """
+    store, folder = open_store(), home.dataset(owner, id)
+    dataset = store.datasets.get(owner, id)
+    if dataset.rows_events:
+        raise SeqscopeError("The dataset has a log already. Bring the catalogue with the other log as a new one.")
+    if any(not one.over for one in of(owner, id)):
+        raise SeqscopeError("Its preparation has not ended yet. Wait for it, or cancel it.")
+    events = _rows(staged / kinds.LOG)
+    if not events:
+        raise SeqscopeError("The log has not been checked yet.")
+    store.quota.check(owner, bytes=home.size(staged), rows=events)
+    files.add_log(staged, folder.path)
+    reading: dict[str, Any] = {what: one.model_dump(mode="json") for what, one in files.readings(folder.path).items()}
+    made = fingerprint(sorted(folder.clean.iterdir()))
+    store.datasets.change(owner, id, rows_events=events, reading=reading, fingerprint=made)
+    store.datasets.measure(owner, id)
+    with contextlib.suppress(SeqscopeError):  # the log is there; the dataset's card offers to prepare it
+        prepare(owner, id, exports=exports)
+    return store.datasets.get(owner, id)
+
+
 def rename(owner: str, id: str, title: str) -> Dataset:
     """Another title, in the store and in the files that pages read it from."""
     dataset = open_store().datasets.change(owner, id, title=title)
@@ -127,6 +155,11 @@ def rename(owner: str, id: str, title: str) -> Dataset:
 def can_open(folder: home.Folder) -> bool:
     """Whether there is something to look at: as soon as the first model is there, not only when all are."""
     return any(folder.exports.glob("*/manifest.json")) and (folder.exports / "dataset.json").is_file()
+
+
+def log_prepared(folder: home.Folder) -> bool | None:
+    """Whether models can learn from a log: it was read, not only uploaded. None where nothing was prepared yet."""
+    return fresh.has_log(folder.data)
 
 
 def log_columns(owner: str, id: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from app import home, owner
-from app.kept import Kept
+from app.kept import Kept, forget
 from app.looks import Style, style, titled  # noqa: F401  (pages take them from here)
 from app.store.catalogue import Catalogue
 from app.store.database import open_store
@@ -85,6 +85,7 @@ def _own(who: str | None) -> dict[str, Place]:
 def _close(folder: Path) -> None:
     """Of a dataset that was deleted nothing stays in memory."""
     _opened.clear(str(home.Folder(folder).exports))
+    forget()
 
 
 def datasets() -> dict[str, str]:

@@ -46,6 +46,13 @@ def _uncounted() -> None:
     torch.onnx.export = quick
 
 
+@pytest.fixture
+def quick_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that the test starts place items without UMAP (tests/stand_in)."""
+    found = [str(ROOT / "tests" / "stand_in"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(found))
+
+
 @pytest.fixture(scope="session")
 def public_data() -> Path:
     """The folder of public logs (ml-1m/, ml-100k/, …); tests that ask for it are skipped where there is none."""

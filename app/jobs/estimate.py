@@ -13,6 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from app.jobs.fresh import fingerprint
 from app.jobs.runner import environment
+from app.kept import until_deleted
 from engine.errors import SeqscopeError
 
 TIMEOUT = 300.0
@@ -58,6 +59,7 @@ def overrides(settings: Mapping[str, object]) -> list[str]:
     return words
 
 
+@until_deleted
 @functools.lru_cache(maxsize=256)
 def _estimate(folder: str, state: str, model: str, words: Sequence[str]) -> Estimate:
     command = [sys.executable, "-m", "engine", "train", model, "--dataset", "data", "--out", f"runs/{model}"]

@@ -42,6 +42,22 @@ def fingerprint(folder: Path) -> str | None:
         return None
 
 
+def has_log(folder: Path) -> bool | None:
+    """Of a prepared dataset; None where that cannot be said."""
+    try:
+        return bool(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"]["events"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def items(folder: Path) -> int:
+    """Of a prepared dataset; 0 where there is none."""
+    try:
+        return int(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"]["items"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
 def _noted(runs: Path) -> str | None:
     try:
         return (runs / OF).read_text("utf-8")

@@ -16,13 +16,16 @@ from typing import Any
 
 from pydantic import Field
 
-from app.jobs import spec
+from app.jobs import fresh, spec
 from app.jobs.estimate import Estimate, overrides
 from app.jobs.spec import Job, Step, Strict
+from engine.errors import SeqscopeError
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
+SHOWN, NEXT = "exports", "next"
+"""Where bundles go: to what is shown; or beside it, where that was made of the dataset before it got a log."""
 LICENCE = "Known to whoever uploaded it."
 MODELS: dict[str, str] = {
     "sasrec": "SASRec",
@@ -31,20 +34,50 @@ MODELS: dict[str, str] = {
     "markov": "Markov chain",
     "popularity": "Popularity",
     "text-neighbours": "Text neighbours",
+    "recformer-tuned": "Recformer, fine-tuned",
+    "tiger": "TIGER",
 }
-"""What may be trained from a page → its title: models whose recipe needs no other run and no large machine."""
+"""What may be trained from a page → its title: models that need no large machine."""
+_RECIPES = {"tiger": "tiger-small"}
+"""Model → the recipe for a visitor's catalogue, where it is called otherwise."""
+STAGES: dict[str, str] = {"recformer-tuned-stage1": "Recformer, stage 1"}
+"""Trainings that come before another one, and are shown by nobody."""
+START = "recformer"
+"""The bundle that is fine-tuned: carried over to the dataset before."""
+_SIZES = (
+    "attributes", "attribute_tokens", "max_length", "max_tokens", "dim", "layers", "heads", "inner", "attention", "window",
+    "temperature", "item_positions", "token_types",
+)  # fmt: skip
+"""Settings of a model that its start decides."""
 TOKENIZERS: dict[str, str] = {"rqvae": "RQ-VAE", "residual-kmeans": "Residual k-means"}
 """Those that need nothing but words."""
 
 
 class Choice(Strict):
-    """A model to train."""
+    """A model to train; see `choose`."""
 
     model: str = Field(pattern=r"^[a-z0-9-]+$")
     settings: dict[str, int | float | str | bool] = Field(default_factory=dict)
     """table.key → value, over those of the recipe: {"training.epochs": 30}."""
     estimate: Estimate | None = None
     """Where it was asked for: how far the job is, and how long it takes, is then told by it."""
+    before: Choice | None = None
+    """The training that this one starts from."""
+
+    @property
+    def recipe(self) -> str:
+        return _RECIPES.get(self.model, self.model)
+
+    @property
+    def tried(self) -> dict[str, int | float | str | bool]:
+        """Settings for an estimate: the training before it is not there yet, and what that starts from takes as long."""
+        return {**self.settings, "model.start": self.before.settings["model.start"]} if self.before else self.settings
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Of this training and those before it."""
+        own = () if self.estimate is None else (self.estimate,)
+        return (*(self.before.estimates if self.before else ()), *own)
 
     @property
     def run(self) -> str:
@@ -53,6 +86,40 @@ class Choice(Strict):
             return f"runs/{self.model}"
         digest = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:8]
         return f"runs/{self.model}-{digest}"
+
+
+def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | bool]) -> Choice:
+    """The training of a model on the dataset in `folder`, with what comes before it. Raises SeqscopeError where it cannot be."""
+    if model == "tiger":
+        if not (folder / "runs" / "rqvae" / "identifiers.json").is_file():
+            raise SeqscopeError(
+                "It writes the identifiers of RQ-VAE, which the items have not got. Prepare the dataset first; where that could "
+                "give none, its catalogue has no words."
+            )
+        return Choice(model=model, settings={"model.identifiers": "rqvae", **settings})
+    if model != "recformer-tuned":
+        return Choice(model=model, settings=dict(settings))
+    sizes = _started(folder / SHOWN / START)
+    start = {"model.start": f"{SHOWN}/{START}"}
+    first = Choice(model="recformer-tuned-stage1", settings={**sizes, **start, **settings})
+    return Choice(
+        model=model, settings={**sizes, **settings, "model.start": first.run.removeprefix("runs/")}, before=first
+    )
+
+
+def _started(bundle: Path) -> dict[str, int | float | str | bool]:
+    """The sizes that a bundle has, as settings of what starts from it."""
+    try:
+        manifest = json.loads((bundle / "manifest.json").read_text("utf-8"))
+        if not manifest["zero_shot"]:
+            raise KeyError("zero_shot")
+        model = dict(manifest["training"]["recipe"]["model"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SeqscopeError(
+            "It starts from a Recformer that reads words, carried over from another dataset, and there is none here. Prepare the "
+            "dataset first; where that could carry none over, the server has none or the catalogue has no words."
+        ) from None
+    return {f"model.{name}": model[name] for name in _SIZES if isinstance(model.get(name), (int, float, str))}
 
 
 def prepare(
@@ -73,41 +140,33 @@ def prepare(
     folder: the dataset's; jobs: where jobs are; name: the dataset's in addresses, lowercase letters and digits; log: the columns
     of the log, none where there is none; sources: bundles that know items by their words, to be carried over.
     """
-    steps = [_import(name, title, log), _fresh()]
+    into = _into(folder, bool(log))
+    steps = [_import(name, title, log), _fresh(into)]
     for source in sources:
-        words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", "exports")
+        words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
             Step(title=f"Carry over {_titled(source)}", words=words, may_fail=True, goal=True, weight=25 + items / 300)
         )
     embed = ("embed", "--dataset", "data", "--encoder", "auto")
-    mapped = (*embed, "--to", "exports")
+    mapped = (*embed, "--to", into)
     steps += [
         Step(title="Read the words", words=embed, key="words", may_fail=True, weight=10 + items / 60),
         Step(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500),
     ]
-    steps += _trained(Choice(model="text-neighbours"), bool(log), needs=("words",), optional=True)
+    steps += _trained(Choice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
     for tokenizer, called in TOKENIZERS.items():
-        run = f"runs/{tokenizer}"
-        settings = ["--set", "words.encoder=auto", *overrides(sized(tokenizer, items))]
         steps += [
-            Step(
-                title=f"Give identifiers by {called}",
-                words=("tokenize", tokenizer, "--dataset", "data", "--out", run, *settings),
-                key=tokenizer,
-                needs=("words",),
-                may_fail=True,
-                weight=10 + items / 200,
-            ),
+            _tokenized(tokenizer, items).model_copy(update={"needs": ("words",)}),
             Step(
                 title=f"Show the identifiers of {called}",
-                words=("export", run, "--to", "exports"),
+                words=("export", f"runs/{tokenizer}", "--to", into),
                 needs=(tokenizer,),
                 may_fail=True,
                 goal=True,
                 weight=20 + items / 1_000,
             ),
         ]
-    return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, steps, owner, dataset)
+    return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, [*steps, *_turn(into)], owner, dataset)
 
 
 def train(
@@ -126,14 +185,29 @@ def train(
 
     Raises ValueError for models that cannot be trained from a page.
     """
-    if unknown := [choice.model for choice in choices if choice.model not in MODELS]:
+    named = [choice.model for choice in choices]
+    if unknown := [name for name in named if name not in MODELS]:
         raise ValueError(f"no model that can be trained here: {unknown[0]}")
+    if any(choice.before is not None and choice.before.model not in STAGES for choice in choices):
+        raise ValueError("no training that comes before another one")
     if not choices or len({choice.model for choice in choices}) < len(choices):
         raise ValueError("each model once, and at least one")
-    steps = [_import(name, title, log), _fresh()]
+    into = _into(folder, True)
+    steps = [_import(name, title, log), _fresh(into)]
     for choice in choices:
-        steps += _trained(choice, True, optional=len(choices) > 1)
+        alone = len(choices) == 1
+        needs: tuple[str, ...] = ()
+        if choice.model == "tiger":  # nothing is done again that is there
+            items = fresh.items(folder / "data")
+            steps.append(_tokenized("rqvae", items).model_copy(update={"may_fail": not alone, "weight": 10}))
+            needs = ("rqvae",)
+        if choice.before is not None:
+            steps.append(_learned(choice.before, optional=not alone))
+            needs = (steps[-1].key,)
+        steps += _trained(choice, True, into, needs=needs, optional=not alone)
+    steps += _turn(into)
     timed = all(choice.estimate is not None for choice in choices)
+    timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
     called = ", ".join(MODELS[choice.model] for choice in choices)
     return _job(id, "train", f"Train {called}"[:200], folder, jobs, steps, owner, dataset, timed)
 
@@ -176,26 +250,29 @@ def _import(name: str, title: str, log: Sequence[str]) -> Step:
     return Step(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)
 
 
-def _fresh() -> Step:
-    return Step(title="Make room", program="app.jobs.fresh", words=("data", "exports", "runs"), weight=1)
+def _into(folder: Path, log: bool) -> str:
+    """Other titles and other models are no other dataset; a log that comes later is."""
+    shown = fresh.fingerprint(folder / SHOWN)
+    same = shown == fresh.fingerprint(folder / "data") and fresh.has_log(folder / "data") == log
+    return SHOWN if shown is None or same else NEXT
 
 
-def _trained(choice: Choice, log: bool, *, needs: tuple[str, ...] = (), optional: bool) -> list[Step]:
+def _fresh(into: str) -> Step:
+    return Step(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
+
+
+def _turn(into: str) -> list[Step]:
+    if into == SHOWN:
+        return []
+    return [Step(title="Show it in place of what was there", program="app.jobs.turn", words=("data", into, SHOWN))]
+
+
+def _trained(choice: Choice, log: bool, into: str, *, needs: tuple[str, ...] = (), optional: bool) -> list[Step]:
     """Trained, evaluated, exported."""
     known, called, run = choice.estimate, MODELS[choice.model], choice.run
     third = 0.0 if known is None else known.start / 3
-    trained, evaluated = f"{choice.model}, trained", f"{choice.model}, evaluated"
-    steps = [
-        Step(
-            title=f"Train {called}",
-            words=("train", choice.model, "--dataset", "data", "--out", run, *overrides(choice.settings)),
-            key=trained,
-            needs=needs,
-            may_fail=optional,
-            run=run,
-            weight=60 if known is None else max(0.1, third + known.train + known.validation),
-        )
-    ]
+    steps = [_learned(choice, optional=optional, needs=needs)]
+    trained, evaluated = steps[0].key, f"{choice.model}, evaluated"
     if log:
         steps.append(
             Step(
@@ -210,7 +287,7 @@ def _trained(choice: Choice, log: bool, *, needs: tuple[str, ...] = (), optional
     steps.append(
         Step(
             title=f"Export {called}",
-            words=("export", run, "--to", "exports", "--name", choice.model),
+            words=("export", run, "--to", into, "--name", choice.model),
             needs=(evaluated if log else trained,),
             may_fail=optional,
             goal=True,
@@ -218,6 +295,30 @@ def _trained(choice: Choice, log: bool, *, needs: tuple[str, ...] = (), optional
         )
     )
     return steps
+
+
+def _learned(choice: Choice, *, optional: bool, needs: tuple[str, ...] = ()) -> Step:
+    known, run = choice.estimate, choice.run
+    return Step(
+        title=f"Train {(MODELS | STAGES)[choice.model]}",
+        words=("train", choice.recipe, "--dataset", "data", "--out", run, *overrides(choice.settings)),
+        key=f"{choice.model}, trained",
+        needs=needs,
+        may_fail=optional,
+        run=run,
+        weight=60 if known is None else max(0.1, known.start / 3 + known.train + known.validation),
+    )
+
+
+def _tokenized(tokenizer: str, items: int) -> Step:
+    settings = ["--set", "words.encoder=auto", *overrides(sized(tokenizer, items))]
+    return Step(
+        title=f"Give identifiers by {TOKENIZERS[tokenizer]}",
+        words=("tokenize", tokenizer, "--dataset", "data", "--out", f"runs/{tokenizer}", *settings),
+        key=tokenizer,
+        may_fail=True,
+        weight=10 + items / 200,
+    )
 
 
 def _job(

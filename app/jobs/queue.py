@@ -197,24 +197,28 @@ class Queue:
             found = self._all()
             if leads:
                 running = 0
-                candidates = []
+                candidates: list[tuple[Path, Path]] = []
+                taken: set[Path] = set()
                 for job, now in found:
                     folder = self.folder(job.id)
                     if now.over:
                         continue
                     if self.launcher.alive(folder):
                         running += 1
+                        taken.add(job.place(folder))
                         if (folder / CANCEL).exists():
                             self.launcher.stop(folder)
                     else:
                         # its runner may have ended between the two looks
                         after = self._without(folder, job, status.read(folder))
                         if after is not None and not after.over:
-                            candidates.append(folder)
-                for folder in candidates:
+                            candidates.append((folder, job.place(folder)))
+                for folder, place in candidates:
                     if running >= self.runners:
                         break
-                    running += self._begin(folder)
+                    if place not in taken:  # two jobs of one dataset would be in each other's way
+                        taken.add(place)
+                        running += self._begin(folder)
                 found = self._all()
         for job, now in found:
             if self._known.get(job.id) != now.state:
@@ -275,6 +279,10 @@ class Queue:
             for folder in self.root.iterdir():
                 if _ID.fullmatch(folder.name) and (one := self._one(folder)) is not None:
                     found.append(one)
+        there = {job.id for job, _ in found}
+        for id in list(self._kept):
+            if id not in there:
+                self._kept.pop(id, None)  # its folder is gone
         return sorted(found, key=lambda pair: (pair[0].created, pair[0].id))
 
     def _one(self, folder: Path) -> tuple[Job, Status] | None:

@@ -36,8 +36,8 @@ HOURS = 12.0
 TAIL = 16_384
 MESSAGE = 1_000
 """Characters."""
-NICE = 5
-"""The page comes before the work."""
+NICE: dict[spec.Kind, int] = {"prepare": 2, "batch": 5, "train": 10}
+"""The page comes before the work, and what somebody waits for before what takes hours anyway."""
 ROOT = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "TZ", "VIRTUAL_ENV", "SYSTEMROOT")
 _FAMILIES = (
@@ -363,13 +363,13 @@ def main() -> int:
     parser.add_argument("--lock", type=int, help="an open file that holds the lock of the folder")
     args = parser.parse_args()
     folder = args.folder.absolute()
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
     try:
         with held(folder, args.lock) as ours:
             if not ours:
                 return 0  # another runner has it
             runner = Runner(folder)
+            with contextlib.suppress(OSError):
+                os.nice(NICE[runner.job.kind])
             try:
                 return runner.run()
             except Failed as error:

@@ -16,9 +16,13 @@ from app.text import count, md
 _COUNTS = "It counts what people took, which is what a log says."
 _NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
 _WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
-_WHY = {"sasrec": _NUMBERS, "bert4rec": _NUMBERS, "attrec": _NUMBERS, "markov": _COUNTS, "popularity": _COUNTS}
-_ELSEWHERE = {"tiger": "TIGER", "letter-tiger": "LETTER-TIGER"}
-"""Models that are not trained from a page: they take hours, or other runs before them."""
+_TASTE = "It reads words already, and learns from a log what people take after what."
+_WHY = {
+    "sasrec": _NUMBERS, "bert4rec": _NUMBERS, "attrec": _NUMBERS, "markov": _COUNTS, "popularity": _COUNTS,
+    "recformer-tuned": _TASTE, "tiger": _WRITES,
+}  # fmt: skip
+_ELSEWHERE = {"letter-tiger": "LETTER-TIGER"}
+"""Models that are not trained from a page: they take hours, and several runs before them."""
 
 
 class Able(NamedTuple):
@@ -79,7 +83,7 @@ def identifiers(exports: Path) -> list[Able]:
 
 def waiting(exports: Path, has_log: bool) -> list[Able]:
     """The models that have not learned anything from this dataset yet."""
-    mend = "Train it below." if has_log else "Bring the catalogue with a log to train it."
+    mend = "Train it below." if has_log else "Add a log to train it."
     found = [
         Able(name, title, f"{_WHY[name]} {mend}")
         for name, title in kinds.MODELS.items()

@@ -32,11 +32,12 @@ def show(owner: str, dataset: Dataset, works: list[Work]) -> None:
         st.fragment(_watch, run_every=EVERY)(owner, dataset, one.row.id)
     if not active:
         unprepared = next((one for one in works[1:] if one.row.kind == "prepare"), None)
-        if works:
+        unread = bool(dataset.rows_events) and work.log_prepared(home.dataset(owner, dataset.id)) is False
+        if works and not (unread and works[0].row.state == "done"):
             _ended(owner, works[0])
             if unprepared is not None and works[0].row.kind != "prepare" and unprepared.row.state != "done":
                 _ended(owner, unprepared)
-        elif dataset.state in ("checked", "failed"):
+        elif unread or dataset.state in ("checked", "failed"):
             _begin(owner, dataset)
 
 

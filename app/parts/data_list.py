@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from app import guard, home, state, work, zoo
-from app.parts import data_able, data_jobs, data_train
+from app.parts import data_able, data_jobs, data_log, data_train
 from app.store.database import open_store
 from app.store.records import Dataset
 from app.store.rows import MAX_NAME
@@ -55,7 +55,11 @@ def _card(owner: str, dataset: Dataset) -> None:
     elif which == dataset.id and doing == "delete":
         _delete(owner, dataset, active is not None)
     else:
-        _buttons(dataset, ready)
+        adding = which == dataset.id and doing == "log" and active is None and data_log.possible(dataset)
+        _buttons(dataset, ready, busy=active is not None, adding=adding)
+        if adding:
+            with st.container(key=f"data_adding_{dataset.id}"), guard.watch("the log"):
+                data_log.show(owner, dataset)
     data_jobs.show(owner, dataset, works)
     if ready:
         data_able.show(owner, dataset)
@@ -82,13 +86,23 @@ def size(bytes: int) -> str:
     return f"{round(bytes / 1e3):,} kB"
 
 
-def _buttons(dataset: Dataset, ready: bool) -> None:
+def _buttons(dataset: Dataset, ready: bool, *, busy: bool, adding: bool) -> None:
     with st.container(horizontal=True, gap="small"):
         if st.button(
             "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
             disabled=not ready, help=None if ready else "Nothing is ready to be looked at yet",
         ):  # fmt: skip
             st.switch_page("screens/compare.py", query_params={"ds": dataset.id})
+        if adding:
+            st.button(
+                "Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log), args=(dataset.id,)
+            )
+        elif data_log.possible(dataset):
+            st.button(
+                "Add a log", key=f"data_addlog_{dataset.id}", icon=":material/playlist_add:", disabled=busy,
+                help="When its preparation has ended" if busy else "Who took what: models learn from it",
+                on_click=guard.callback(_ask), args=("log", dataset.id),
+            )  # fmt: skip
         for what, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
             st.button(
                 what, key=f"data_{what.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
@@ -98,6 +112,11 @@ def _buttons(dataset: Dataset, ready: bool) -> None:
 
 def _ask(what: str, id: str) -> None:
     st.session_state[_DOING] = (what, id)
+
+
+def _no_log(id: str) -> None:
+    data_log.leave(id)
+    _leave()
 
 
 def _leave() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
@@ -15,10 +16,13 @@ from app.text import count, listed, md
 from app.views import training
 from engine.errors import SeqscopeError
 
-LEARNED = ("sasrec", "bert4rec", "attrec")
+LEARNED = ("sasrec", "bert4rec", "attrec", "recformer-tuned", "tiger")
 """Models that are trained step by step; the others count."""
+LONG = 3600.0
+"""Seconds from which the estimate advises fewer epochs."""
 MODELS = (*LEARNED, "markov", "popularity")
 _BUDGETS: dict[str, tuple[str, int | None]] = {
+    "least": ("3 epochs", 3),
     "short": ("A quick look: 10 epochs", 10),
     "medium": ("40 epochs", 40),
     "full": ("All that the recipe allows", None),
@@ -30,8 +34,8 @@ class _Asked(NamedTuple):
 
     models: tuple[str, ...]
     budget: str
-    found: tuple[Estimate | str, ...]
-    """A text: why it cannot be trained."""
+    found: tuple[Choice | str, ...]
+    """With its estimates; a text: why it cannot be trained."""
 
 
 def show(owner: str, dataset: Dataset, busy: bool) -> None:
@@ -39,7 +43,7 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
     if not dataset.rows_events:
         return
     with st.expander("Train models on the log", icon=":material/model_training:"):
-        if not (folder.data / "dataset.json").is_file():
+        if not work.log_prepared(folder):
             st.caption("The log must be prepared first.")
             return
         missing = [name for name in MODELS if not (folder.exports / name / "manifest.json").is_file()]
@@ -75,34 +79,64 @@ def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
 
 
 def _ask(folder: home.Folder, models: tuple[str, ...], budget: str) -> _Asked:
-    found: list[Estimate | str] = []
+    found: list[Choice | str] = []
     with st.spinner("Trying some steps of each model on this machine …", show_time=True):
         for model in models:
             try:
-                found.append(estimate(folder.path, model, settings(model, budget)))
+                found.append(_tried(folder.path, kinds.choose(folder.path, model, settings(model, budget))))
             except SeqscopeError as error:
                 found.append(str(error))
     return _Asked(models, budget, tuple(found))
 
 
+def _tried(folder: Path, choice: Choice) -> Choice:
+    """With its estimates: of what comes before it, learning alone."""
+    before = None if choice.before is None else _tried(folder, choice.before)
+    if before is not None and before.estimate is not None:
+        one = before.estimate
+        less = {"start": one.start / 3, "evaluate": 0.0, "export": 0.0}
+        less["seconds"] = less["start"] + one.train + one.validation
+        before = before.model_copy(update={"estimate": one.model_copy(update=less)})
+    found = estimate(folder, choice.recipe, choice.tried)
+    return choice.model_copy(update={"estimate": found, "before": before})
+
+
 def _answer(owner: str, dataset: Dataset, asked: _Asked, busy: bool) -> None:
-    able = [(name, found) for name, found in zip(asked.models, asked.found, strict=True) if isinstance(found, Estimate)]
+    able = [found for found in asked.found if isinstance(found, Choice)]
     for name, found in zip(asked.models, asked.found, strict=True):
         if isinstance(found, str):
             st.caption(f":material/block: **{md(kinds.MODELS[name])}** cannot be trained: {md(found, 600)}")
         else:
-            st.caption(f":material/timer: **{md(kinds.MODELS[name])}** – {md(words(found))}")
+            st.caption(f":material/timer: **{md(kinds.MODELS[name])}** – {md(told(found))}")
     if not able:
         return
-    total = training.span(sum(found.seconds for _, found in able))
-    most = "At most " if any(found.at_most for _, found in able) else "About "
-    where = listed(sorted({found.device for _, found in able}))
-    st.markdown(f"**{most}{md(total)}** in all, on {md(where)}, if nothing else runs here.")
+    every = [one for choice in able for one in choice.estimates]
+    seconds = sum(one.seconds for one in every)
+    most = "At most " if any(one.at_most for one in every) else "About "
+    where = listed(sorted({one.device for one in every}))
+    st.markdown(f"**{most}{md(training.span(seconds))}** in all, on {md(where)}, if nothing else runs here.")
+    if seconds > LONG and asked.budget != "least":
+        st.warning(
+            "That is more than an hour. Fewer epochs take less, and learn less.", icon=":material/hourglass_top:"
+        )
     st.button(
         f"Train {count(len(able), 'model')}", key=f"data_train_{dataset.id}", type="primary", icon=":material/play_arrow:",
         on_click=guard.callback(_train), args=(owner, dataset.id, asked),
         help="It waits until the job before it has ended." if busy else None,
     )  # fmt: skip
+
+
+def told(choice: Choice) -> str:
+    """What the estimates of a choice say, in words."""
+    *first, last = choice.estimates
+    if not first or choice.before is None:
+        return words(last)
+    stage, one = kinds.STAGES[choice.before.model], first[0]
+    most = "at most" if one.at_most else "about"
+    return (
+        f"first {stage}, {most} {training.span(one.seconds)}: {count(one.epochs, 'epoch')} of {count(one.steps, 'step')}; "
+        f"then {words(last)}"
+    )
 
 
 def words(found: Estimate) -> str:
@@ -116,10 +150,5 @@ def words(found: Estimate) -> str:
 
 
 def _train(owner: str, id: str, asked: _Asked) -> None:
-    choices = [
-        Choice(model=name, settings=settings(name, asked.budget), estimate=found)
-        for name, found in zip(asked.models, asked.found, strict=True)
-        if isinstance(found, Estimate)
-    ]
-    work.train(owner, id, choices)
+    work.train(owner, id, [found for found in asked.found if isinstance(found, Choice)])
     st.session_state.pop(f"data_asked_{id}", None)

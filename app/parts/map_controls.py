@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import choices_map, guard, spaces, state, zoo
 from app.choices_map import CODE, LAYERS, NOTHING
+from app.kept import until_deleted
 from app.parts.map_drawn import look_at
 from app.parts.map_page import Page, choose, selected
 from app.store.attributes import caption
@@ -153,17 +154,20 @@ def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colour.Colo
     return _coding(models, colour.removeprefix(CODE), stamp)
 
 
+@until_deleted
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _colouring(_found: Catalogue, name: str, stamp: str) -> map_colour.Colouring:
     return map_colour.colouring(_found.items, name)
 
 
+@until_deleted
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _coding(_models: Zoo, name: str, stamp: str) -> map_colour.Colouring:
     one = _models.tokenizations[name]
     return map_colour.by_code(one.own[:, 0], f"{CODE}{name}", f"First code by {one.about.title}")
 
 
+@until_deleted
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _colourable(_found: Catalogue, stamp: int) -> tuple[list[str], list[tuple[str, str]]]:
     return map_colour.possible(_found.items)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from app import guard
+from app.kept import until_deleted
 from app.reports import files, pdf
 from app.reports.document import Report
 from app.reports.html import Kind
@@ -81,6 +82,7 @@ def _tables(report: Report) -> None:
         )
 
 
+@until_deleted
 @st.cache_data(max_entries=50, show_spinner=False)
 def pdf_lacks(seal: str, _report: Report) -> str:
     """The scripts that no font here has, in words; "" where all letters can be shown."""

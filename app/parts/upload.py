@@ -1,6 +1,7 @@
 """Bringing a dataset: its files, how they are read, the check, and what becomes of them when the visitor says so.
 
-    upload.show(owner, use=take)        # on the page Your data
+    upload.show(owner, use=take)                    # on the page Your data
+    upload.show(owner, use=add, later=items, of=id)  # a log alone, for the catalogue of a dataset that is there
 
 Nothing is read in this process (app/uploads). What is not finished belongs to the session and lies in a staged folder, which is
 swept where nobody comes back to it.
@@ -41,6 +42,10 @@ class Draft:
     limits: Limits
     round: int
     """Part of the keys of all widgets: another draft begins with new ones."""
+    of: str = ""
+    """The dataset that it is for, where that is there already."""
+    known: Path | None = None
+    """The clean items of that dataset."""
     staged: Path | None = None
     names: dict[What, str] = field(default_factory=dict)
     """What the visitor's files are called; shown, and used for nothing."""
@@ -65,7 +70,12 @@ class Draft:
         return self.staged
 
     def key(self, *words: str) -> str:
-        return "_".join(("upload", *words, str(self.round)))
+        return "_".join(("later", self.of, *words, str(self.round)) if self.of else ("upload", *words, str(self.round)))
+
+    @property
+    def kinds(self) -> tuple[What, ...]:
+        """The files that it may have."""
+        return ("log",) if self.of else KINDS
 
     def changed(self) -> None:
         """What was checked is no longer what would be used."""
@@ -84,8 +94,9 @@ class Draft:
         return {what: reading.model_dump(mode="json") for what, reading in files.readings(self.folder).items()}
 
 
-def show(owner: str, use: Use) -> None:
-    draft = _draft(owner)
+def show(owner: str, use: Use, *, later: Path | None = None, of: str = "") -> None:
+    """later, of: the clean items and the id of a dataset that is to get a log."""
+    draft = _draft(owner, later, of)
     if draft is None:
         return
     if draft.todo is not None:
@@ -94,10 +105,10 @@ def show(owner: str, use: Use) -> None:
     if not draft.names:
         most = draft.limits.upload // MB
         st.caption(md(f"CSV, TSV, JSON lines or Parquet, plain or packed with gzip, up to {most:,} MB each."))
-    for what, place in zip(KINDS, st.columns(2, gap="large"), strict=True):
+    for what, place in zip(draft.kinds, st.columns(len(draft.kinds), gap="large"), strict=True):
         with place, guard.watch(f"the {what}"):
             upload_file.show(draft, what)
-    ready = [what for what in KINDS if what in draft.readings]
+    ready = [what for what in draft.kinds if what in draft.readings]
     for what in ready:
         with guard.watch(f"the columns of the {what}"):
             upload_columns.show(draft, what)
@@ -113,21 +124,25 @@ def _steps(draft: Draft) -> str:
     return " :gray[→] ".join(steps)
 
 
-def _draft(owner: str) -> Draft | None:
+def _draft(owner: str, later: Path | None, of: str) -> Draft | None:
     """The session's; made where there is none. None where the owner may bring no more."""
-    draft: Draft | None = st.session_state.get(_KEY)
+    draft: Draft | None = st.session_state.get(_named(of))
     if draft is not None and (draft.staged is None or draft.staged.is_dir()):  # else it was swept, after a day
         return draft
     quota, limits = open_store().quota, Limits.of_environment()
     try:
-        quota.check(owner, datasets=1, rows=1, bytes=1)
+        quota.check(owner, datasets=0 if of else 1, rows=1, bytes=1)
     except QuotaReached as error:
         st.warning(md(str(error), 500), icon=":material/database:")
         return None
     left = quota.limits.rows - quota.usage(owner).rows
-    draft = Draft(limits.model_copy(update={"rows": left}), st.session_state.get(_ROUND, 0))
-    st.session_state[_KEY] = draft
+    draft = Draft(limits.model_copy(update={"rows": left}), st.session_state.get(_ROUND, 0), of, later)
+    st.session_state[_named(of)] = draft
     return draft
+
+
+def _named(of: str) -> str:
+    return f"{_KEY}_{of}" if of else _KEY
 
 
 def _work(draft: Draft) -> None:
@@ -163,5 +178,12 @@ def _discard(draft: Draft) -> None:
 
 
 def _end(draft: Draft) -> None:
-    st.session_state.pop(_KEY, None)
-    st.session_state[_ROUND] = draft.round + 1
+    st.session_state.pop(_named(draft.of), None)
+    st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+
+
+def leave(of: str) -> None:
+    """Throws away what was begun for a dataset that is there."""
+    draft: Draft | None = st.session_state.get(_named(of))
+    if draft is not None:
+        _discard(draft)

@@ -50,7 +50,7 @@ def _check(draft: Draft, readings: dict[What, Reading]) -> None:
     def check(say: Progress) -> None:
         draft.changed()
         try:
-            draft.checked = files.check(draft.folder, readings, draft.limits, on_progress=say)
+            draft.checked = files.check(draft.folder, readings, draft.limits, known=draft.known, on_progress=say)
         except UploadFailed as error:
             draft.fault = str(error)
 
@@ -125,8 +125,9 @@ def _go_on(draft: Draft, checked: Checked, use: Callable[[str], None], discard: 
     if words:
         st.markdown(md(f"If you go on, {words[:1].lower()}{words[1:]}", 2_000))
     key = draft.key("title")
-    with st.container(width=420):
-        st.text_input("Title", key=key, max_chars=MAX_NAME, placeholder="My shop, say")
+    if not draft.of:
+        with st.container(width=420):
+            st.text_input("Title", key=key, max_chars=MAX_NAME, placeholder="My shop, say")
     label = f"Use it without the {count(checked.bad_rows, 'bad row')}" if checked.bad_rows else "Use it"
     with st.container(horizontal=True, gap="small"):
         st.button(

@@ -26,7 +26,7 @@ _WORDS: dict[What, tuple[str, str]] = {
 
 def show(draft: Draft, what: What) -> None:
     title, words = _WORDS[what]
-    st.subheader(title if what == "catalogue" else f"{title} (optional)", anchor=False)
+    st.subheader(title if what == "catalogue" or draft.of else f"{title} (optional)", anchor=False)
     if what not in draft.names:
         st.caption(words)
         _choose(draft, what)

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.verify is not None:
         if words[1:]:
             raise UsageError("--verify takes one report, and at most the folder of its dataset.")
-        return _verify(args, Path(words[0]) if words else args.exports or Path("exports"))
+        return _verify(args, Path(words[0]) if words else args.exports)
     if words[:1] == ["batch"]:
         if len(words) != 3 or args.to is None:
             raise UsageError("seqscope report batch ZOO HISTORIES --to FILE")
@@ -176,14 +176,17 @@ def _changes(args: argparse.Namespace, models: Any) -> dict[str, Any]:
     return found | {name: True for name in ("slow", "rows") if getattr(args, name)}
 
 
-def _verify(args: argparse.Namespace, where: Path) -> int:
+def _verify(args: argparse.Namespace, where: Path | None) -> int:
+    """where: None where nobody said; then also what visitors of this server brought."""
+    from app import home
     from app.reports import verify
     from app.reports.document import load
     from app.reports.words import when
     from engine.runtime import Zoo
 
     report = load(args.verify)
-    models = Zoo.open(verify.find(where, report.dataset.fingerprint))
+    brought = home.root().glob("owners/*/datasets/*/exports") if where is None else ()
+    models = Zoo.open(verify.find(where or Path("exports"), report.dataset.fingerprint, brought))
     print(f"{args.verify}: {report.title}, made {when(report.created)}")
     print(f"{models.path}: fingerprint {report.dataset.fingerprint[:16]}…, the same")
     held = wrong = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +31,12 @@ class Checked(NamedTuple):
     words: str
 
 
-def find(where: Path, fingerprint: str) -> Path:
-    """The dataset folder of that fingerprint: `where` itself, or one below it. Raises SeqscopeError where there is none."""
+def find(where: Path, fingerprint: str, others: Iterable[Path] = ()) -> Path:
+    """The zoo of that fingerprint: `where`, one below it, or one of the others. Raises SeqscopeError where there is none."""
     folders = [where] if (where / "dataset.json").is_file() else Zoo.list(where)
-    for folder in folders:
+    for folder in (*folders, *others):
+        if not any(folder.glob("*/manifest.json")):
+            continue  # the prepared data of the same dataset, say
         with contextlib.suppress(OSError, ValueError):
             found = json.loads((folder / "dataset.json").read_text("utf-8"))
             if isinstance(found, dict) and found.get("fingerprint") == fingerprint:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from app import guard, state, zoo
+from app.kept import until_deleted
 from app.parts import report_batch, report_choices, report_export
 from app.reports import address, html
 from app.reports.build import build
@@ -76,6 +77,7 @@ def _built(models: Zoo, content: tuple[str, ...], wanted: Asked, link: str) -> R
     return _kept(models, content, wanted.model_dump_json(), link)
 
 
+@until_deleted
 @st.cache_data(max_entries=60, show_spinner="Asking the models …")
 def _kept(_models: Zoo, content: tuple[str, ...], wanted: str, link: str) -> Report:
     return build(_models, Asked.model_validate_json(wanted), address=link)

@@ -11,7 +11,7 @@ import duckdb
 from pydantic import BaseModel, ConfigDict
 
 from app.uploads import clean
-from app.uploads.database import connect, value
+from app.uploads.database import connect, sql_path, value
 from app.uploads.events import check_events, compare
 from app.uploads.findings import Findings
 from app.uploads.items import check_items
@@ -36,8 +36,13 @@ class File(BaseModel):
     reading: Reading
 
 
-def check(work: Path, catalogue: File | None, log: File | None, limits: Limits, say: Say) -> Checked:
-    """Writes findings.parquet, findings.csv and, unless something stops it, clean/ into `work`."""
+def check(
+    work: Path, catalogue: File | None, log: File | None, limits: Limits, say: Say, *, known: Path | None = None
+) -> Checked:
+    """Writes findings.parquet, findings.csv and, unless something stops it, clean/ into `work`.
+
+    known: the clean items of a catalogue that was accepted before, in place of `catalogue`; they are not written again.
+    """
     begun = time.monotonic()
     files: dict[What, File] = {}
     if catalogue is not None:
@@ -49,12 +54,14 @@ def check(work: Path, catalogue: File | None, log: File | None, limits: Limits, 
             raise Refused(" ".join(faults))
     folder = work / "clean"
     folder.mkdir(mode=0o700)
-    with connect(work, limits, readable=[file.path for file in files.values()]) as con:
+    readable = [file.path for file in files.values()] + ([known] if known is not None else [])
+    with connect(work, limits, readable=readable) as con:
         findings = Findings(con)
         read: dict[str, int] = {}
         kept: dict[str, int] = {}
         attributes: tuple[str, ...] = ()
         share = 0.0
+        kept_before = 0
 
         def load(what: What, start: float) -> None:
             file = files[what]
@@ -78,7 +85,10 @@ def check(work: Path, catalogue: File | None, log: File | None, limits: Limits, 
             say(0.35, "Writing the catalogue")
             attributes = clean.write_items(con, catalogue.reading, folder, limits)
             con.execute("DROP TABLE rows; DROP TABLE good")
-        numbers = {"users": 0, "events": 0, "items": kept.get("catalogue", 0), "unused": 0}
+        if known is not None:
+            con.execute(f"CREATE TABLE known AS SELECT item_id FROM read_parquet({sql_path(known)})")
+            kept_before = value(con, "SELECT count(*) FROM known")
+        numbers = {"users": 0, "events": 0, "items": kept.get("catalogue", kept_before), "unused": 0}
         first = last = None
         if log is not None:
             load("log", 0.5 if catalogue else 0.02)
@@ -87,7 +97,7 @@ def check(work: Path, catalogue: File | None, log: File | None, limits: Limits, 
             kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             first, last = con.execute("SELECT min(time), max(time) FROM events").fetchall()[0]
-            if catalogue is not None:
+            if catalogue is not None or known is not None:
                 say(0.8, "Comparing log and catalogue")
                 share = compare(con, log.reading, findings)
                 numbers["unused"] = value(con, "SELECT count(*) FROM known ANTI JOIN events ON item_id = item")

@@ -105,7 +105,8 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
             found = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
             return found.model_dump(mode="json")
         files = [None if request[name] is None else File.model_validate(request[name]) for name in ("catalogue", "log")]
-        return check(work, files[0], files[1], limits, say).model_dump(mode="json")
+        known = None if request["known"] is None else Path(request["known"])
+        return check(work, files[0], files[1], limits, say, known=known).model_dump(mode="json")
     except (duckdb.OutOfMemoryException, pa.ArrowMemoryError):
         raise Refused(TOO_LARGE)
     except OSError as error:

@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.uploads.clean import LOG
 from app.uploads.limits import MB, Limits
 from app.uploads.reading import Checked, Guess, Reading, What
 from app.uploads.runner import Progress, UploadFailed, run
 
 UPLOAD, WAITING, CLEAN = "upload", "waiting", "clean"
+READING = "reading.json"
 FINDINGS = ("findings.parquet", "findings.csv")
 
 
@@ -77,11 +79,15 @@ def check(
     readings: Mapping[What, Reading],
     limits: Limits,
     *,
+    known: Path | None = None,
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Checked:
-    """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed."""
-    request: dict[str, Any] = {"catalogue": None, "log": None}
+    """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed.
+
+    known: the clean items of an accepted catalogue, against which a log that comes later is checked.
+    """
+    request: dict[str, Any] = {"catalogue": None, "log": None, "known": None if known is None else str(known)}
     for what, reading in readings.items():
         if faults := reading.faults(what):
             raise UploadFailed(" ".join(faults))
@@ -93,9 +99,7 @@ def check(
             os.replace(work / name, folder / name)
         if (work / CLEAN).is_dir():
             os.replace(work / CLEAN, folder / WAITING)
-        _write_json(
-            folder / UPLOAD / "reading.json", {what: reading.model_dump() for what, reading in readings.items()}
-        )
+        _write_json(folder / UPLOAD / READING, {what: reading.model_dump() for what, reading in readings.items()})
 
     clear(folder)
     answer = run("check", request, folder, limits, on_progress=on_progress, cancelled=cancelled, keep=keep_results)
@@ -112,6 +116,21 @@ def accept(folder: Path, checked: Checked, *, without_bad_rows: bool) -> None:
     os.replace(folder / WAITING, folder / CLEAN)
 
 
+def add_log(staged: Path, folder: Path) -> None:
+    """Moves the accepted log of one folder to the catalogue in another: as it came, as it is read, and clean."""
+    clean, upload, before = folder / CLEAN, folder / UPLOAD, find(staged, "log")
+    if not (staged / CLEAN / LOG).is_file() or before is None:
+        raise UploadFailed("The log has not been checked yet.")
+    _write_json(
+        upload / READING,
+        {what: reading.model_dump() for what, reading in {**readings(folder), **readings(staged)}.items()},
+    )
+    for path in upload.glob("log-*"):
+        path.unlink(missing_ok=True)
+    os.replace(before, upload / before.name)
+    os.replace(staged / CLEAN / LOG, clean / LOG)
+
+
 def clear(folder: Path) -> None:
     """Takes away what came of an earlier check."""
     for name in FINDINGS:
@@ -122,7 +141,7 @@ def clear(folder: Path) -> None:
 def readings(folder: Path) -> dict[What, Reading]:
     """How the uploads were read in the last check; empty where there was none."""
     try:
-        found = json.loads((folder / UPLOAD / "reading.json").read_text("utf-8"))
+        found = json.loads((folder / UPLOAD / READING).read_text("utf-8"))
         return {what: Reading.model_validate(reading) for what, reading in found.items()}
     except (OSError, ValueError):
         return {}

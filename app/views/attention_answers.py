@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from app.kept import until_deleted
 from app.views import attention_own
 from app.views.attention import Profile, by_item
 from engine.runtime import AttentionMap, Bundle, WordAttention, Zoo, last_row
@@ -34,16 +35,19 @@ def own_words(models: Zoo, model: str, history: tuple[int, ...], item: int) -> a
     return _own_words(models, model, models.bundles[model].digest, history, item)
 
 
+@until_deleted
 @st.cache_data(max_entries=100, show_spinner=False)
 def _attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> AttentionMap:
     return _zoo.bundles[model].attention(history)
 
 
+@until_deleted
 @st.cache_data(max_entries=100, show_spinner=False)
 def _word_attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> WordAttention:
     return _zoo.bundles[model].word_attention(history)
 
 
+@until_deleted
 @st.cache_data(max_entries=200, show_spinner=False)
 def _own_words(
     _zoo: Zoo, model: str, digest: str, history: tuple[int, ...], item: int
@@ -51,6 +55,7 @@ def _own_words(
     return attention_own.measure(_zoo, model, history, item)
 
 
+@until_deleted
 @st.cache_data(max_entries=50, show_spinner="Reading the histories of a sample of people …")
 def _profile(_zoo: Zoo, model: str, digest: str) -> Profile | None:
     return measure(_zoo, _zoo.bundles[model])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from app.kept import until_deleted
 from app.views import metrics as views
 from engine.runtime import Zoo
 
@@ -56,11 +57,13 @@ def _content(models: Zoo) -> tuple[str, ...]:
     return (str(models.path), models.info.fingerprint, *(bundle.digest for bundle in models.bundles.values()))
 
 
+@until_deleted
 @st.cache_data(max_entries=20, show_spinner=False)
 def _protocols(_zoo: Zoo, content: tuple[str, ...]) -> list[str]:
     return views.protocols({name: bundle.ranks_table() for name, bundle in _zoo.bundles.items()})
 
 
+@until_deleted
 @st.cache_resource(max_entries=20, show_spinner=False)  # arrays that nobody changes
 def _people(_zoo: Zoo, content: tuple[str, ...], protocol: str) -> tuple[dict[str, views.Ranks], int]:
     tables = {name: bundle.ranks_table() for name, bundle in _zoo.bundles.items()}
@@ -68,16 +71,19 @@ def _people(_zoo: Zoo, content: tuple[str, ...], protocol: str) -> tuple[dict[st
     return views.common({name: one for name, one in found.items() if one is not None})
 
 
+@until_deleted
 @st.cache_data(max_entries=100, show_spinner="Drawing people anew, 2,000 times …")
 def _standing(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.DataFrame:
     return views.standing(people(_zoo, protocol)[0], [f"{name}@{k}" for name in views.METRICS])
 
 
+@until_deleted
 @st.cache_data(max_entries=200, show_spinner=False)
 def _against(_zoo: Zoo, content: tuple[str, ...], protocol: str, baseline: str, metric: str) -> pd.DataFrame:
     return views.against(people(_zoo, protocol)[0], baseline, metric)
 
 
+@until_deleted
 @st.cache_data(max_entries=100, show_spinner=False)
 def _beyond(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.DataFrame:
     shown = {
@@ -86,6 +92,7 @@ def _beyond(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.Da
     return views.beyond(shown, _zoo.popularity, f"the bundle keeps no lists for “{protocol}” at {k}")
 
 
+@until_deleted
 @st.cache_data(max_entries=200, show_spinner="Looking at each group …")
 def _slices(_zoo: Zoo, content: tuple[str, ...], protocol: str, by: str, metric: str) -> pd.DataFrame:
     found = people(_zoo, protocol)[0]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import streamlit as st
 
 from app import zoo
+from app.kept import until_deleted
 from app.views import map_colour
 from app.views import semantic_ids as views
 from app.views import semantic_ids_tree as trees
@@ -74,21 +75,25 @@ def written(bundle: Bundle, k: int) -> Written | None:
     return _written(bundle, bundle.digest, k)
 
 
+@until_deleted
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _usage(_one: Tokenization, digest: str) -> list[views.Usage]:
     return views.usage(_one.own, _one.about.shape.own)
 
 
+@until_deleted
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _groups(_one: Tokenization, digest: str) -> list[npt.NDArray[np.int64]]:
     return views.groups(_one.own)
 
 
+@until_deleted
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _tree(_one: Tokenization, digest: str) -> trees.Tree:
     return trees.build(_one.own)
 
 
+@until_deleted
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _colours(_models: Zoo, _items: pa.Table, _one: Tokenization, column: str, digest: str, path: str) -> trees.Colours:
     if column == POPULARITY:
@@ -96,6 +101,7 @@ def _colours(_models: Zoo, _items: pa.Table, _one: Tokenization, column: str, di
     return trees.by_category(tree(_one), labels(_models, _items, column))
 
 
+@until_deleted
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _purity(
     _models: Zoo, _items: pa.Table, _one: Tokenization, column: str, digest: str, path: str
@@ -103,11 +109,13 @@ def _purity(
     return views.purity(_one.own, labels(_models, _items, column).of)
 
 
+@until_deleted
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _labels(_items: pa.Table, column: str, stamp: str) -> views.Labels:
     return views.labels(_items, column)
 
 
+@until_deleted
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _columns(_items: pa.Table, stamp: str) -> list[str]:
     possible, _ = map_colour.possible(_items)
@@ -115,6 +123,7 @@ def _columns(_items: pa.Table, stamp: str) -> list[str]:
     return sorted(found, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
 
 
+@until_deleted
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _written(_bundle: Bundle, digest: str, k: int) -> Written | None:
     exposure, ranks = _bundle.exposure_table(), _bundle.ranks_table()

@@ -34,8 +34,8 @@ ENCODED = 4096
 @dataclass(frozen=True)
 class RecformerConfig:
     start: str = ""
-    """What training starts from: another run of this model (its name, beside this run, or its folder), the text encoder minilm,
-    or nothing, where words are learnt from this catalogue alone."""
+    """What training starts from: another run of this model (its name, beside this run, or its folder), the folder of a bundle of
+    it, the text encoder minilm, or nothing, where words are learnt from this catalogue alone."""
     fields: tuple[str, ...] = ()
     """Columns of the catalogue that are read, in order; empty: the first `attributes` columns of words that it has."""
     attributes: int = 3

@@ -1,7 +1,7 @@
 """Where the words of a model that reads text come from, and the weights that it starts with.
 
-[model] start names another run of the same model, "minilm" (the pretrained text encoder), or nothing: then a tokenizer is learnt
-from the catalogue and the weights are drawn.
+[model] start names another run or a bundle of the same model, "minilm" (the pretrained text encoder), or nothing: then a
+tokenizer is learnt from the catalogue and the weights are drawn.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.models import RecformerConfig
+from engine.training import started
 from engine.words import attributes, find
 from engine.words.bert import Sentence
 from engine.words.text import Field, choose_fields, fields_elsewhere
@@ -34,6 +35,8 @@ def tokenizer(config: RecformerConfig, dataset: Dataset, folder: Path) -> Any:
         return learn((value for pairs in found for pair in pairs for value in pair), config.vocabulary)
     if config.start == PRETRAINED:
         return find(PRETRAINED).tokenizer
+    if started.is_bundle(Path(config.start)):
+        return parse((Path(config.start) / TOKENIZER).read_text("utf-8"))
     return parse((_run(config.start, folder, TOKENIZER) / TOKENIZER).read_text("utf-8"))
 
 
@@ -56,6 +59,8 @@ def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | No
         encoder = find(PRETRAINED)
         assert isinstance(encoder.module, Sentence)
         return dict(encoder.module.bert.state_dict()), encoder.digest
+    if started.is_bundle(Path(config.start)):
+        return started.weights(Path(config.start) / started.GRAPH)
     path = _run(config.start, folder, BEST) / BEST
     try:
         with safe_open(path, "pt") as file:

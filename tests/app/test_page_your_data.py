@@ -62,7 +62,7 @@ def test_the_card_says_what_there_is(root: Path) -> None:
     text = said(test)
     assert "40 items · no log" in text and "unless it is used" in text
     assert "1 of 20 datasets" in text
-    assert "It knows items by their numbers" in text and "Bring the catalogue with a log to train it" in text
+    assert "It knows items by their numbers" in text and "Add a log to train it" in text
     assert not [one for one in test.expander if one.label.startswith("Train models")]
 
 
@@ -224,7 +224,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     dataset = ready(ANNA, "My shop", events=60)
     folder = home.dataset(ANNA, dataset.id)
     folder.data.mkdir()
-    (folder.data / "dataset.json").write_text("{}")
+    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
     test = page(root, ANNA)
     assert not [one for one in test.button if one.key == f"data_train_{dataset.id}"]
     test.button(key=f"data_estimate_{dataset.id}").click().run()
@@ -245,3 +245,45 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     put(one.row.id, Status(state="running", step=one.job.steps.index(trained), words="Train SASRec", progress=0.4))
     test.run()
     assert test.get("plotly_chart") and "Train SASRec" in next(one.text for one in test.get("progress"))
+
+
+def test_models_that_come_after_others_are_estimated_with_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, object]] = []
+
+    def estimate(folder: Path, model: str, settings: dict[str, object]) -> Estimate:
+        asked.append((model, settings.get("model.start")))
+        return Estimate(
+            recipe=model, device="2 cores", epochs=3, done=0, steps=9, step=1.0, start=30.0, train=1_800.0, validation=10.0,
+            evaluate=20.0, export=30.0, at_most=True, seconds=1_890.0,
+        )  # fmt: skip
+
+    monkeypatch.setattr(data_train, "estimate", estimate)
+    dataset = ready(ANNA, "My shop", events=60)
+    folder = home.dataset(ANNA, dataset.id)
+    folder.data.mkdir()
+    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    test = page(root, ANNA)
+    models = test.get("button_group")
+    pills = next(one for one in models if one.key == f"data_models_{dataset.id}")
+    pills.set_value(["recformer-tuned", "tiger"]).run()
+    test.button(key=f"data_estimate_{dataset.id}").click().run()
+    text = said(test)
+    assert not asked and "there is none here" in text and "identifiers of RQ-VAE" in text
+
+    carried = {"zero_shot": {"bundle": "recformer"}, "training": {"recipe": {"model": {"dim": 64}}}}
+    for path, content in (("exports/recformer/manifest.json", carried), ("runs/rqvae/identifiers.json", {})):
+        (folder.path / path).parent.mkdir(parents=True)
+        (folder.path / path).write_text(json.dumps(content))
+    test.button(key=f"data_estimate_{dataset.id}").click().run()
+    start = "exports/recformer"
+    assert asked == [("recformer-tuned-stage1", start), ("recformer-tuned", start), ("tiger-small", None)]
+    text = said(test).replace("\\", "")
+    assert "first Recformer, stage 1, at most 30 min" in text and "At most 1.6 h" in text
+    assert "more than an hour" in "\n".join(one.value for one in test.warning)
+    test.button(key=f"data_train_{dataset.id}").click().run()
+    assert not test.exception and not test.error
+    (one,) = work.of(ANNA, dataset.id)
+    assert one.job is not None and one.row.spec == {"models": ["recformer-tuned", "tiger"]} and one.job.timed
+    assert [step.words[1] for step in one.job.steps if step.words[0] in ("train", "tokenize")] == [
+        "recformer-tuned-stage1", "recformer-tuned", "rqvae", "tiger-small",
+    ]  # fmt: skip

@@ -223,12 +223,12 @@ def settle(page: Page, quiet: float = 0.3) -> None:
     page.wait_for_function(_CALM, arg=[READY, 1_000 * quiet])
 
 
-def until(page: Page, read: Callable[[], T], wanted: T) -> None:
-    """Waits until read() gives what is wanted."""
-    deadline = time.monotonic() + PATIENCE
+def until(page: Page, read: Callable[[], T], wanted: T, patience: float = PATIENCE) -> None:
+    """Waits until read() gives what is wanted; `patience` in seconds."""
+    deadline = time.monotonic() + patience
     while (found := read()) != wanted:
         if time.monotonic() > deadline:
-            raise AssertionError(f"after {PATIENCE} s still {found!r}, not {wanted!r}, at {page.url}")
+            raise AssertionError(f"after {patience:.0f} s still {found!r}, not {wanted!r}, at {page.url}")
         page.wait_for_timeout(50)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from app.jobs.estimate import Estimate
 from app.jobs.kinds import Choice
 from app.jobs.spec import Job, Step
 from engine.cli import build_parser
+from engine.errors import SeqscopeError
 from engine.identifiers.recipe import load as load_tokenizer
 from engine.training.recipe import load
 
@@ -95,6 +97,102 @@ def test_estimates_are_the_shares_of_the_work(tmp_path: Path) -> None:
     assert Job.model_validate_json(job.model_dump_json()) == job
 
 
+def carried(place: Path, **changes: object) -> None:
+    """As if a Recformer had been carried over to the dataset."""
+    model = {
+        "dim": 32,
+        "layers": 1,
+        "heads": 4,
+        "window": 16,
+        "start": "somewhere",
+        "fields": ["plot"],
+        "vocabulary": 9,
+    }
+    manifest = {"zero_shot": {"bundle": "recformer"}, "training": {"recipe": {"model": model}}} | changes
+    (place / "exports" / "recformer").mkdir(parents=True, exist_ok=True)
+    (place / "exports" / "recformer" / "manifest.json").write_text(json.dumps(manifest))
+
+
+def words_of(steps: Iterable[Step]) -> list[str]:
+    return [" ".join(step.words[:2]) for step in steps]
+
+
+def test_recformer_is_tuned_from_what_was_carried_over(tmp_path: Path) -> None:
+    place = tmp_path / "owners" / "a" / "datasets" / "x"
+    with pytest.raises(SeqscopeError, match="there is none here"):
+        kinds.choose(place, "recformer-tuned", {})
+    carried(place, zero_shot=None)
+    with pytest.raises(SeqscopeError, match="there is none here"):  # trained on this log: nothing to start from
+        kinds.choose(place, "recformer-tuned", {})
+    carried(place)
+    choice = kinds.choose(place, "recformer-tuned", {"training.epochs": 3})
+    assert choice.before is not None and choice.before.settings["model.start"] == "exports/recformer"
+    for one in (choice, choice.before):
+        assert one.settings["model.dim"] == 32 and one.settings["training.epochs"] == 3
+        assert not {"model.fields", "model.vocabulary"} & one.settings.keys()
+        found = load(one.recipe, "x", None, [f"{key}={json.dumps(value)}" for key, value in one.settings.items()])
+        assert found.model.heads == 4 and found.model.window == 16 and found.training.epochs == 3
+    assert choice.settings["model.start"] == choice.before.run.removeprefix("runs/")
+    assert choice.tried["model.start"] == "exports/recformer"  # the stage before is not there when it is estimated
+    steps = train(tmp_path, choice, Choice(model="markov")).steps
+    assert words_of(steps) == [
+        "data import", "data exports", "train recformer-tuned-stage1", "train recformer-tuned", f"evaluate {choice.run}",
+        f"export {choice.run}", "train markov", "evaluate runs/markov", "export runs/markov",
+    ]  # fmt: skip
+    assert steps[3].needs == (steps[2].key,) and steps[2].run == choice.before.run and steps[2].may_fail
+    assert steps[5].words[-1] == "recformer-tuned" and steps[5].goal and not steps[2].goal
+    timed = choice.model_copy(update={"estimate": ESTIMATE})
+    assert not train(tmp_path, timed).timed and not train(tmp_path, timed).steps[2].may_fail
+    before = choice.before.model_copy(update={"estimate": ESTIMATE})
+    assert train(tmp_path, timed.model_copy(update={"before": before})).timed
+
+
+def test_tiger_writes_the_identifiers_of_a_tokenizer(tmp_path: Path) -> None:
+    place = tmp_path / "owners" / "a" / "datasets" / "x"
+    with pytest.raises(SeqscopeError, match="identifiers of RQ-VAE"):
+        kinds.choose(place, "tiger", {})
+    for path, content in (("runs/rqvae/identifiers.json", {}), ("data/dataset.json", {"counts": {"items": 500}})):
+        (place / path).parent.mkdir(parents=True)
+        (place / path).write_text(json.dumps(content))
+    choice = kinds.choose(place, "tiger", {"training.epochs": 3})
+    job = train(tmp_path, choice)
+    steps = job.steps
+    assert words_of(steps)[2:] == [
+        "tokenize rqvae", "train tiger-small", f"evaluate {choice.run}", f"export {choice.run}",
+    ]  # fmt: skip
+    assert steps[3].needs == ("rqvae",) and not any(step.may_fail for step in steps)
+    assert steps[5].words[-1] == "tiger"
+    prepared = next(step for step in prepare(tmp_path).steps if step.words[:2] == ("tokenize", "rqvae"))
+    assert steps[2].words == prepared.words  # the same as the preparation's: nothing is done again
+    assert load(choice.recipe, "x", None, ["model.identifiers=rqvae"]).title == "TIGER"
+
+
+def test_bundles_of_a_dataset_without_its_log_stay_until_the_new_are_there(tmp_path: Path) -> None:
+    place = tmp_path / "owners" / "a" / "datasets" / "x"
+    log = ("user", "item", "time")
+
+    def state(name: str, fingerprint: str, events: int) -> None:
+        (place / name).mkdir(parents=True, exist_ok=True)
+        about = {"fingerprint": fingerprint, "counts": {"items": 9, "events": events}}
+        (place / name / "dataset.json").write_text(json.dumps(about))
+
+    def into(job: Job) -> set[str]:
+        return {step.words[step.words.index("--to") + 1] for step in job.steps if "--to" in step.words}
+
+    assert into(prepare(tmp_path, log=log)) == {"exports"}  # nothing is shown yet
+    state("exports", "a", 0)
+    state("data", "a", 0)
+    assert into(prepare(tmp_path)) == {"exports"}  # once more the same
+    for job in (prepare(tmp_path, log=log), train(tmp_path, Choice(model="markov"))):
+        assert into(job) == {"next"}
+        assert job.steps[1].words == ("data", "next", "runs")
+        assert job.steps[-1].program == "app.jobs.turn" and not job.steps[-1].may_fail
+    state("data", "b", 60)  # the log was read, and then the job was cancelled
+    assert into(prepare(tmp_path, log=log)) == into(train(tmp_path, Choice(model="markov"))) == {"next"}
+    state("exports", "b", 60)
+    assert into(prepare(tmp_path, log=log, title="Another title")) == {"exports"}
+
+
 def test_only_models_that_are_offered(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="lc-rec-lora"):
         train(tmp_path, Choice(model="lc-rec-lora"))
@@ -102,6 +200,8 @@ def test_only_models_that_are_offered(tmp_path: Path) -> None:
         train(tmp_path)
     with pytest.raises(ValueError, match="each model once"):
         train(tmp_path, Choice(model="sasrec"), Choice(model="sasrec", settings={"training.epochs": 2}))
+    with pytest.raises(ValueError, match="before another one"):
+        train(tmp_path, Choice(model="sasrec", before=Choice(model="letter-tiger")))
     with pytest.raises(ValidationError):
         Choice(model="../sasrec")
 

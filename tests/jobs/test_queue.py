@@ -70,6 +70,19 @@ def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_pa
     assert "--- Do count" in queue.log("j1") and queue.log("j1", most=4).strip()
 
 
+def test_two_jobs_of_one_dataset_never_run_together(make: Make, tmp_path: Path) -> None:
+    queue = make(runners=2)
+    (tmp_path / "dataset").mkdir()
+    for number in range(2):
+        queue.submit(job(step("count", tmp_path / f"out{number}", 3, 0.1), id=f"j{number}", folder="../../dataset"))
+    queue.submit(job(step("count", tmp_path / "other", 2, 0.05), id="other"))
+    ends = [over(queue, id) for id in ("j0", "j1", "other")]
+    assert [one.state for one in ends] == ["done"] * 3
+    first, second, other = ends
+    assert first.ended <= second.started  # type: ignore[operator]
+    assert other.started < second.started  # type: ignore[operator]  # another dataset's does not wait for it
+
+
 @pytest.mark.parametrize(("runners", "together"), [(1, False), (2, True)])
 def test_no_more_runners_than_there_may_be(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runners: int, together: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,21 @@ def test_verify_refuses_in_one_line(
     said = capsys.readouterr()
     assert words in said.err and said.err.count("\n") == 1 and not said.out
     assert main(["report", "--verify", str(tmp_path / "nope.json"), str(hostile)]) == 1
+
+
+def test_verify_finds_what_a_visitor_brought(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without being told where; and its prepared data, of the same fingerprint, are no zoo."""
+    path = made(hostile, tmp_path / "r")
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "owners" / ("b" + "0" * 32) / "datasets" / "x"
+    shutil.copytree(hostile, folder / "exports")
+    (folder / "data").mkdir()
+    shutil.copy(hostile / "dataset.json", folder / "data")
+    assert main(["report", "--verify", str(path)]) == 0
+    assert f"{folder / 'exports'}: fingerprint" in capsys.readouterr().out
+    assert main(["report", "--verify", str(path), "--exports", str(folder)]) == 0
 
 
 def test_verify_needs_the_dataset(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,62 @@
+"""A step of jobs: what was made beside what is shown takes its place, all of it at once.
+
+python -m app.jobs.turn DATASET MADE SHOWN
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import shutil
+import sys
+from pathlib import Path
+
+from app.jobs.fresh import fingerprint
+
+NOTHING = "Nothing of the new could be made, so what was there before stays."
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+
+
+def turn(dataset: Path, made: Path, shown: Path) -> bool:
+    """False where there is nothing to be shown. Interrupted, it is done again."""
+    wanted = fingerprint(dataset)
+    if any(made.glob("*/manifest.json")) and wanted is not None and fingerprint(made) == wanted:
+        if shown.exists():
+            exchange(made, shown)
+        else:
+            os.rename(made, shown)
+    elif fingerprint(shown) != wanted:
+        return False
+    if made.exists():  # by now what was shown before
+        old = made.with_name(f".{shown.name}.{secrets.token_hex(4)}.gone")
+        os.rename(made, old)
+        shutil.rmtree(old, ignore_errors=True)
+    return True
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Both are there at every moment, where the system can do that."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # not Linux
+        rename = None
+    if rename is None or rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+        aside = one.with_name(f".{one.name}.{secrets.token_hex(4)}.gone")
+        os.rename(other, aside)
+        os.rename(one, other)
+        os.rename(aside, one)
+
+
+def main() -> int:
+    if len(sys.argv) != 4:
+        print("seqscope: usage: python -m app.jobs.turn DATASET MADE SHOWN", file=sys.stderr)
+        return 2
+    if not turn(*map(Path, sys.argv[1:])):
+        print(f"seqscope: {NOTHING}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""A catalogue that was brought alone gets a log: checked against it, and nothing goes before the new is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import home, work
+from app.jobs import fresh, spec
+from app.jobs.status import Status
+from app.store.database import open_store
+from app.store.records import Dataset
+from app.uploads import files
+from app.uploads.limits import Limits
+from app.uploads.runner import UploadFailed
+from engine.errors import SeqscopeError
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said
+from tests.app.test_upload import key, press
+
+LOG = "user,item,time\n" + "".join(f"u{n % 4},toy-{n},{1_700_000_000 + 60 * n}\n" for n in range(20))
+MESSY = LOG + "u1,nothing,1700000000\nu1,toy-1,never\n"
+
+
+@pytest.fixture(autouse=True)
+def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    with own_home(tmp_path / "home", monkeypatch) as found:
+        yield found
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Dataset:
+    """A catalogue of 40 toys, uploaded, prepared and shown."""
+    dataset = ready(ANNA, "My shop")
+    folder = home.dataset(ANNA, dataset.id)
+    content = "item_id,title\n" + "".join(f"toy-{n},Toy {n}\n" for n in range(40))
+    limits = Limits.of_environment()
+    files.keep(folder.path, "catalogue", content.encode(), limits)
+    reading = files.guess(folder.path, "catalogue", limits).reading
+    files._write_json(folder.upload / files.READING, {"catalogue": reading.model_dump()})
+    about = json.loads((folder.exports / "dataset.json").read_text("utf-8"))
+    folder.data.mkdir()
+    (folder.data / "dataset.json").write_text(json.dumps(about | {"counts": {**about["counts"], "events": 0}}))
+    return dataset
+
+
+def drop(test: AppTest, dataset: Dataset, content: str) -> None:
+    test.button(key=f"data_addlog_{dataset.id}").click().run()
+    (file,) = [one for one in test.file_uploader if (one.key or "").startswith(f"later_{dataset.id}_")]
+    file.set_value(("my.csv", content.encode(), "text/csv")).run()
+    assert not test.exception, test.exception
+
+
+def later(test: AppTest, dataset: Dataset, *words: str) -> None:
+    """Presses a button of the part for the log."""
+    begin = "_".join(("later", dataset.id, *words))
+    (found,) = [one for one in test.button if (one.key or "").startswith(begin)]
+    found.click().run()
+    assert not test.exception, test.exception
+
+
+def test_a_log_comes_later(root: Path, shop: Dataset) -> None:
+    test = page(root, ANNA)
+    drop(test, shop, MESSY)
+    later(test, shop, "check")
+    text = said(test).replace("\\", "")
+    assert "21 of 22 rows can be used" in text and "1 × time that cannot be read, in the log" in text
+    assert "1 × item of the log that the catalogue lacks, in the log" in text and "4.76 % of the events" in text
+    assert not [one for one in test.text_input if (one.key or "").startswith("later")]  # it has a title
+    assert "40 items, 21 events and 4 people will be in it" in text
+    shown = sorted(path.name for path in home.dataset(ANNA, shop.id).exports.iterdir())
+    later(test, shop, "use")
+    assert not [one for one in test.button if (one.key or "").startswith(("data_nolog", "data_addlog", "later"))]
+    found = open_store().datasets.get(ANNA, shop.id)
+    assert (found.rows_items, found.rows_events, found.title) == (40, 21, "My shop")
+    assert set(found.reading) == {"catalogue", "log"} and found.fingerprint not in ("", shop.fingerprint)
+    folder = home.dataset(ANNA, shop.id)
+    assert pq.read_metadata(folder.clean / "log.parquet").num_rows == 21
+    assert files.find(folder.path, "log") is not None and files.find(folder.path, "catalogue") is not None
+    assert not [path for path in (home.root() / "tmp").iterdir()]
+    # what was made of the catalogue is there, and stays until the new is ready
+    assert sorted(path.name for path in folder.exports.iterdir()) == shown
+    (one,) = work.of(ANNA, shop.id)
+    assert one.job is not None and one.row.kind == "prepare"
+    words = [step.words for step in one.job.steps]
+    assert words[0][:2] == ("data", "import") and words[-1] == ("data", "next", "exports")
+    assert not any("exports" in step.words for step in one.job.steps[:-1])
+    put(one.row.id, Status(state="running", progress=0.2, words="Read the words"))
+    test = page(root, ANNA)
+    assert not test.button(key=f"data_open_{shop.id}").disabled and "Being prepared" in said(test)
+    assert "The log must be prepared first" in said(test)
+    assert not [one for one in test.button if (one.key or "").startswith("data_addlog")]
+
+
+def test_a_log_of_another_catalogue_is_refused(root: Path, shop: Dataset) -> None:
+    test = page(root, ANNA)
+    drop(test, shop, LOG.replace("toy-", "car-"))
+    later(test, shop, "check")
+    assert "no item of the log is in the catalogue" in "\n".join(one.value for one in test.error).lower()
+    assert not [one for one in test.button if (one.key or "").endswith(("use_0", "alone_0"))]
+    later(test, shop, "discard")
+    assert [one for one in test.file_uploader if (one.key or "").startswith(f"later_{shop.id}_")]
+    test.button(key=f"data_nolog_{shop.id}").click().run()
+    assert not [one for one in test.file_uploader if (one.key or "").startswith("later")]
+    assert open_store().datasets.get(ANNA, shop.id).rows_events == 0
+    assert not [path for path in (home.root() / "tmp").iterdir()]
+
+
+def test_both_uploads_of_a_page_are_apart(root: Path, shop: Dataset) -> None:
+    test = page(root, ANNA)
+    drop(test, shop, LOG)
+    test.file_uploader(key=key(test, "file_uploader", "file", "catalogue")).set_value(
+        ("other.csv", b"item_id,title\na,A thing\nb,B thing\n", "text/csv")
+    ).run()
+    press(test, "check")
+    press(test, "use")
+    assert sorted(one.rows_items for one in open_store().datasets.of(ANNA)) == [2, 40]
+    later(test, shop, "check")
+    later(test, shop, "use")
+    assert {one.id: one.rows_events for one in open_store().datasets.of(ANNA)}[shop.id] == 20
+
+
+def staged(events: int = 20) -> Path:
+    folder = home.stage()
+    (folder / "clean").mkdir()
+    log = {"user": [f"u{n % 5}" for n in range(events)], "item": [f"toy-{n}" for n in range(events)]}
+    pq.write_table(pa.table(log), folder / "clean" / "log.parquet")
+    files.keep(folder, "log", b"user,item\n", Limits.of_environment())
+    return folder
+
+
+def test_what_is_refused_leaves_the_dataset_as_it_was(
+    root: Path, shop: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exports, folder = root / "exports", home.dataset(ANNA, shop.id)
+    with pytest.raises(SeqscopeError, match="no such dataset"):
+        work.add_log(BEN, shop.id, staged(), exports=exports)
+    with pytest.raises(SeqscopeError, match="not been checked"):
+        work.add_log(ANNA, shop.id, home.stage(), exports=exports)
+    with monkeypatch.context() as patch:
+        patch.setenv("SEQSCOPE_QUOTA_ROWS", "50")
+        with pytest.raises(SeqscopeError, match="20 rows more"):
+            work.add_log(ANNA, shop.id, staged(), exports=exports)
+    row = work.prepare(ANNA, shop.id, exports=exports)
+    with pytest.raises(SeqscopeError, match="has not ended"):
+        work.add_log(ANNA, shop.id, staged(), exports=exports)
+    put(row.id, Status(state="done", progress=1.0))
+    assert not (folder.clean / "log.parquet").exists() and files.find(folder.path, "log") is None
+    assert open_store().datasets.get(ANNA, shop.id).rows_events == 0
+    work.add_log(ANNA, shop.id, staged(), exports=exports)
+    with pytest.raises(SeqscopeError, match="has a log already"):
+        work.add_log(ANNA, shop.id, staged(), exports=exports)
+    with pytest.raises(UploadFailed, match="not been checked"):
+        files.add_log(home.stage(), folder.path)
+
+
+def test_where_the_preparation_cannot_begin_the_card_offers_it(
+    root: Path, shop: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = work.prepare(ANNA, shop.id, exports=root / "exports")
+    put(first.id, Status(state="done", progress=1.0))
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "0")
+    work.add_log(ANNA, shop.id, staged(), exports=root / "exports")
+    assert len(work.of(ANNA, shop.id)) == 1
+    monkeypatch.delenv("SEQSCOPE_QUOTA_JOBS")
+    test = page(root, ANNA)
+    test.button(key=f"data_prepare_{shop.id}").click().run()
+    assert not test.exception and len(work.of(ANNA, shop.id)) == 2
+
+
+def test_another_title_is_no_other_dataset(root: Path, shop: Dataset) -> None:
+    folder = home.dataset(ANNA, shop.id)
+    made = work.prepare(ANNA, shop.id, exports=root / "exports")
+    assert fresh.has_log(folder.data) is False
+    words = [step.words for step in spec.read(home.job(made.id)).steps]
+    assert ("data", "exports", "runs") in words and not any("next" in one for one in words)

@@ -1,0 +1,182 @@
+"""From a shop's messy export to a report that a colleague opens without a network: everything that a visitor does, once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import expect
+
+from app.jobs import status
+from app.reports import document
+from engine.cli import main
+from tests.browser import messy
+from tests.browser.conftest import until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Settle = Callable[..., None]
+SLOW = 600_000  # milliseconds: models are trained on the way
+ITEMS, PEOPLE = 20, 40
+TITLE = "Marie's shop"
+TRAINED = ("Markov chain", "SASRec")
+AT_ONCE = ("Recformer (zero-shot)", "Text neighbours")
+
+
+@pytest.mark.timeout(1_200)
+def test_from_a_messy_export_to_a_verified_report(
+    own_server: Callable[..., Any],
+    root: Path,
+    new_page: Callable[..., Page],
+    browser: Browser,
+    settle: Settle,
+    tmp_path: Path,
+    quick_maps: None,
+    console_errors: list[str],
+    foreign_requests: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))  # where the command looks, too
+    server = own_server(root / "exports", home=tmp_path / "home")
+    page = new_page(accept_downloads=True)
+    page.goto(f"{server.url}/your_data")
+    mended(page, settle)
+    page.get_by_label("Title", exact=True).fill(TITLE)
+    page.keyboard.press("Tab")
+    settle(page)
+    page.get_by_role("button", name="Use it without the 6 bad rows").click()
+    page.get_by_role("heading", name=TITLE).wait_for()
+    (folder,) = (tmp_path / "home").glob("owners/*/datasets/*")
+    kept(folder)
+
+    # models that read words answer before anything was trained
+    messy.enabled(page, "Open in Compare").click(timeout=SLOW)
+    first = page.locator(".model").filter(has_text=AT_ONCE[0])
+    expect(first.locator(".title").first).to_contain_text(re.compile("|".join(messy.THINGS)))
+
+    menu(page, "Your data")
+    page.get_by_text("Train models on the log").click()
+    page.get_by_role("button", name="How long would that take?").click()
+    page.get_by_text("if nothing else runs here").wait_for(timeout=SLOW)
+    page.get_by_role("button", name="Train 2 models").click()
+    until(page, lambda: done(tmp_path / "home"), {"prepare": "done", "train": "done"}, SLOW / 1_000)
+    expect(page.get_by_text("4 models answer now")).to_be_visible()
+
+    page.get_by_role("button", name="Open in Compare").click()
+    taken = looked(page, settle, tmp_path)
+    assert not console_errors and not foreign_requests
+    offline(browser, taken["HTML"])
+    assert main(["report", "--verify", str(taken["JSON"])]) == 0
+    raw = json.loads(taken["JSON"].read_text("utf-8"))
+    raw["lists"][0]["items"].reverse()
+    taken["JSON"].write_text(json.dumps(raw), "utf-8")
+    assert main(["report", "--verify", str(taken["JSON"])]) == 1
+
+
+def looked(page: Page, settle: Settle, folder: Path) -> dict[str, Path]:
+    """Compared, with one item taken out of the history; looked into; and taken away as a report."""
+    models(page, {*AT_ONCE, *TRAINED})
+    before = page.locator(".history .title").count()
+    page.locator(".history .remove").last.click()
+    expect(page.locator(".history .title")).to_have_count(before - 1)
+    page.get_by_role("heading", name="How much do they agree?").wait_for()
+
+    menu(page, "Attention")
+    page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").get_by_text("SASRec").click()
+    page.get_by_role("heading", name="What the prediction looked at").wait_for()
+    expect(page.get_by_text("Every row sums to 1.00")).to_be_visible()
+    page.locator(".js-plotly-plot").first.wait_for()
+
+    menu(page, "Report")
+    frame = page.frame_locator("iframe").first
+    expect(frame.get_by_role("heading", name="What each model recommends")).to_be_visible()
+    settle(page)
+    taken = {name: download(page, name, folder) for name in ("HTML", "JSON")}
+    made = document.load(taken["JSON"])
+    assert {one.title for one in made.models} == {*AT_ONCE, *TRAINED}
+    assert made.asked.history is not None and len(made.asked.history) == before - 1
+    return taken
+
+
+def mended(page: Page, settle: Settle) -> None:
+    """Both files, read otherwise than was guessed, and checked."""
+    page.get_by_role("heading", name="Log (optional)").wait_for()
+    settle(page)
+    messy.put(page, 0, "produits.csv", messy.catalogue(ITEMS))
+    page.get_by_role("heading", name="How the catalogue is read").wait_for()
+    messy.put(page, 0, "achats.tsv", messy.log(PEOPLE, ITEMS))
+    page.get_by_role("heading", name="How the log is read").wait_for()
+    settle(page)
+    messy.choose(page, settle, "Item title", "label")
+    messy.choose(page, settle, "Time (optional)", "when")
+    page.get_by_text("please look").first.wait_for()
+    messy.choose(page, settle, "Times", "%d/%m/%Y %H:%M")
+    page.get_by_role("button", name="Check", exact=True).click()
+    page.get_by_role("heading", name="What was found").wait_for()
+    for words in ("item without an id", "row with too many fields"):
+        page.get_by_text(words).first.wait_for()
+
+
+def kept(folder: Path) -> None:
+    """What was used is what the visitor chose."""
+    items = pq.read_table(folder / "clean" / "items.parquet").to_pylist()
+    assert [row["title"] for row in items] == [messy.name(number) for number in range(ITEMS)]
+    log = pq.read_table(folder / "clean" / "log.parquet").to_pylist()
+    assert {row["user"] for row in log} == {f"u{number}" for number in range(PEOPLE)}
+    first = min(row["time"] for row in log if row["user"] == "u5")
+    assert datetime.fromtimestamp(first, UTC) == datetime(2024, 6, 1, 13, tzinfo=UTC)
+
+
+def menu(page: Page, name: str) -> None:
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+    page.get_by_role("heading", name=name, level=1, exact=True).wait_for()
+
+
+def models(page: Page, wanted: set[str]) -> None:
+    """Whose lists the page Compare shows."""
+    expect(page.locator(".model")).to_have_count(len(wanted))
+    for name in wanted:
+        expect(page.locator(".model").filter(has_text=name)).to_have_count(1)
+
+
+def done(home: Path) -> dict[str, str]:
+    return {kind: status.read(folder).state for kind, folder in messy.jobs(home).items()}
+
+
+def download(page: Page, name: str, folder: Path) -> Path:
+    with page.expect_download() as waited:
+        page.get_by_role("button", name=name, exact=True).click()
+    path = folder / waited.value.suggested_filename
+    waited.value.save_as(path)
+    return path
+
+
+def offline(browser: Browser, file: Path) -> None:
+    """It opens where there is no network, asks for nothing, and shows what was there."""
+    context = browser.new_context(offline=True)
+    try:
+        page, heard = context.new_page(), []
+        page.on("request", lambda request: heard.append(request.url))
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.goto(file.as_uri())
+        for heading in (
+            "What each model recommends",
+            "What they looked at",
+            "Where the items lie",
+            "How good the models are",
+            "How it was made",
+        ):
+            expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+        for name in (*AT_ONCE, *TRAINED):
+            expect(page.get_by_text(name).first).to_be_visible()
+        assert heard == [file.as_uri()]
+    finally:
+        context.close()

@@ -1,0 +1,88 @@
+"""Trainings of several steps, with the engine's own commands: Recformer from what was carried over, TIGER from identifiers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from app.jobs import kinds
+from app.jobs.spec import Job, Step
+from app.parts import data_train
+from engine.runtime import Zoo
+from tests.jobs.conftest import wait
+from tests.jobs.test_engine import Begin, Now, place  # noqa: F401  (a fixture)
+from tests.training.tiny import text_encoder
+
+LOG = ("user", "item", "time")
+TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "float32", "training.valid_users": 50}
+
+
+def lightened(step: Step) -> Step:
+    """With a text encoder of next to no size, and fewer rounds."""
+    words = {"words.encoder=auto": f"words.encoder={text_encoder()}", "training.epochs=150": "training.epochs=2"}
+    return step.model_copy(update={"words": tuple(words.get(word, word) for word in step.words)})
+
+
+def lighter(job: Job, *only: str) -> Job:
+    """only: the commands of the steps that are wanted."""
+    steps = [lightened(step) for step in job.steps if not only or step.words[0] in only or step.program != "engine"]
+    kept = {step.key for step in steps}
+    steps = [one.model_copy(update={"needs": tuple(need for need in one.needs if need in kept)}) for one in steps]
+    return job.model_copy(update={"steps": tuple(steps)})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_models_that_come_after_others(
+    folder: Path,
+    place: Path,  # noqa: F811
+    tmp_path: Path,
+    root: Path,
+    begin: Begin,
+    now: Now,
+    monkeypatch: pytest.MonkeyPatch,
+    quick_maps: None,
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    jobs = tmp_path / "jobs"
+    source = root / "exports" / "sample" / "recformer"
+    first = kinds.prepare("job", place, jobs, name="x", title="A shop", items=41, log=LOG, sources=[source])
+    first = lighter(first, "data", "zero-shot", "tokenize")
+    assert begin(first).wait() == 0 and now().notes == (), now().message
+    assert (place / "runs" / "rqvae" / "identifiers.json").is_file()
+
+    tuned = data_train._tried(place, kinds.choose(place, "recformer-tuned", TINY))
+    tiger = data_train._tried(place, kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5}))
+    assert [one.epochs for one in (*tuned.estimates, *tiger.estimates)] == [2, 2, 2]
+    assert tuned.estimates[0].export == 0 < tuned.estimates[1].export
+    job = lighter(kinds.train("job", place, jobs, [tuned, tiger], name="x", title="A shop", log=LOG))
+    assert job.timed
+    (folder / "status.json").unlink()
+    child = begin(job)
+    stage = next(number for number, step in enumerate(job.steps) if "recformer-tuned-stage1" in step.words)
+    wait(lambda: now().step > stage, 300)
+    os.kill(child.pid, signal.SIGKILL)  # between the two stages, or in the second
+    child.wait()
+    assert begin().wait() == 0
+    assert (now().state, now().notes) == ("done", ()), (folder / "log.txt").read_text()
+    assert {part.state for part in now().parts} == {"done"}
+    for choice in (tuned.before, tuned, tiger):
+        assert choice is not None and len(json.loads((place / choice.run / "curve.json").read_text())) == 2
+
+    zoo = Zoo.open(place / "exports", warm=True)
+    assert not zoo.refused and set(zoo.bundles) == {"recformer", "recformer-tuned", "tiger"}
+    titles = {name: bundle.manifest.title for name, bundle in zoo.bundles.items()}
+    assert titles["recformer-tuned"] == "Recformer, fine-tuned" and titles["tiger"] == "TIGER"
+    for name in ("recformer-tuned", "tiger"):
+        bundle = zoo.bundles[name]
+        assert bundle.manifest.metrics["full"]["NDCG@10"] > 0 and bundle.ranks_table() is not None
+        assert len(bundle.recommend_one([1, 2, 3], 5)[0]) == 5
+        manifest = (place / "exports" / name / "manifest.json").read_text()
+        assert str(tmp_path) not in manifest and str(root) not in manifest
+    # what was not learned from the log is as it was carried over; the other has moved away from it
+    tuned_rows, carried_rows = (zoo.bundles[name].index.table for name in ("recformer-tuned", "recformer"))
+    assert tuned_rows.shape == carried_rows.shape and abs(tuned_rows - carried_rows).max() > 1e-4
