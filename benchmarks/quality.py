@@ -119,7 +119,9 @@ def zero_shot(run: Path, other: Path, people: int) -> Path:
     if people < len(cases):
         cases = cases.take(np.linspace(0, len(cases) - 1, people).astype(int))
     training = dataset.training
-    popular = MODELS["popularity"][1](MODELS["popularity"][0](), dataset.num_items, dataset.num_users)
+    popular = MODELS["popularity"][1](
+        MODELS["popularity"][0](), dataset.num_items, dataset.num_users, torch.Generator()
+    )
     popular.fit(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
     progress = Progress(len(cases), "zero-shot")
     ours = full_ranks(model.eval(), cases, progress=progress.update).ranks
