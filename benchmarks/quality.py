@@ -29,7 +29,6 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.ranks import full_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
-from engine.generation import Generator
 from engine.models import MODELS
 from engine.training.run import open_run
 
@@ -65,12 +64,13 @@ def stored(folder: Path, dataset: Dataset) -> Ranks:
     return found
 
 
-def record(run: Path) -> Path:
+def record(run: Path, as_it_is: bool) -> Path:
+    """as_it_is: with the metrics of its last evaluation, where sampled candidates would take an hour."""
     model, recipe, kept, dataset = open_run(run)
-    if isinstance(model, Generator) and (run / "metrics.json").exists():  # with sampled candidates it takes an hour
+    if as_it_is:
         found = json.loads((run / "metrics.json").read_text("utf-8"))
     else:
-        found = evaluate(model, dataset, run, protocols=() if isinstance(model, Generator) else ("u100", "p100"))
+        found = evaluate(model, dataset, run, protocols=("u100", "p100"))
     ranks = stored(run, dataset)
     intervals: dict[str, dict[str, list[float]]] = {}
     for protocol in found:
@@ -207,7 +207,9 @@ def table() -> tuple[str, bool]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("record", help="evaluate runs and keep their results").add_argument("runs", nargs="+", type=Path)
+    kept = actions.add_parser("record", help="evaluate runs and keep their results")
+    kept.add_argument("runs", nargs="+", type=Path)
+    kept.add_argument("--as-it-is", action="store_true", help="keep what `seqscope evaluate` found")
     pair = actions.add_parser("compare", help="keep the paired difference of two evaluated runs")
     pair.add_argument("first", type=Path)
     pair.add_argument("second", type=Path)
@@ -219,7 +221,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.action == "record":
         for run in args.runs:
-            print(record(run))
+            print(record(run, args.as_it_is))
         return
     if args.action == "zero-shot":
         print(zero_shot(args.run, args.dataset, args.people))
