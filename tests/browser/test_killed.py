@@ -40,7 +40,7 @@ def test_a_training_goes_on_after_the_app_and_its_runner_were_killed(
     page.goto(f"{server.url}/your_data")
     folder = brought(page, settle, home)
     trained(page)
-    job = messy.jobs(home)["train"]
+    job = wait(lambda: messy.jobs(home).get("train"))
     curve = next(folder / step.run / "curve.json" for step in spec.read(job).steps if step.run)
     wait(lambda: len(entries(curve)) >= 3, SLOW / 1_000)
     context = page.context
