@@ -15,8 +15,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import os
-import secrets
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
@@ -37,6 +35,7 @@ from app.store.rows import NotFound
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
+from engine.files import write_json
 from engine.runtime import Zoo
 
 _QUEUES: dict[Path, Queue] = {}
@@ -144,11 +143,7 @@ def rename(owner: str, id: str, title: str) -> Dataset:
     for path in (folder.data / "dataset.json", folder.exports / "dataset.json"):
         with contextlib.suppress(OSError, ValueError):  # not made yet, or being made
             about = json.loads(path.read_text("utf-8"))
-            staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-            staged.write_text(
-                json.dumps({**about, "title": dataset.title}, indent=2, ensure_ascii=False) + "\n", "utf-8"
-            )
-            os.replace(staged, path)
+            write_json(path, {**about, "title": dataset.title})
     return dataset
 
 

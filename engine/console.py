@@ -56,7 +56,7 @@ class Progress:
         left = (now - self.started) * (self.total - done) / done if done > 0 else None
         if done >= self.total or now - self.noted >= EVERY:
             self.noted = now
-            _write(f"{self.label} {self.note}".strip(), done, self.total, left)
+            tell(f"{self.label} {self.note}".strip(), done, self.total, left)
         if done < self.total and now - self.shown < (0.1 if self.terminal else self.every):
             return
         self.shown = now
@@ -75,11 +75,13 @@ class Progress:
 
 def stage(words: str) -> None:
     """What is being done now, of which nobody can say how long it takes. Into the file alone."""
-    _write(words, 0, 0, None)
+    tell(words, 0, 0, None)
 
 
-def _write(words: str, done: float, of: int, left: float | None) -> None:
-    """By renaming, so that a reader finds a whole file. Progress is not worth failing for: what cannot be written is not."""
+def tell(words: str, done: float, of: int, left: float | None) -> None:
+    """Into the file that SEQSCOPE_PROGRESS names, if it does. left: seconds.
+
+    By renaming, so that a reader finds a whole file. Progress is not worth failing for: what cannot be written is not."""
     path = os.environ.get(PROGRESS)
     if not path:
         return

@@ -15,16 +15,20 @@ from engine.errors import SeqscopeError
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the place of `path` when the block ends without an error."""
+def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """A path beside `path` to write to; it takes the place of `path` when the block ends without an error.
+
+    durable: what was written also survives the loss of power. Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
     os.close(handle)
     staged = Path(name)
     try:
         yield staged
-        with staged.open("rb") as file:
-            os.fsync(file.fileno())
+        if durable:
+            with staged.open("rb") as file:
+                os.fsync(file.fileno())
         staged.chmod(0o644)
         staged.replace(path)
     finally:
@@ -45,18 +49,25 @@ def put(folder: Path, target: Path, old: Path) -> Path:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keeps other processes out of `folder` while the block runs. Raises SeqscopeError where one is in it already."""
+def alone(folder: Path, refusal: str | None = None) -> Iterator[None]:
+    """Keeps other processes out of `folder` while the block runs. Raises SeqscopeError where one is in it already.
+
+    refusal: what it then says, where people know the work by another name than the folder's.
+    """
     with (folder / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise SeqscopeError(
-                f"another process is writing to {folder}; wait for it, or choose another folder"
+                refusal or f"another process is writing to {folder}; wait for it, or choose another folder"
             ) from None
         yield
 
 
+def write_text(path: Path, text: str, *, durable: bool = True) -> None:
+    with replacing(path, durable=durable) as staged:
+        staged.write_text(text, "utf-8")
+
+
 def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
-    with replacing(path) as staged:
-        staged.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=default) + "\n", "utf-8")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, default=default) + "\n")

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from app.jobs import status
+from engine.files import write_text
 
 OF = ".fingerprint"
 """In RUNS: of which state of the dataset they are."""
@@ -29,7 +29,7 @@ def fresh(dataset: Path, exports: Path, runs: Path) -> list[str]:
             shutil.rmtree(old, ignore_errors=True)
             gone.append(folder.name)
     runs.mkdir(exist_ok=True)
-    status.replace(runs / OF, wanted or "")
+    write_text(runs / OF, wanted or "", durable=False)
     return gone
 
 

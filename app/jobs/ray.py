@@ -19,6 +19,7 @@ from typing import Any
 from app.jobs import status
 from app.jobs.runner import ROOT
 from engine.errors import SeqscopeError
+from engine.files import write_text
 
 FILE = "ray.json"
 LIVES = ("PENDING", "RUNNING")
@@ -57,7 +58,7 @@ class OnRay:
         except Exception as error:  # Ray has many, and the cluster's answers come as RuntimeError
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             raise SeqscopeError(f"The Ray cluster at {self.address} did not take the job ({reason}).") from error
-        status.replace(folder / FILE, json.dumps({"submission": name, "address": self.address}) + "\n", durable=True)
+        write_text(folder / FILE, json.dumps({"submission": name, "address": self.address}) + "\n")
         now = status.read(folder)
         now.model_copy(update={"words": "Handed to the Ray cluster", "heartbeat": time.time()}).write(folder)
 

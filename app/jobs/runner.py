@@ -24,6 +24,7 @@ from app.jobs import spec, status
 from app.jobs.spec import Job, Step
 from app.jobs.status import Part
 from engine.errors import SeqscopeError
+from engine.files import write_text
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
 EVERY = 1.0
@@ -217,7 +218,9 @@ class Runner:
         return self._made().get(step.output)
 
     def _remember(self, step: Step, made: str) -> None:
-        status.replace(self.place / f".{MADE}", json.dumps(self._made() | {step.output: made}, indent=1) + "\n")
+        write_text(
+            self.place / f".{MADE}", json.dumps(self._made() | {step.output: made}, indent=1) + "\n", durable=False
+        )
 
     def _made(self) -> dict[str, str]:
         try:

@@ -14,8 +14,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from app.jobs import status
 from engine.errors import SeqscopeError
+from engine.files import write_text
 
 FILE = "job.json"
 Kind = Literal["prepare", "train", "batch"]
@@ -98,7 +98,7 @@ class Job(Strict):
         return (folder / self.folder).resolve()
 
     def write(self, folder: Path) -> None:
-        status.replace(folder / FILE, self.model_dump_json(indent=1) + "\n", durable=True)
+        write_text(folder / FILE, self.model_dump_json(indent=1) + "\n")
 
 
 def read(folder: Path) -> Job:

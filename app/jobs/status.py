@@ -5,13 +5,12 @@ It is replaced by renaming, so that a reader finds the one before or this one, n
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
 from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.files import write_text
 
 FILE = "status.json"
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -59,7 +58,7 @@ class Status(BaseModel):
         return self.state in ENDED
 
     def write(self, folder: Path, *, durable: bool = False) -> None:
-        replace(folder / FILE, self.model_dump_json() + "\n", durable=durable)
+        write_text(folder / FILE, self.model_dump_json() + "\n", durable=durable)
 
 
 def read(folder: Path) -> Status:
@@ -69,19 +68,3 @@ def read(folder: Path) -> Status:
         return Status.model_validate_json((folder / FILE).read_bytes())
     except (OSError, ValidationError):
         return Status()
-
-
-def replace(path: Path, text: str, *, durable: bool = False) -> None:
-    """durable: survives the loss of power. Raises OSError."""
-    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(staged, "w", encoding="utf-8") as file:
-            file.write(text)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(staged, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            staged.unlink(missing_ok=True)
-        raise

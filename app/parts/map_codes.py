@@ -7,16 +7,15 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import export, guard, spaces, state, zoo
+from app import guard, spaces, state, zoo
 from app.parts import map_lists
-from app.parts.map_drawn import as_drawn, key, look_at, moved
+from app.parts.map_drawn import as_drawn, key, look_at, moved, show_drawn
 from app.parts.map_page import Page, draw_around, select
 from app.spaces import Place
 from app.text import count, md
 from app.views import map as figures
 from app.views import map_area, map_points
 from app.views import map_codes as views
-from app.widgets import viewport
 
 
 def show(page: Page, place: Place) -> None:
@@ -38,18 +37,14 @@ def show(page: Page, place: Place) -> None:
     )
     if page.beside:
         st.markdown(f"**{place.style.sign} {md(place.title)}**")
-    export.figure(
+    show_drawn(
         fig,
-        key=name,
+        page,
+        place,
         alt=views.alt(place.title, codes, page.by, marks),
         table=lambda: views.table(codes, models.titles),
-        name=f"map {place.slug}",
-        height=page.height,
-        on_select=guard.callback(lambda: _take(place)),
-        selection_mode=("points", "box", "lasso"),
-        plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
+        take=_take,
     )
-    viewport.watch(name)
     _legend(page, codes, marks)
     _trust(place, codes)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
 
-from app import spaces, state, zoo
-from app.parts.map_page import drawn_on
+from app import export, guard, spaces, state, zoo
+from app.parts.map_page import Page, drawn_on
 from app.spaces import Place
 from app.widgets import viewport
 
@@ -39,6 +40,25 @@ def as_drawn(name: str, contents: tuple[object, ...], selection: tuple[int, ...]
     drawn = Drawn(contents, view, selection)
     st.session_state[f"{name}_drawn"] = drawn
     return drawn
+
+
+def show_drawn(
+    fig: export.Figure, page: Page, place: Place, *, alt: str, table: export.Table, take: Callable[[Place], None]
+) -> None:
+    """The figure of a place; take: called when something on it is selected."""
+    name = key(place)
+    export.figure(
+        fig,
+        key=name,
+        alt=alt,
+        table=table,
+        name=f"map {place.slug}",
+        height=page.height,
+        on_select=guard.callback(lambda: take(place)),
+        selection_mode=("points", "box", "lasso"),
+        plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
+    )
+    viewport.watch(name)
 
 
 def moved(name: str) -> int:

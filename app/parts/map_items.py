@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import export, guard, spaces, state, zoo
-from app.parts.map_drawn import as_drawn, key, moved
+from app import spaces, state, zoo
+from app.parts.map_drawn import as_drawn, key, moved, show_drawn
 from app.parts.map_page import Page, choose, draw_around, positions, select
 from app.spaces import Place
 from app.text import count, md
 from app.views import map as views
 from app.views import map_points
-from app.widgets import viewport
 from engine.errors import SeqscopeError
 from engine.runtime import Space
 
@@ -50,18 +49,14 @@ def show(page: Page, place: Place) -> None:
             "every group, and everything that is marked. The search covers all."
         )
     arranged = f"as {place.model.manifest.title} arranges them" if place.model is not None else f"by {place.title}"
-    export.figure(
+    show_drawn(
         fig,
-        key=name,
+        page,
+        place,
         alt=views.alt(arranged, points, colours, marks),
         table=map_points.marks_table(marks, points, models.titles, models.item_ids),
-        name=f"map {place.slug}",
-        height=page.height,
-        on_select=guard.callback(lambda: _take(place)),
-        selection_mode=("points", "box", "lasso"),
-        plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
+        take=_take,
     )
-    viewport.watch(name)
     _legend(marks, place.style.sign, trouble)
     _trust(place, points, page)
 

@@ -8,7 +8,6 @@ the output in one step, and the folder goes.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import shutil
@@ -24,12 +23,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from app.looks import titled
-from app.reports.files import replacing
 from app.reports.histories import PEOPLE, Chunk, reading
 from app.reports.progress import Progress
 from app.text import count, listed
 from engine import __version__
 from engine.errors import SeqscopeError
+from engine.files import alone, replacing
 from engine.runtime import Zoo
 
 CHUNK = 4_096
@@ -95,7 +94,7 @@ def run(
         raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
     parts = out.parent / f".{out.name}.parts"
     parts.mkdir(parents=True, exist_ok=True)
-    with _alone(parts):
+    with alone(parts, f"Another process is writing {out.name} already."):
         _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
         with reading(source, models, parts, columns) as found:
             unknown = resumed = done = 0
@@ -265,15 +264,3 @@ def _prepare(parts: Path, plan: str, restart: bool) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not same:
         file.write_text(plan, "utf-8")
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SeqscopeError(
-                f"Another process is writing {folder.name.strip('.').removesuffix('.parts')} already."
-            ) from None
-        yield

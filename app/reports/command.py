@@ -106,8 +106,9 @@ def run(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace, path: Path | None) -> int:
     from app.reports import address
     from app.reports.build import build
-    from app.reports.files import FORMS, files, replacing
+    from app.reports.files import FORMS, files
     from app.reports.html import Kind
+    from engine.files import replacing
     from engine.runtime import Zoo
 
     found = address.parameters(args.address) if args.address is not None else {}

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import datetime
 import io
-import os
 import re
-import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from app.reports import html, pdf
@@ -71,20 +67,3 @@ def zipped(report: Report, figures: html.Kind = "static") -> bytes:
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(entry, one)
     return packed.getvalue()
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the place of `path` when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
-    os.close(handle)
-    staged = Path(name)
-    try:
-        yield staged
-        with staged.open("rb") as file:
-            os.fsync(file.fileno())
-        staged.chmod(0o644)
-        staged.replace(path)
-    finally:
-        staged.unlink(missing_ok=True)

@@ -7,12 +7,11 @@ SEQSCOPE_PROGRESS names a file that is replaced as a whole, at most once a secon
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import sys
 import time
 from typing import TextIO
+
+from engine.console import tell
 
 _EVERY = 1.0  # seconds between two writings of the file
 _SAID = 10.0  # seconds between two lines where nobody watches
@@ -34,7 +33,7 @@ class Progress:
         left = (now - self.started) * (self.of - done) / fresh if fresh > 0 else None
         if done >= self.of or now - self._noted >= _EVERY:
             self._noted = now
-            _note({"words": words, "done": done, "of": self.of, "left": None if left is None else round(left, 1)})
+            tell(words, done, self.of, left)
         watched = self.stream.isatty()
         if done < self.of and now - self._said < (0.2 if watched else _SAID):
             return
@@ -44,18 +43,3 @@ class Progress:
         if watched and done >= self.of:
             self.stream.write("\r" + " " * 78 + "\r")
         self.stream.flush()
-
-
-def _note(state: dict[str, object]) -> None:
-    """Progress is not worth failing for: what cannot be written is not."""
-    path = os.environ.get("SEQSCOPE_PROGRESS")
-    if not path:
-        return
-    staged = f"{path}.{os.getpid()}.part"
-    try:
-        with open(staged, "w", encoding="utf-8") as file:
-            json.dump(state, file, ensure_ascii=False)
-        os.replace(staged, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(staged)

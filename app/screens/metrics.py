@@ -109,11 +109,13 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
     if models.info.simulated:
         note += " The people of this dataset are simulated."
     st.caption(md(note, 2_000))
+    alike: dict[str, list[str]] = {}  # what is said of a model → the names of all of whom it is said
     for bundle in models.bundles.values():
         if bundle.cannot("identifiers") is None and bundle.name in this.people:
-            said = bundle.manifest
-            words = views.beam_words(said.title, this.protocol, said.metrics, len(models))
-            st.caption(f"{this.looks[bundle.name].sign} {md(words, 1_000)}")
+            words = views.beam_words("", this.protocol, bundle.manifest.metrics, len(models))
+            alike.setdefault(words, []).append(f"{this.looks[bundle.name].sign} {md(bundle.manifest.title)}")
+    for words, names in alike.items():
+        st.caption(", ".join(names) + md(words, 1_000))
     return this
 
 

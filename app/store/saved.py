@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -27,7 +28,7 @@ _ALIVE = "(expires is null or expires > ?)"
 T = TypeVar("T", History, Comparison, Report)
 
 
-class Saved(Generic[T]):
+class Saved(ABC, Generic[T]):
     """One table. Whatever is somebody else's, or has expired, is not found; a name is given once per owner and dataset."""
 
     table: ClassVar[str]
@@ -131,8 +132,9 @@ class Saved(Generic[T]):
     def _columns(self, listed: bool = False) -> str:
         return f"id, owner, dataset, name, {self.content}, created, changed, expires"
 
+    @abstractmethod
     def _made(self, row: Row) -> T:
-        raise NotImplementedError
+        """The record of a row with `_columns`."""
 
 
 class Histories(Saved[History]):

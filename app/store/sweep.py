@@ -22,6 +22,7 @@ from app.store.datasets import forget
 
 log = logging.getLogger("seqscope.store")
 STAGED = 24 * 3600.0  # seconds after which nobody works in a staging folder any more
+_TICK = 0.1  # seconds: files are stamped with a coarser clock than the store's, which is some milliseconds behind
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def left_over(store: Store) -> list[Path]:
             if path.name not in jobs and not _is_running(path) and not _is_new(path)
         ]
         found += [path for path in _folders(home.root() / "reports") if path.name not in reports]
-        return [path for path in found if _changed(path) >= float(born)]
+        return [path for path in found if _changed(path) >= float(born) - _TICK]
 
 
 def dataset_folders() -> list[tuple[str, Path]]:

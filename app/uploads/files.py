@@ -21,6 +21,7 @@ from app.uploads.clean import LOG
 from app.uploads.limits import MB, Limits
 from app.uploads.reading import Checked, Guess, Reading, What
 from app.uploads.runner import Progress, UploadFailed, run
+from engine.files import write_json
 
 UPLOAD, WAITING, CLEAN = "upload", "waiting", "clean"
 READING = "reading.json"
@@ -99,7 +100,7 @@ def check(
             os.replace(work / name, folder / name)
         if (work / CLEAN).is_dir():
             os.replace(work / CLEAN, folder / WAITING)
-        _write_json(folder / UPLOAD / READING, {what: reading.model_dump() for what, reading in readings.items()})
+        write_json(folder / UPLOAD / READING, {what: reading.model_dump() for what, reading in readings.items()})
 
     clear(folder)
     answer = run("check", request, folder, limits, on_progress=on_progress, cancelled=cancelled, keep=keep_results)
@@ -121,7 +122,7 @@ def add_log(staged: Path, folder: Path) -> None:
     clean, upload, before = folder / CLEAN, folder / UPLOAD, find(staged, "log")
     if not (staged / CLEAN / LOG).is_file() or before is None:
         raise UploadFailed("The log has not been checked yet.")
-    _write_json(
+    write_json(
         upload / READING,
         {what: reading.model_dump() for what, reading in {**readings(folder), **readings(staged)}.items()},
     )
@@ -160,9 +161,3 @@ def _found(folder: Path, what: What) -> Path:
     if path is None:
         raise UploadFailed(f"There is no {what} yet. Upload one first.")
     return path
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, ensure_ascii=False, indent=1), "utf-8")
-    os.replace(part, path)

@@ -92,14 +92,14 @@ def protocol_words(protocol: str, items: int) -> str:
 def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:
     """Where the ranks of a model that writes codes come from, in a sentence; metrics: its manifest's."""
     if re.match(r"[up]\d", protocol):
-        return f"{title} scores these few by writing the codes of each."
+        return f"{title}: these few are scored by writing the codes of each."
     found = next((name for name in metrics.get(protocol, {}) if re.fullmatch(r"outside@\d{1,7}", name)), None)
     if found is None:
-        return f"{title}: exact ranks, the probability that it writes an item's codes, for all {count(items, 'item')}."
+        return f"{title}: exact ranks, the probability of writing an item's codes, for all {count(items, 'item')}."
     width, share = int(found.partition("@")[2]), metrics[protocol][found]
     return (
         f"{title}: ranks from a beam that keeps {count(width, 'beginning')} at each step. {share:.0%} of the held-out items are "
-        "not among what it wrote; they share the mean of the places that are left."
+        "not among what was written; they share the mean of the places that are left."
     )
 
 

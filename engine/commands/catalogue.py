@@ -36,9 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.commands.data import show_problems
+    from engine.commands.data import show_problems, show_result
     from engine.console import stage
-    from engine.data.describe import describe
     from engine.data.options import Columns, ImportOptions
     from engine.data.prepare import BadRows
     from engine.data.without_log import import_catalogue
@@ -55,9 +54,5 @@ def run(args: argparse.Namespace) -> int:
     except BadRows as error:
         show_problems(error.problems, error.counts, args.report)
         raise
-    show_problems(result.problems, result.problem_counts, args.report)
-    for line in result.notices:
-        print(f"note: {line}", file=sys.stderr)
-    print(describe(result.info))
-    print(f"{'written':<12} {args.out}")
+    show_result(result, args)
     return 0

@@ -17,6 +17,7 @@ from engine.errors import SeqscopeError, UsageError
 
 if TYPE_CHECKING:
     from engine.data.options import ImportOptions
+    from engine.data.prepare import ImportResult
     from engine.data.problems import Problem
 
 FORMATS = """\
@@ -157,7 +158,6 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
 
 def _import(args: argparse.Namespace) -> int:
     from engine.console import stage
-    from engine.data.describe import describe
     from engine.data.prepare import BadRows, import_dataset
 
     stage("reading the log and the catalogue")
@@ -166,11 +166,7 @@ def _import(args: argparse.Namespace) -> int:
     except BadRows as error:
         show_problems(error.problems, error.counts, args.report)
         raise
-    show_problems(result.problems, result.problem_counts, args.report)
-    for line in result.notices:
-        print(f"note: {line}", file=sys.stderr)
-    print(describe(result.info))
-    print(f"{'written':<12} {args.out}")
+    show_result(result, args)
     return 0
 
 
@@ -206,6 +202,17 @@ def _moment(text: str | None, flag: str) -> int | None:
     except ValueError:
         raise UsageError(f"{flag} {text}: write a date as 2003-01-31, or unix seconds")
     return int((moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp())
+
+
+def show_result(result: ImportResult, args: argparse.Namespace) -> None:
+    """What was imported, and what was wrong with it. args: out and report."""
+    from engine.data.describe import describe
+
+    show_problems(result.problems, result.problem_counts, args.report)
+    for line in result.notices:
+        print(f"note: {line}", file=sys.stderr)
+    print(describe(result.info))
+    print(f"{'written':<12} {args.out}")
 
 
 def show_problems(problems: list[Problem], counts: dict[str, int], report: Path | None) -> None:

@@ -32,7 +32,8 @@ from engine.evaluation.tables import write_tables
 from engine.export import places, projection
 from engine.export.said import said
 from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
-from engine.files import put, replacing
+from engine.files import put
+from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError
 from engine.runtime.index import Float32, best
@@ -186,7 +187,7 @@ def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
     key = hashlib.sha256(f"1 {bundle.digest} {words.digest()}".encode()).hexdigest()[:16]
     target = cache / f"rows-{bundle.name}-{key}.npy"
     shape = (len(first), bundle.manifest.encoder.dim)
-    found = _array(target, shape)
+    found = read_rows(target, shape)
     if found is None:
         found = np.empty(shape, np.float32)
         keeps = _writable(cache)
@@ -195,15 +196,15 @@ def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
         for number, start in enumerate(range(0, len(order), CHUNK)):
             some = order[start : start + CHUNK]
             part = parts / f"{number:05}.npy"
-            chunk = _array(part, (len(some), shape[1]))
+            chunk = read_rows(part, (len(some), shape[1]))
             if chunk is None:
                 chunk = bundle.reader.rows(words.take(first[some]))
                 if keeps:
-                    _keep(part, chunk)
+                    write_rows(part, chunk)
             found[some] = chunk
             progress.update(min(start + CHUNK, len(order)))
         if keeps:
-            _keep(target, found)
+            write_rows(target, found)
             shutil.rmtree(parts, ignore_errors=True)
     return np.ascontiguousarray(found[which])
 
@@ -220,20 +221,6 @@ def _different(words: ItemWords) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
         if number == len(first):
             first.append(item)
     return np.array(first, np.int64), which
-
-
-def _keep(path: Path, rows: Float32) -> None:
-    with replacing(path) as staged, staged.open("wb") as file:
-        np.save(file, rows, allow_pickle=False)
-
-
-def _array(path: Path, shape: tuple[int, int]) -> Float32 | None:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    sound = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.shape == shape
-    return found if sound and np.isfinite(found).all() else None
 
 
 def _writable(folder: Path) -> bool:

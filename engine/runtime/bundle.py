@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import ValidationError
 
 from engine.data.identifiers import Identifiers
+from engine.runtime import described
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, read_map
+from engine.runtime.described import Catalogue
 from engine.runtime.explain import LeaveOneOut, leave_one_out
-from engine.runtime.faults import CapabilityError, QuestionError, complaints
+from engine.runtime.faults import CapabilityError, QuestionError
 from engine.runtime.files import EAGER_BYTES, Folder
 from engine.runtime.generated import Generated
 from engine.runtime.index import Float32, Int32, ItemIndex, best
@@ -45,15 +45,6 @@ _REASONS = {
     "words": "This model knows items by their numbers, not by their words.",
     "cross_attention": "This model has no attention between what it writes and the history to show.",
 }
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """What a bundle must fit: the dataset folder it lies in."""
-
-    name: str
-    fingerprint: str
-    items: int
 
 
 class Bundle:
@@ -92,17 +83,7 @@ class Bundle:
     def open(cls, path: Path, catalogue: Catalogue) -> Bundle:
         """Raises BundleError where any file is missing or not what it should be; those above 16 MiB are checked on first use."""
         folder = Folder(path, path.name)
-        raw = folder.json("manifest.json")
-        version = raw.get("schema_version", SCHEMA_VERSION)
-        if isinstance(version, int) and version > SCHEMA_VERSION:
-            reason = (
-                f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope"
-            )
-            raise folder.fault("manifest.json", reason)
-        try:
-            manifest = Manifest.model_validate(raw)
-        except ValidationError as error:
-            raise folder.fault("manifest.json", complaints(error)) from None
+        manifest = described.read(folder, "manifest.json", Manifest, SCHEMA_VERSION)
         if manifest.name != path.name:
             raise folder.fault("manifest.json", f"it names the model {manifest.name}, its folder {path.name}")
         if manifest.num_items != catalogue.items:

@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from engine.runtime import described
 from engine.runtime.answers import Neighbours
-from engine.runtime.bundle import Catalogue
-from engine.runtime.faults import complaints
+from engine.runtime.described import Catalogue
 from engine.runtime.files import Folder
 from engine.runtime.index import read_matrix
 from engine.runtime.lazily import Lazily
@@ -83,28 +83,8 @@ class Space:
     def open(cls, path: Path, catalogue: Catalogue) -> Space:
         """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
         folder = Folder(path, f"spaces/{path.name}")
-        raw = folder.json(ABOUT)
-        version = raw.get("schema_version", SCHEMA_VERSION)
-        if isinstance(version, int) and version > SCHEMA_VERSION:
-            raise folder.fault(
-                ABOUT,
-                f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope",
-            )
-        try:
-            about = SpaceAbout.model_validate(raw)
-        except ValidationError as error:
-            raise folder.fault(ABOUT, complaints(error)) from None
-        if about.name != path.name:
-            raise folder.fault(ABOUT, f"it names the space {about.name}, its folder {path.name}")
-        if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
-            raise folder.fault(
-                ABOUT,
-                f"made for another dataset or another state of it ({about.num_items:,} items, fingerprint "
-                f"{about.fingerprint[:8]}…; {catalogue.name} has {catalogue.items:,}, {catalogue.fingerprint[:8]}…); "
-                "embed the items again",
-            )
-        for file, expected in about.files.items():
-            folder.size(file, limit=expected.bytes, expected=expected)
+        about = described.read(folder, ABOUT, SpaceAbout, SCHEMA_VERSION)
+        described.fit(folder, ABOUT, about, catalogue, "space", "embed the items again")
         return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
 
     def __repr__(self) -> str:

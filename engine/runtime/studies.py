@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from engine.runtime import judge
-from engine.runtime.bundle import Catalogue
-from engine.runtime.faults import BundleError, Refusal, complaints
+from engine.runtime import described, judge
+from engine.runtime.described import Catalogue
+from engine.runtime.faults import BundleError, Refusal
 from engine.runtime.files import Folder
 from engine.runtime.manifest import Strict
 
@@ -251,17 +251,7 @@ class Studies:
 def read(path: Path, catalogue: Catalogue) -> Study:
     """Raises BundleError where the file is no study, or one of another dataset."""
     folder, file = Folder(path.parent, path.parent.name), path.name
-    raw = folder.json(file, limit=LIMIT)
-    version = raw.get("schema_version", SCHEMA_VERSION)
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise folder.fault(
-            file,
-            f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope",
-        )
-    try:
-        study = Study.model_validate(raw)
-    except ValidationError as error:
-        raise folder.fault(file, complaints(error)) from None
+    study = described.read(folder, file, Study, SCHEMA_VERSION, limit=LIMIT)
     if study.name != path.stem:
         raise folder.fault(file, f"it calls itself {study.name}, its file {path.stem}")
     if study.fingerprint != catalogue.fingerprint:

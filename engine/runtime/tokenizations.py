@@ -24,16 +24,16 @@ import pyarrow as pa
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
-    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
 )
 
 from engine.data.identifiers import NONE, Identifiers
+from engine.runtime import described
 from engine.runtime.answers import Neighbours
-from engine.runtime.bundle import Catalogue
-from engine.runtime.faults import CapabilityError, complaints
+from engine.runtime.described import Catalogue
+from engine.runtime.faults import CapabilityError
 from engine.runtime.files import Folder
 from engine.runtime.identified import read_identifiers
 from engine.runtime.index import Float32, read_matrix
@@ -225,28 +225,8 @@ class Tokenization:
     def open(cls, path: Path, catalogue: Catalogue) -> Tokenization:
         """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
         folder = Folder(path, f"identifiers/{path.name}")
-        raw = folder.json(ABOUT)
-        version = raw.get("schema_version", SCHEMA_VERSION)
-        if isinstance(version, int) and version > SCHEMA_VERSION:
-            raise folder.fault(
-                ABOUT,
-                f"written by a newer Seqscope (format {version}, this one reads {SCHEMA_VERSION}); update this Seqscope",
-            )
-        try:
-            about = About.model_validate(raw)
-        except ValidationError as error:
-            raise folder.fault(ABOUT, complaints(error)) from None
-        if about.name != path.name:
-            raise folder.fault(ABOUT, f"it names the tokenizer {about.name}, its folder {path.name}")
-        if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
-            raise folder.fault(
-                ABOUT,
-                f"made for another dataset or another state of it ({about.num_items:,} items, fingerprint "
-                f"{about.fingerprint[:8]}…; {catalogue.name} has {catalogue.items:,}, {catalogue.fingerprint[:8]}…); "
-                "make the identifiers again and export them",
-            )
-        for file, expected in about.files.items():
-            folder.size(file, limit=expected.bytes, expected=expected)
+        about = described.read(folder, ABOUT, About, SCHEMA_VERSION)
+        described.fit(folder, ABOUT, about, catalogue, "tokenizer", "make the identifiers again and export them")
         return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
 
     def __repr__(self) -> str:

@@ -41,8 +41,8 @@ def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> Datase
             name="sample",
             title="Films, simulated viewers",
             source=(
-                f"{len(films)} real films and {story.viewers} simulated viewers: no person watched anything here; "
-                "`seqscope sample build` generated every event, as docs/sample.md describes."
+                f"{len(films):,} real films and {story.viewers:,} simulated viewers: no person watched anything here; "
+                "“seqscope sample build” generated every event, as docs/sample.md describes."
             ),
             licence="Apache-2.0; the descriptions and the simulated log were made for this project.",
             simulated=True,

@@ -21,7 +21,8 @@ def choose(name: str, local: int = 0) -> torch.device:
 def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def product_dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
+from engine.rows import read_rows, write_rows
 from engine.words.encoder import Encoder, Float32
 from engine.words.text import Fields, choose_fields, texts
 
@@ -139,15 +140,14 @@ def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -
     for number, start in enumerate(range(0, len(order), CHUNK)):
         rows = order[start : start + CHUNK]
         part = parts / f"{number:05}.npy"
-        chunk = _array(part, (len(rows), encoder.dim))
+        chunk = read_rows(part, (len(rows), encoder.dim))
         if chunk is None:
 
             def report(done: int, before: int = start) -> None:
                 progress.update(before + done)
 
             chunk = encoder.embed([different[row] for row in rows], device, report)
-            with replacing(part) as staged, staged.open("wb") as file:
-                np.save(file, chunk, allow_pickle=False)
+            write_rows(part, chunk)
         else:
             progress.update(start + len(rows))
         found[rows] = chunk
@@ -170,7 +170,7 @@ def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float3
         with target.open("rb") as file:
             sound = hashlib.file_digest(file, "sha256").hexdigest() == described["sha256"]
         if sound and all(described[key] == value for key, value in about.items()):
-            found = _array(target, shape)
+            found = read_rows(target, shape)
             if found is not None:
                 return found
     except FileNotFoundError:
@@ -179,15 +179,6 @@ def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float3
         pass
     print(f"{target} is damaged; it is made anew", file=sys.stderr)
     return None
-
-
-def _array(path: Path, shape: tuple[int, int]) -> Float32 | None:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    sound = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.shape == shape
-    return found if sound and np.isfinite(found).all() else None
 
 
 def _digest(words: Sequence[str]) -> str:

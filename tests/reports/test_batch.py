@@ -15,6 +15,7 @@ import pytest
 
 from app.reports import batch, histories
 from engine.errors import SeqscopeError
+from engine.files import alone
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
 
@@ -144,7 +145,7 @@ def test_two_at_once_do_not_mix(models: Zoo, source: Path, tmp_path: Path) -> No
     out = tmp_path / "o.parquet"
     parts = tmp_path / ".o.parquet.parts"
     parts.mkdir()
-    with batch._alone(parts), pytest.raises(SeqscopeError, match=r"Another process is writing o\.parquet"):
+    with alone(parts), pytest.raises(SeqscopeError, match=r"Another process is writing o\.parquet"):
         batch.run(models, source, out, names=NAMES)
 
 

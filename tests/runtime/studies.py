@@ -25,7 +25,7 @@ def outcome(ranks: Ranks | None = None, seed: int = 1, **figures: float) -> dict
             found[metric] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
     step = {
         "run": "toy", "commands": ["seqscope train toy"], "recipe": {"training": {"seed": seed}}, "commit": "a" * 40,
-        "device": "CPU, 1 threads", "seconds": 12.0, "epochs": 4,
+        "device": "CPU, 1 thread", "seconds": 12.0, "epochs": 4,
     }  # fmt: skip
     return {"seed": seed, "steps": [step], "figures": found, "ranks": None if ranks is None else list(ranks)}
 

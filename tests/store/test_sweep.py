@@ -128,6 +128,14 @@ def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPa
         store.close()
 
 
+def test_what_began_with_the_store_is_left_over_although_files_have_a_coarser_clock(store: Store) -> None:
+    job = home.root() / "jobs" / "abc"
+    job.mkdir()
+    ((born,),) = store.file.ask("select epoch(min(applied)) from migration")
+    os.utime(job, (float(born) - 0.01,) * 2)
+    assert [path.name for path in sweep.left_over(store)] == ["abc"]
+
+
 def test_a_job_that_the_queue_is_writing_stays(store: Store) -> None:
     for name in (".abc.12ab", "abc"):
         (home.root() / "jobs" / name).mkdir()
