@@ -26,7 +26,8 @@ from engine.console import Progress
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.ranks import full_ranks
+from engine.evaluation.negatives import frozen
+from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.models import MODELS
@@ -113,21 +114,26 @@ def compare(first: Path, second: Path) -> Path:
 
 
 def zero_shot(run: Path, other: Path, people: int) -> Path:
-    """A model that knows items by their words against popularity, on a catalogue that it never saw; on `people` test users."""
+    """A model that knows items by their words against popularity, on a catalogue that it never saw; on `people` test users.
+
+    Among all items, and among negatives drawn by popularity (p100): there what is asked is what words say beyond popularity.
+    """
     model, recipe, _, dataset = open_run(run, other, elsewhere=True)
-    cases = dataset.cases("test")
+    cases, negatives = dataset.cases("test"), frozen(dataset, "test", "p100")
     if people < len(cases):
-        cases = cases.take(np.linspace(0, len(cases) - 1, people).astype(int))
+        some = np.linspace(0, len(cases) - 1, people).astype(int)
+        cases, negatives = cases.take(some), negatives[some]
     training = dataset.training
     popular = MODELS["popularity"][1](
         MODELS["popularity"][0](), dataset.num_items, dataset.num_users, torch.Generator()
     )
     popular.fit(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
     progress = Progress(len(cases), "zero-shot")
-    ours = full_ranks(model.eval(), cases, progress=progress.update).ranks
-    theirs = full_ranks(popular.eval(), cases).ranks
-    called = f"{recipe.name}-of-{run.parent.name}"
-    return _keep(dataset, called, "popularity", {"full": ours}, {"full": theirs})
+    ours = {"full": full_ranks(model.eval(), cases, progress=progress.update).ranks}
+    theirs = {"full": full_ranks(popular.eval(), cases).ranks}
+    ours["p100"] = sampled_ranks(model, cases, negatives).ranks
+    theirs["p100"] = sampled_ranks(popular, cases, negatives).ranks
+    return _keep(dataset, f"{recipe.name}-of-{run.parent.name}", "popularity", ours, theirs)
 
 
 def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks) -> Path:

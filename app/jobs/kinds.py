@@ -51,6 +51,8 @@ _SIZES = (
 """Settings of a model that its start decides."""
 TOKENIZERS: dict[str, str] = {"rqvae": "RQ-VAE", "residual-kmeans": "Residual k-means"}
 """Those that need nothing but words."""
+NEIGHBOURS = 15
+"""A map needs more items than that."""
 
 
 class Choice(Strict):
@@ -151,8 +153,9 @@ def prepare(
     mapped = (*embed, "--to", into)
     steps += [
         Step(title="Read the words", words=embed, key="words", may_fail=True, weight=10 + items / 60),
-        Step(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500),
     ]
+    if items > NEIGHBOURS:
+        steps.append(Step(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500))
     steps += _trained(Choice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
     for tokenizer, called in TOKENIZERS.items():
         steps += [

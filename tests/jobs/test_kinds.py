@@ -15,6 +15,7 @@ from app.jobs.kinds import Choice
 from app.jobs.spec import Job, Step
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
+from engine.export import projection
 from engine.identifiers.recipe import load as load_tokenizer
 from engine.training.recipe import load
 
@@ -65,6 +66,14 @@ def test_no_file_names_where_the_dataset_lies(tmp_path: Path) -> None:
     assert job.place(tmp_path / "jobs" / "id") == tmp_path / "owners" / "a" / "datasets" / "x"
     outside = [word for step in job.steps for word in step.words if str(tmp_path) in word]
     assert outside == [str(tmp_path / "exports" / "recformer")]  # what is carried over comes from elsewhere
+
+
+def test_a_catalogue_that_is_too_small_has_no_map_of_words(tmp_path: Path) -> None:
+    def mapped(items: int) -> bool:
+        return any(words[0] == "embed" and "--to" in words for words in commands(prepare(tmp_path, items)))
+
+    assert kinds.NEIGHBOURS == projection.NEIGHBOURS
+    assert not mapped(projection.NEIGHBOURS) and mapped(projection.NEIGHBOURS + 1)
 
 
 def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
