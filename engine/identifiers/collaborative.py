@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import lobpcg
 
 from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
@@ -106,6 +105,8 @@ def together(training: Ragged, items: int) -> sparse.csr_array:
 
 def spectral(graph: sparse.csr_array, parts: int, generator: np.random.Generator) -> np.ndarray:
     """int32 [nodes]: the part of each node, by k-means on the leading eigenvectors of D^-½ A D^-½, rows of unit length."""
+    from scipy.sparse.linalg import lobpcg  # slow to import
+
     degree = np.maximum(np.asarray(graph.sum(1)).ravel(), 1e-12)
     scale = sparse.diags_array(1 / np.sqrt(degree))
     normal = scale @ graph @ scale

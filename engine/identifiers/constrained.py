@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from engine.identifiers.base import Vectors
 
@@ -72,6 +71,8 @@ def _spread(points: Vectors, clusters: int, generator: np.random.Generator) -> L
 def _best(costs: npt.NDArray[np.float64], smallest: int, largest: int) -> Labels:
     """The assignment of least total cost. Every cluster offers `largest` places; points fill all places that must be taken, and
     blanks, which cost nothing, fill what is left of the others."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     points, clusters = costs.shape
     places = clusters * largest
     must = np.tile(np.arange(largest) < smallest, clusters)

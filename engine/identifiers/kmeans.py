@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from engine.identifiers.base import Codes, Learning, Material, Tokenizer, Vectors
@@ -43,6 +42,8 @@ def centres(
         beside = distinct[generator.integers(0, len(distinct), codes - len(distinct))]
         noise = generator.standard_normal(beside.shape).astype(np.float32)
         return np.concatenate([distinct, beside + noise * spread]).astype(np.float32)
+    from sklearn.cluster import KMeans  # takes a second: not for those who only read identifiers
+
     with threadpool_limits(1):
         seed = int(generator.integers(2**31))
         found = KMeans(codes, n_init=starts, max_iter=iterations, random_state=seed).fit(points)
