@@ -70,8 +70,8 @@ def beam_search(
 ) -> Beams:
     """The `width` most probable identifiers after each history, as far as a beam of that width sees.
 
-    blocked: bool [people, items], items that are not wanted; a leaf of such items alone is left out at the last step (its
-    probability is not given to others).
+    blocked: bool [people, items], items that are not wanted. What leads to such items alone is not followed, so it takes no
+    place from others; its probability is not given to them.
     """
     trie, people = model.branches, len(memory.mask)
     device = memory.mask.device
@@ -81,6 +81,7 @@ def beam_search(
     last = torch.full((people, 1), model.bos, device=device)
     past: Past | None = None
     rows = torch.arange(people, device=device)[:, None]
+    wanted = None if blocked is None else _wanted(trie, blocked)
     for level in range(model.levels):
         logits, past = model.decode(last[..., None], memory, past)
         logits = logits[:, :, 0].float()
@@ -99,8 +100,11 @@ def beam_search(
                 share = torch.where(ended, only, share)
             children = _step(trie, nodes, written)
         total = scores[..., None] + share
-        if level == model.levels - 1 and blocked is not None:
-            total = total.masked_fill(_blocked(trie, children, blocked), -torch.inf)
+        if wanted is not None:  # the last column answers for what is no node
+            alive = wanted.gather(1, torch.where(children < 0, len(trie.trie), children).flatten(1)).view(
+                children.shape
+            )
+            total = total.masked_fill(~alive, -torch.inf)
         fan = total.shape[2]
         scores, best = total.flatten(1).topk(min(width, nodes.shape[1] * fan), dim=1)
         beam = best // fan
@@ -120,13 +124,16 @@ def _step(trie: TorchTrie, nodes: Tensor, written: Tensor) -> Tensor:
     return found.scatter(2, places, torch.where(real, children, -1))[..., :-1]
 
 
-def _blocked(trie: TorchTrie, leaves: Tensor, blocked: Tensor) -> Tensor:
-    """Which leaves, [people, beams, fan], hold no item that is wanted."""
-    per_leaf = torch.zeros(len(blocked), len(trie.sizes), dtype=torch.int64, device=blocked.device)
-    per_leaf.scatter_add_(1, (trie.leaves - trie.bottom).expand(len(blocked), -1), blocked.long())
-    full = F.pad(per_leaf == trie.sizes, (0, 1))  # the last column answers for what is no leaf
-    places = torch.where(leaves >= trie.bottom, leaves - trie.bottom, len(trie.sizes))
-    return full.gather(1, places.flatten(1)).view(leaves.shape)
+def _wanted(trie: TorchTrie, blocked: Tensor) -> Tensor:
+    """bool [people, nodes + 1]: which nodes lead to an item that is not blocked; the last, for what is no node, is true."""
+    found = torch.zeros(len(blocked), len(trie.trie) + 1, dtype=torch.int32, device=blocked.device)
+    found.scatter_add_(1, trie.leaves.expand(len(blocked), -1), (~blocked).int())
+    for depth in range(trie.trie.levels, 0, -1):
+        level = trie.trie.level(depth)
+        part = slice(level.start, level.stop)
+        found.index_add_(1, trie.parents[part], found[:, part].clone())
+    found[:, -1] = 1
+    return found > 0
 
 
 def item_scores(model: Generator, beams: Beams) -> Tensor:

@@ -62,19 +62,23 @@ def test_the_runtime_answers_as_the_model(made: tuple[Path, Path], name: str) ->
         np.testing.assert_allclose(bundle.scores(history), wanted, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("without", [False, True])
 @pytest.mark.parametrize("width", [1, 4, 20])
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_the_beam_is_that_of_the_evaluation(made: tuple[Path, Path], name: str, width: int) -> None:
+def test_the_beam_is_that_of_the_evaluation(made: tuple[Path, Path], name: str, width: int, without: bool) -> None:
     """The app's search, with numpy and ONNX, against the one that metrics were measured with, in PyTorch."""
     runs, exports = made
     model, *_ = open_run(runs / name)
     assert isinstance(model, Generator)
     bundle = Zoo.open(exports).bundles[name]
-    for history in ([3], [5, 6, 7], list(range(20, 33))):
+    for history in ([3], [5, 6, 7], list(range(20, 33)), list(range(0, 30, 2))):
+        blocked = torch.zeros(1, model.num_items, dtype=torch.bool)
+        blocked[0, history] = without
         with torch.no_grad():
-            wanted = beam_search(model, model.encode(torch.tensor([history[-model.max_length :]])), width)
+            memory = model.encode(torch.tensor([history[-model.max_length :]]))
+            wanted = beam_search(model, memory, width, blocked=blocked)
         real = wanted.scores[0] > -torch.inf
-        found = bundle.generate(history, width, exclude_history=False)
+        found = bundle.generate(history, width, exclude_history=without)
         np.testing.assert_allclose(found.scores, wanted.scores[0, real].numpy(), atol=1e-4, rtol=1e-4)
         np.testing.assert_array_equal(found.tokens, wanted.tokens[0, real].numpy())
 
