@@ -5,6 +5,7 @@ They take an hour to make, so nothing here makes them again; what is tested is t
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.significance import interval
 from engine.runtime import Study, Zoo
+from engine.runtime.studies import Outcome
 from engine.studies.plan import PLANS, called, load
 
 MADE = Path(__file__).parents[2] / "exports" / "sample" / "studies"
@@ -33,6 +35,27 @@ def test_all_belong_to_the_log(zoo: Zoo, root: Path) -> None:
     for study in zoo.studies.found.values():
         assert study.fingerprint == fingerprint
         assert study.people in (None, people)
+
+
+def test_every_plan_has_its_result() -> None:
+    assert sorted(path.stem for path in (PLANS / "sample").glob("*.toml")) == NAMES
+
+
+def test_a_variant_that_studies_share_is_the_same_run(zoo: Zoo) -> None:
+    """LETTER as it is, seed 1, stands in three sweeps and among the terms."""
+    found: dict[str, list[tuple[str, Outcome]]] = {}
+    for name, study in zoo.studies.found.items():
+        for variant in study.variants:
+            for one in variant.outcomes:
+                key = json.dumps([step.recipe for step in one.steps], sort_keys=True)
+                found.setdefault(key, []).append((name, one))
+    shared = [ones for ones in found.values() if len(ones) > 1]
+    assert {"letter-terms", "temperature", "identifier-length", "codebook-size"} in [
+        {name for name, _ in ones} for ones in shared
+    ]
+    for ones in shared:
+        for _, one in ones:
+            assert (one.figures, one.ranks) == (ones[0][1].figures, ones[0][1].ranks)
 
 
 @pytest.mark.parametrize("name", NAMES)
