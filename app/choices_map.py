@@ -24,7 +24,9 @@ from engine.runtime import Zoo
 NOTHING = "none"
 CODE = "code."
 """What a colour by first codes begins with; the tokenizer's name follows."""
-LAYERS = ("history", "next")
+NEXT = "next"
+"""What the model of a space recommends; other spaces have none."""
+LAYERS = ("history", NEXT)
 
 
 def shown(models: Zoo, own: Own) -> tuple[str, str | None]:

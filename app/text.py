@@ -4,6 +4,7 @@
     label(title)    into Plotly: labels, hover texts, customdata; Plotly reads a kind of HTML
     cell(value)     into a CSV file: spreadsheets run cells that begin like a formula
     short(title)    cut to a length, between characters as people see them
+    apart(titles)   as short, where they stay different
 
 Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as it is.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
@@ -76,6 +77,29 @@ def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
     if isolate:
         return _isolated(text.replace(_ISOLATE, "").replace(_END, ""))
     return text
+
+
+def apart(texts: Sequence[str], limit: int) -> list[str]:
+    """Each cut to `limit` characters; those with a long beginning in common keep its first word and go on where they differ."""
+    plain = [list(_clusters(text.replace(_ISOLATE, "").replace(_END, ""))) for text in texts]
+    return [short(_apart(text, [other for other in plain if other != text], limit), limit) for text in plain]
+
+
+def _apart(text: list[str], others: list[list[str]], limit: int) -> str:
+    same = max((_same(text, other) for other in others), default=0)
+    words = [place + 1 for place, cluster in enumerate(text) if cluster == " "]
+    start = max((place for place in words if place <= same), default=same)
+    if len(text) <= limit or start <= limit // 2:
+        return "".join(text)
+    head = max((place - 1 for place in words if place - 1 <= limit // 3), default=limit // 3)
+    return f"{''.join(text[:head]).rstrip()} … {''.join(text[start:])}"
+
+
+def _same(one: list[str], other: list[str]) -> int:
+    """How many characters they begin with alike."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def wide(text: str, size: float = 12) -> int:

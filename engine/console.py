@@ -73,6 +73,11 @@ class Progress:
         self.stream.flush()
 
 
+def note(words: str) -> None:
+    """A line for people, where standard output is for results."""
+    print(words, file=sys.stderr)
+
+
 def stage(words: str) -> None:
     """What is being done now, of which nobody can say how long it takes. Into the file alone."""
     tell(words, 0, 0, None)

@@ -155,7 +155,9 @@ def prepare(
         Step(title="Read the words", words=embed, key="words", may_fail=True, weight=10 + items / 60),
     ]
     if items > NEIGHBOURS:
-        steps.append(Step(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500))
+        steps.append(
+            Step(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
+        )
     steps += _trained(Choice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
     for tokenizer, called in TOKENIZERS.items():
         steps += [

@@ -81,7 +81,11 @@ def _how(seen: AttentionMap, view: views.View, layer: int, head: int) -> str:
     """How to read the map, in words. layer, head: from 1."""
     words = "Rows look, columns are looked at; oldest to newest, downwards and to the right."
     if seen.causal:
-        words += " Above the diagonal is blank: a position cannot see later ones."
+        words += (
+            " Above the diagonal only the codes of one item see each other; the rest is blank, since no code sees later items."
+            if views.sees_whole_items(seen)
+            else " Above the diagonal is blank: a position cannot see later ones."
+        )
     if seen.masked_diagonal and view != "rollout":
         words += " The diagonal is blank: a position does not look at itself."
     if seen.next_token:

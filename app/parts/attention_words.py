@@ -48,8 +48,9 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> views.Parts:
         "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
         "or open the table. A word of several tokens has their sum."
     )
+    blocks = views.blocks(found, weights, parts, _CARDS, answers.cut_words(models, name, history), reads.limit)
     words.show(
-        views.blocks(found, weights, parts, _CARDS),
+        blocks,
         colour,
         key="attention_words",
         label=f"Words of the history, shaded by the attention of {clean(title)}",
@@ -61,7 +62,8 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> views.Parts:
         name=f"attention {name} words {own}",
         columns={"weight": _WEIGHT},
     )
-    rest = views.left_out(found, parts, _CARDS, reads.max_tokens)
+    shortened = any(line["cut"] for block in blocks for line in block["lines"])
+    rest = views.left_out(found, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
     if rest:
         st.caption(md(rest))
     return parts

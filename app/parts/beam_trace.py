@@ -83,7 +83,7 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
         st.info(md(str(reason)))
         return
     bundle = models.bundles[name]
-    found = views.tree(models, trace, bundle.items_with, _DRAWN)
+    found = views.tree(models, trace, bundle.items_with, _DRAWN, history)
     title = bundle.manifest.title
     st.markdown(views.words(found, title, width, not free))
     export.figure(
@@ -95,13 +95,14 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
         columns={"probability of the last code": _SHARE, "probability of all codes": _SHARE},
     )
     note = (
-        "Steps from left to right; a number is a code, a line is as broad as all codes up to there are likely. Pale: given up "
+        "Steps from left to right; above each, with how many of the weighed prefixes it went on. A number is a code; a line is "
+        "as broad as all codes up to there are likely. Pale: given up "
         f"later. Dotted: the {_DRAWN} likeliest at each step that were not followed; the table has more."
     )
     tied = sum(len(items) > 1 for row, items in enumerate(trace.items) if trace.places[row] >= 0)
     if tied:
         note += f" +: items that share the identifier ({tied} here); the model cannot tell them apart."
-    st.caption(note)
+    st.caption(f"{note} {views.known_words(found, not free)}")
     _faithful(models, name, history, width, k, free)
 
 

@@ -12,6 +12,7 @@ from app import home
 from app.jobs import kinds
 from app.store.records import Dataset
 from app.text import count, md
+from app.views import known
 
 _COUNTS = "It counts what people took, which is what a log says."
 _NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
@@ -31,11 +32,17 @@ class Able(NamedTuple):
     name: str
     title: str
     words: str
+    unsure: str = ""
+    """Why its answers are to be taken with care, in a sentence."""
 
 
 def show(owner: str, dataset: Dataset) -> None:
     exports = home.dataset(owner, dataset.id).exports
     now, codes, later = answering(exports), identifiers(exports), waiting(exports, bool(dataset.rows_events))
+    for able in (*now, *codes):
+        if able.unsure:
+            words = f"**{md(able.title, 60)}** may say little of this catalogue. {md(able.unsure)}"
+            st.warning(words, icon=":material/spellcheck:")
     label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
     with st.expander(label, icon=":material/fact_check:"):
         st.markdown("**At once**")
@@ -67,17 +74,24 @@ def answering(exports: Path) -> list[Able]:
             words = "It needs no training: near is what reads alike."
         else:
             words = "Trained on your log."
-        found.append(Able(path.parent.name, str(manifest.get("title") or path.parent.name), words))
+        part = manifest.get("text") or manifest.get("sentence")
+        found.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
     return found
+
+
+def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able:
+    """With how many words it knows, where it says so."""
+    heard = known.sentence(unknown)
+    title = str(about.get("title") or name)
+    return Able(name, title, f"{words} {heard}".strip(), heard if known.too_few(unknown) else "")
 
 
 def identifiers(exports: Path) -> list[Able]:
     """The tokenizers that gave the items codes."""
     return [
-        Able(
-            path.parent.name, str(_json(path).get("title") or path.parent.name), "Gave every item a code of its words."
-        )
+        _able(path.parent.name, about, "Gave every item a code of its words.", about.get("unknown"))
         for path in sorted(exports.glob("identifiers/*/about.json"))
+        for about in [_json(path)]
     ]
 
 

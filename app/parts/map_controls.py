@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import choices_map, guard, spaces, state, zoo
-from app.choices_map import CODE, LAYERS, NOTHING
+from app.choices_map import CODE, LAYERS, NEXT, NOTHING
 from app.kept import until_deleted
 from app.parts.map_drawn import look_at
 from app.parts.map_page import Page, choose, selected
@@ -39,7 +39,7 @@ def show(models: Zoo, found: Catalogue) -> Page:
             by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=180)
         text = _search()
     with st.container(horizontal=True, vertical_alignment="center"):
-        layers = _layers()
+        layers = _layers(any(place.model is not None for place in places))
         st.button(
             "Whole map",
             icon=":material/zoom_out_map:",
@@ -103,24 +103,28 @@ def _searched(key: str) -> None:
     state.choose(find=text or None)
 
 
-def _layers() -> frozenset[str]:
+def _layers(of_models: bool) -> frozenset[str]:
+    """of_models: whether a model's space is shown; others recommend nothing, so there is nothing to offer."""
     found, key = choices_map.layers(state.get().own), "map_layers"
-    st.session_state[key] = [name for name in LAYERS if name in found]
+    offered = LAYERS if of_models else tuple(name for name in LAYERS if name != NEXT)
+    st.session_state[key] = [name for name in offered if name in found]
     st.pills(
         "On top",
-        LAYERS,
+        offered,
         selection_mode="multi",
         format_func=_LAYERS.__getitem__,
         key=key,
         label_visibility="collapsed",
         on_change=guard.callback(_layered),
-        args=(key,),
+        args=(key, offered),
     )
     return found
 
 
-def _layered(key: str) -> None:
-    wanted = [name for name in LAYERS if name in (st.session_state.get(key) or ())]
+def _layered(key: str, offered: tuple[str, ...]) -> None:
+    """What was not offered stays as it was."""
+    before, chosen = choices_map.layers(state.get().own), st.session_state.get(key) or ()
+    wanted = [name for name in LAYERS if name in (chosen if name in offered else before)]
     state.choose(top=None if len(wanted) == len(LAYERS) else "~".join(wanted) or NOTHING)
 
 

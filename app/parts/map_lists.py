@@ -10,10 +10,9 @@ from app.parts.map_items import NEAR
 from app.parts.map_page import Page, add, choose, is_held, select
 from app.text import count, md
 from app.views import catalogue as listing
-from app.widgets import neighbours
+from app.widgets import adding, neighbours
 
 SHOWN = 200  # rows of a table of items
-ADDED = 20  # items that are added at once
 
 
 def selection(page: Page) -> None:
@@ -42,15 +41,8 @@ def listed(page: Page, items: list[int], *, key: str, name: str) -> None:
     most = "most popular" if models.has_log else "first"
     more = f", the {SHOWN} {most} listed" if len(order) > SHOWN else ""
     st.caption(f"{count(len(order), 'item')}{more}.")
-    some = order[:ADDED]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            f"Add {'all' if len(order) <= ADDED else f'the {most}'} {len(some)} to the history",
-            icon=":material/add:",
-            key=f"{key}_add",
-            on_click=guard.callback(add),
-            args=(tuple(models.item_ids[item] for item in some),),
-        )
+        adding.several([models.item_ids[item] for item in order], key=f"{key}_add", most=most, on_add=add)
         export.csv_button(lambda: listing.table(page.found.items.take(order)), name, key=key)
     table = listing.table(page.found.items.take(order[:SHOWN]))
     table.insert(0, "Add", "Add")

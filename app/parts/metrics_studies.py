@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard
-from app.text import clean, count, md
+from app.text import clean, md
 from app.views import metrics_studies as views
 from app.views import metrics_studies_answers as answers
 from app.views import metrics_studies_figures as figures
@@ -31,12 +31,12 @@ def show(models: Zoo, metric: str) -> None:
     if not studies:
         st.info(
             "There is no study of this dataset. `seqscope study` trains variants of a model that differ in one thing, judges "
-            "them on the same people, and puts the result here."
+            "them alike, and puts the result here."
         )
         return
     st.markdown(
-        "Variants that differ in one thing, trained alike and judged on the same people by full ranking. They were trained for "
-        "these comparisons alone, so their figures are not those of the models above."
+        "Variants that differ in one thing and are otherwise trained alike, for these comparisons alone: their figures are not "
+        "those of the models above."
     )
     for study in studies:
         if study.axis is None:
@@ -56,7 +56,7 @@ def show(models: Zoo, metric: str) -> None:
 
 def _ablation(study: Study, metric: str) -> None:
     st.markdown(f"#### {md(study.title)}")
-    st.caption(md(study.about, 2_000))
+    st.caption(md(f"{study.about} {views.judged(study)}", 2_500))
     if not views.ranked(study):
         _codes_alone(study)
         return
@@ -104,7 +104,9 @@ def _ranked(studies: list[Study], metric: str) -> None:
                     alt=f"{metric} along {clean(study.axis.title)}, with 95 % intervals; the table below has the numbers.",
                     config=export.config(f"study {study.name}"),
                 )
-                st.caption(f"{md(study.about, 2_000)} {views.verdicts(study, table, metric)}")
+                st.caption(
+                    f"{md(f'{study.about} {views.judged(study)}', 2_500)} {views.verdicts(study, table, metric)}"
+                )
     whole = pd.concat([_plain(found[study.name]).assign(study=clean(study.title)) for study in studies])
     export.under(
         whole, key="metrics_sweeps", alt=f"{metric} along each setting.", name=f"sweeps {metric}", columns=_COLUMNS
@@ -112,7 +114,7 @@ def _ranked(studies: list[Study], metric: str) -> None:
     seeds = {len(study.variants[0].outcomes) for study in studies}
     st.caption(
         "Diamond: the recipe's own value, with which the others are compared. Pale: level with it. All panels have one scale. "
-        f"Intervals: 95 %, over {count(studies[0].people or 0, 'person', 'people')}"
+        "Intervals: 95 %, over people"
         + (
             "; one seed each, so they do not say how far another training would be away."
             if seeds == {1}
@@ -141,7 +143,7 @@ def _of_codes(studies: list[Study], metric: str) -> None:
                     alt=f"Figures of identifiers along {clean(study.axis.title)}; the table below has the numbers.",
                     config=export.config(f"study {study.name}"),
                 )
-                st.caption(md(study.about, 2_000))
+                st.caption(md(f"{study.about} {views.judged(study)}", 2_500))
     export.under(
         whole, key="metrics_sweeps_codes", alt="Figures of identifiers along each setting.", name="sweeps of tokenizers",
         columns=_COLUMNS,

@@ -13,11 +13,10 @@ from app.parts.semantic_ids import Page, choose_prefix
 from app.text import count, md
 from app.views import catalogue as listing
 from app.views import semantic_ids as views
-from app.widgets import choice
+from app.widgets import adding, choice
 from engine.runtime import Tokenization
 
 ROWS = 200
-ADDED = 20
 _ANY = -1
 
 
@@ -83,18 +82,14 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
     most = "most taken" if models.has_log else "first"
     more = f", the {ROWS} {most} listed" if len(order) > ROWS else ""
     st.caption(md(f"{words}{more}."))
-    some = [models.item_ids[item] for item in order[:ADDED].tolist()]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            f"Add {'all' if len(order) <= ADDED else f'the {most}'} {len(some)} to the history" if len(some) > 1
-            else "Add it to the history",
-            icon=":material/add:",
+        adding.several(
+            [models.item_ids[item] for item in order.tolist()],
             key="semantic_add",
-            disabled=not prefix,
-            help=None if prefix else "Choose a code first",
-            on_click=guard.callback(_add),
-            args=(tuple(some),),
-        )  # fmt: skip
+            most=most,
+            on_add=_add,
+            why_not=None if prefix else "Choose a code first",
+        )
         if st.button(
             "Show on the map",
             icon=":material/scatter_plot:",

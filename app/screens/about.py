@@ -9,6 +9,7 @@ import streamlit as st
 from app import guard, state, zoo
 from app.text import count, md
 from app.views import about as views
+from app.views import known
 from engine.runtime import Zoo
 
 
@@ -50,6 +51,8 @@ def _models(models: Zoo) -> None:
             st.subheader(f"{zoo.style(models, name).sign} {md(bundle.manifest.title)}", anchor=f"model-{name}")
             st.markdown(md(bundle.manifest.summary, 2_000))
             _card(views.model_card(bundle), f"The model {md(bundle.manifest.title)}.")
+            if known.too_few(bundle.manifest.unknown):
+                st.warning(known.CARE, icon=":material/spellcheck:")
             missing = views.cannot(bundle)
             if missing:
                 with st.expander(f"What it cannot do: {count(len(missing), 'thing')}", type="compact"):

@@ -221,7 +221,7 @@ def _beyond(this: Page) -> None:
 
 def _slices(this: Page) -> None:
     st.subheader("For whom")
-    options = answers.sliceable(this.models)
+    options = answers.sliceable(this.models, this.protocol)
     by = choice.selected(
         "Group people by",
         "by",
@@ -245,6 +245,9 @@ def _slices(this: Page) -> None:
     note = (
         "A person whose item has several values counts in each."
         if by.startswith("attribute:")
+        else "Of an item in nobody's training only those models can have learned anything that read what is said of it, or "
+        "write codes made from that."
+        if by == answers.COLD
         else "Groups of about equal size."
     )
     if table["few"].any():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from app.text import count, md
+from app.views import abilities, known
 from engine.runtime import Bundle, DatasetInfo
 
 
@@ -281,19 +282,6 @@ LIMITS = (
     "to rounding (see the cards).",
 )
 
-_ABLE = {
-    "attention": "attention",
-    "neighbours": "neighbours",
-    "map": "map",
-    "unseen_items": "items it has never seen",
-    "trained_users": "vectors of trained people",
-}
-_WRITES = {
-    "cross_attention": "attention from the codes it writes",
-    "distinct_items": "every item told from every other",
-}
-"""Of models that write codes; others have nothing to say of them."""
-
 
 def data_card(info: DatasetInfo) -> dict[str, str]:
     """Term → Markdown."""
@@ -335,7 +323,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     """Term → Markdown."""
     said = bundle.manifest
     made, check = said.training, said.check
-    can = [words for name, words in _able(bundle).items() if bundle.cannot(name) is None]
+    can = [one.words for one in abilities.able(bundle) if one.cannot is None]
     read = said.encoder.max_length
     card = {
         "From": md(said.paper, 2_000),
@@ -351,6 +339,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
             else f"counted once over the log, on {made.device}"
         ),
         **_carried(bundle),
+        **({"Known words": md(words)} if (words := known.sentence(said.unknown)) else {}),
         "Can show": md(", ".join(can) or "its recommendations"),
         "Exact to": (
             f"{check.max_abs_difference:.0e} between the exported graph and the trained model, "
@@ -358,7 +347,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         ),
         "Made": md(f"{said.created[:10]} by {said.created_by}, commit {(made.commit or 'unknown')[:10]}"),
     }
-    return card | _written(bundle)
+    return card | {term: md(words) for term, words in abilities.writes(bundle).items()}
 
 
 def _carried(bundle: Bundle) -> dict[str, str]:
@@ -373,34 +362,9 @@ def _carried(bundle: Bundle) -> dict[str, str]:
     return {}
 
 
-def _able(bundle: Bundle) -> dict[str, str]:
-    return _ABLE if bundle.manifest.generator is None else _ABLE | _WRITES
-
-
-def _written(bundle: Bundle) -> dict[str, str]:
-    """What there is to say of a model that writes codes, besides."""
-    writes = bundle.manifest.generator
-    if writes is None:
-        return {}
-    codes = (
-        " × ".join(f"{size:,}" for size in writes.sizes)
-        if len(writes.sizes) <= 8
-        else f"{max(writes.sizes):,} at most each"
-    )
-    length = f"{'up to ' if writes.ends else ''}{count(writes.levels, 'code')} per item ({codes})"
-    return {
-        "Writes": f"{length}, with a beam of {writes.beam}",
-        "Invalid codes": (
-            "none: it is held to identifiers of items at every step. Let free, it may write some that no item has; "
-            "the beam on Compare counts them"
-        ),
-        "Ties": md(bundle.cannot("distinct_items") or "none: no two items share an identifier"),
-    }
-
-
 def cannot(bundle: Bundle) -> list[str]:
     """What the model cannot do and why, as Markdown."""
-    reasons: Mapping[str, str | None] = {words: bundle.cannot(name) for name, words in _able(bundle).items()}
+    reasons = {one.words: one.cannot for one in abilities.able(bundle)}
     return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 

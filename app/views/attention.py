@@ -74,6 +74,12 @@ def names(
     return Names(numbers, tuple(NEXT if item is None else clean(titles[item], 200) for item in items))
 
 
+def sees_whole_items(seen: AttentionMap) -> bool:
+    """Whether the codes of one item see each other in a model where no code sees later items."""
+    above = np.triu_indices(len(seen), 1)
+    return bool(seen.levels) and bool(np.isfinite(seen.weights[:, :, *above]).any())
+
+
 def _letter(level: int) -> str:
     return "abcdefghijklmnopqrstuvwxyz"[level] if level < 26 else f".{level + 1}"
 

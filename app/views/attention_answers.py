@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from app.kept import until_deleted
-from app.views import attention_own
+from app.views import attention_own, attention_words
 from app.views.attention import Profile, by_item
 from engine.runtime import AttentionMap, Bundle, WordAttention, Zoo, last_row
 
@@ -30,6 +30,11 @@ def word_attention(models: Zoo, model: str, history: tuple[int, ...]) -> WordAtt
     return _word_attention(models, model, models.bundles[model].digest, history)
 
 
+def cut_words(models: Zoo, model: str, history: tuple[int, ...]) -> frozenset[tuple[int, str]]:
+    """(item, attribute) of the history whose words the model reads only in part, because they are too many."""
+    return _cut_words(models, model, models.bundles[model].digest, history)
+
+
 def own_words(models: Zoo, model: str, history: tuple[int, ...], item: int) -> attention_own.OwnWords | None:
     """What the item's own words do for its score; None where that cannot be asked."""
     return _own_words(models, model, models.bundles[model].digest, history, item)
@@ -45,6 +50,23 @@ def _attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> 
 @st.cache_data(max_entries=100, show_spinner=False)
 def _word_attention(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> WordAttention:
     return _zoo.bundles[model].word_attention(history)
+
+
+@until_deleted
+@st.cache_data(max_entries=100, show_spinner=False)
+def _cut_words(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> frozenset[tuple[int, str]]:
+    bundle = _zoo.bundles[model]
+    reads, tokenizer = bundle.manifest.text, bundle.reader.tokenizer
+    assert reads is not None
+    found = word_attention(_zoo, model, history)
+    items = sorted({word.item for word in found.words})
+    rows = _zoo.items.take(items).to_pylist()
+    texts = {item: attention_own.text(row, reads.fields) for item, row in zip(items, rows, strict=True)}
+
+    def pieces(text: str) -> list[int]:
+        return [word or 0 for word in tokenizer.encode(text, add_special_tokens=False).word_ids]
+
+    return attention_words.cut(found, texts, pieces, reads.limit)
 
 
 @until_deleted

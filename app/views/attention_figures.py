@@ -159,16 +159,17 @@ def small_maps(weights: Float, top: float) -> go.Figure:
             hovertemplate=f"{titles[at]}<br>%{{z:.3f}}<extra></extra>",
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
-    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, constrain="domain")
-    fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed", constrain="domain")
+    fig.update_xaxes(showticklabels=False, ticks="", showgrid=False, zeroline=False, constrain="domain")
+    # A square that is narrower than its place stays beneath its title.
+    upwards = {"constrain": "domain", "constraintoward": "top"}
+    fig.update_yaxes(showticklabels=False, ticks="", showgrid=False, zeroline=False, autorange="reversed", **upwards)
     for at in range(layers * heads):
         fig.update_yaxes(scaleanchor=f"x{at + 1}" if at else "x", row=at // columns + 1, col=at % columns + 1)
     fig.update_annotations(font_size=12)
-    fig.update_layout(
-        coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
-    )
-    tall = min(300, max(150, 720 // columns))
-    return _laid_out(fig, 56 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 8})
+    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 12, "outlinewidth": 0}
+    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": below})
+    tall = min(240, max(150, 720 // columns))
+    return _laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
 
 
 def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> go.Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,8 +150,18 @@ def table(found: WordAttention, weights: Float, titles: Mapping[int, str] | Sequ
     )
 
 
-def blocks(found: WordAttention, weights: Float, shares: Parts, many: int) -> list[dict[str, Any]]:
-    """The `many` strongest items with their words as `app.widgets.words` draws them, in the order of time."""
+def blocks(
+    found: WordAttention,
+    weights: Float,
+    shares: Parts,
+    many: int,
+    shortened: Collection[tuple[int, str]] = (),
+    limit: int = 0,
+) -> list[dict[str, Any]]:
+    """The `many` strongest items with their words as `app.widgets.words` draws them, in the order of time.
+
+    shortened: of `cut`, at `limit` tokens.
+    """
     seen, top = read(found), max(float(weights.max(initial=0)), 1e-12)
     kept = np.sort(np.argsort(-shares.totals, kind="stable")[:many])
     drawn = []
@@ -161,8 +171,10 @@ def blocks(found: WordAttention, weights: Float, shares: Parts, many: int) -> li
         for number in own:
             word, weight = found.words[number], float(weights[number])
             line = lines.setdefault(
-                word.attribute, {"attribute": word.attribute, "share": 0.0, "name": [], "value": []}
+                word.attribute, {"attribute": word.attribute, "share": 0.0, "name": [], "value": [], "cut": None}
             )
+            if (word.item, word.attribute) in shortened:
+                line["cut"] = f"cut after {count(limit, 'token')}"
             line["share"] += weight
             if seen[number]:
                 text = NOTHING if len(own) == 1 and not word.word else said(word)
@@ -179,6 +191,29 @@ def blocks(found: WordAttention, weights: Float, shares: Parts, many: int) -> li
             }
         )
     return drawn
+
+
+def cut(
+    found: WordAttention, texts: Mapping[int, Mapping[str, str]], pieces: Callable[[str], Sequence[int]], limit: int
+) -> frozenset[tuple[int, str]]:
+    """(item, attribute) where the model's limit of tokens leaves out the end of what the catalogue says.
+
+    texts: item → attribute → what is said; pieces: for each token of a text which word it is of; limit: tokens of one attribute,
+    its name among them. Where the model was told something else than the catalogue says, nothing is claimed.
+    """
+    read: dict[tuple[int, str], set[int]] = {}
+    for number, word in enumerate(found.words):
+        if not word.key:
+            read.setdefault((word.position, word.attribute), set()).add(number)
+    items = {word.position: word.item for word in found.words}
+    lost = set()
+    for (position, attribute), words in read.items():
+        item = items[position]
+        own = pieces(texts.get(item, {}).get(attribute, ""))
+        left = max(0, limit - len(pieces(attribute)))
+        if len(own) > left and len(set(own[:left])) == len(words):
+            lost.add((item, attribute))
+    return frozenset(lost)
 
 
 # --- in words
@@ -217,9 +252,12 @@ def note(found: WordAttention, weights: Float, layer: int | None, head: int | No
     )
 
 
-def left_out(found: WordAttention, shares: Parts, drawn: int, limit: int) -> str:
-    """What the cards do not show, as plain text; "" where they show all. limit: tokens that the model reads."""
+def left_out(found: WordAttention, shares: Parts, drawn: int, limit: int, shortened: int = 0) -> str:
+    """What the cards do not show, as plain text; "" where they show all. limit: tokens that the model reads; shortened: tokens
+    that it reads of one attribute, where some were cut."""
     said = []
+    if shortened:
+        said.append(f"Cut: of one attribute it reads {count(shortened, 'token')}, the name among them.")
     unread = int((~read(found)).sum())
     if unread:
         said.append(

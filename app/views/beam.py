@@ -27,6 +27,8 @@ class Tree:
     """[rows]: some titles below the prefix, plain text."""
     drawn: npt.NDArray[np.bool_]
     """[rows]: those dropped that are left out of the figure are False."""
+    known: npt.NDArray[np.bool_]
+    """[rows]: whole identifiers that an item of the history has."""
     heights: npt.NDArray[np.float64]
     """[rows]: from the top; 1 is a line of text. NaN where it is not drawn."""
     height: float
@@ -52,7 +54,13 @@ class Tree:
         return sum(not len(self.trace.items[row]) for row in self.ends)
 
 
-def tree(models: Zoo, trace: Trace, below: Callable[[tuple[int, ...]], npt.ArrayLike], dropped: int) -> Tree:
+def tree(
+    models: Zoo,
+    trace: Trace,
+    below: Callable[[tuple[int, ...]], npt.ArrayLike],
+    dropped: int,
+    history: Sequence[int] = (),
+) -> Tree:
     """below: codes → the items whose identifiers begin so; dropped: how many that were not followed are drawn per step."""
     paths: list[tuple[str, ...]] = []
     codes: list[tuple[int, ...]] = []
@@ -68,7 +76,8 @@ def tree(models: Zoo, trace: Trace, below: Callable[[tuple[int, ...]], npt.Array
         titles.append([clean(zoo.titled(models, item), 80) for item in known_best])
     drawn = _drawn(trace, dropped)
     heights, height = _heights(trace, drawn)
-    return Tree(trace, paths, titles, drawn, heights, height)
+    known = np.array([np.isin(items, history).any() for items in trace.items], bool)
+    return Tree(trace, paths, titles, drawn, known, heights, height)
 
 
 def _drawn(trace: Trace, dropped: int) -> npt.NDArray[np.bool_]:
@@ -118,6 +127,7 @@ def table(found: Tree) -> pd.DataFrame:
             "place": pd.array([place + 1 if place >= 0 else None for place in trace.places.tolist()], "Int64"),
             "items": [len(items) if len(items) else int(n) for items, n in zip(trace.items, trace.below, strict=True)],
             "such as": ["; ".join(titles) for titles in found.titles],
+            "in the history": found.known,
         }
     )
 
@@ -131,6 +141,11 @@ def words(found: Tree, title: str, width: int, constrained: bool) -> str:
         f"{md(title)} weighed **{count(weighed, 'prefix', 'prefixes')}** in {count(len(kept), 'step')} and went on with "
         f"at most {width} at each."
     )
+    if not constrained and trace.considered[:1] == (width,):  # fewer: every code there is was weighed
+        text += (
+            f" Of all codes that may follow a prefix only the {width} likeliest are weighed: the others cannot be among the "
+            f"{width} that go on."
+        )
     if constrained and trace.mass:
         text += f" What it gave up holds {1 - trace.mass[-1]:.0%} of the probability."
     if ends:
@@ -145,6 +160,18 @@ def words(found: Tree, title: str, width: int, constrained: bool) -> str:
             f"{'belongs' if found.invalid == 1 else 'belong'} to no item."
         )
     return text
+
+
+def known_words(found: Tree, constrained: bool) -> str:
+    """What the sign † means in this figure; "" where no identifier has it."""
+    if not found.known[found.ends].any():
+        return ""
+    if constrained:
+        return "†: an item of the history has this identifier, too; it is not recommended again, those that share it may be."
+    return (
+        "†: in the history already. Held to existing items the search leaves these out; free to write anything, it may write "
+        "them again."
+    )
 
 
 def agreement_words(found: Sequence[Agreement], width: int, k: int) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from app.text import clean, label, short, wide
+from app.text import apart, clean, label, wide
 from app.views.beam import Tree
 
 QUIET, WRONG = "#8a9496", "#b35806"
 LINE = 22  # pixels of an identifier with its title
+TITLE = 22  # characters of a title
 _WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by probability
 _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps
@@ -80,7 +81,8 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
     )
     steps = len(trace.considered)
     heads = [_head(trace, step, levels) for step in range(steps)]
-    ends = [clean(_end(found, row), 60) for row in found.ends]
+    titles = iter(apart([found.titles[row][0] for row in found.ends if len(trace.items[row])], TITLE))
+    ends = [clean(_end(found, row, titles), 60) for row in found.ends]
     return {
         "data": traces,
         "layout": {
@@ -110,9 +112,9 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
                 "zeroline": False,
                 "fixedrange": True,
             },
-            "height": int(90 + LINE * max(found.height, 4)),
+            "height": int(104 + LINE * max(found.height, 4)),
             # With room for its labels from the start, a figure is not drawn a second time.
-            "margin": {"l": 18, "r": 18 + max((wide(end, 11) for end in ends), default=0), "t": 56, "b": 8},
+            "margin": {"l": 18, "r": 18 + max((wide(end, 11) for end in ends), default=0), "t": 70, "b": 8},
             "showlegend": False,
             "hoverlabel": {"align": "left"},
             "dragmode": False,
@@ -157,15 +159,15 @@ def _lines(
 def _head(trace: Any, step: int, levels: Sequence[str]) -> str:
     kept = int(np.count_nonzero((trace.depths == step + 1) & trace.kept))
     name = label(levels[step], 16) if step < len(levels) else f"code {step + 1}"
-    return f"{name}<br>{kept} of {trace.considered[step]:,}"
+    return f"{name}<br>{kept} of<br>{trace.considered[step]:,}"  # in lines: on a phone steps are close together
 
 
-def _end(found: Tree, row: int) -> str:
+def _end(found: Tree, row: int, titles: Iterator[str]) -> str:
     items, place = found.trace.items[row], int(found.trace.places[row]) + 1
     if not len(items):
         return f"{place}. no item"
     more = f" +{len(items) - 1}" if len(items) > 1 else ""
-    return f"{place}. {short(found.titles[row][0], 20)}{more}"
+    return f"{place}. {next(titles)}{more}{' †' if found.known[row] else ''}"
 
 
 def _hover(found: Tree, row: int, share: float) -> str:
@@ -178,5 +180,5 @@ def _hover(found: Tree, row: int, share: float) -> str:
     )
     return (
         f"<b>{label(' · '.join(found.paths[row]), 80)}</b> ({fate})<br>last code {float(trace.probabilities[row]):.1%}, "
-        f"all of them {share:.2%}<br>{have}{titles}"
+        f"all of them {share:.2%}<br>{have}{titles}{'<br>† in the history already' if found.known[row] else ''}"
     )

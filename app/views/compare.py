@@ -10,6 +10,7 @@ import pandas as pd
 
 from app import zoo
 from app.text import clean, label, md, short, wide
+from app.views import abilities
 from app.views.compare_answers import Answer, Why, moves, shared, tie_words
 from engine.runtime import Zoo
 
@@ -66,6 +67,7 @@ def cards(
                 "colour": answer.style.colour,
                 "note": answer.note,
                 "bar": _BARS[models.bundles[answer.name].cannot("identifiers") is None],
+                "can": {term: clean(words) for term, words in abilities.in_short(models.bundles[answer.name]).items()},
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,
                 "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,

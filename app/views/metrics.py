@@ -243,6 +243,13 @@ def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -
     return Slicing(groups, True)
 
 
+def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
+    """By whether the held-out item is in anybody's training; popularity: how often it is there."""
+    cold = popularity == 0
+    groups = {"in nobody's training": cold, "in somebody's training": ~cold}
+    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+
+
 def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
     """As `by_number`, for numbers that name something (years): without thousands separators."""
     found = by_number(values, parts, "", "")

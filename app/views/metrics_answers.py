@@ -13,6 +13,7 @@ NUMBERS = {
     "popularity-3": "Popularity of the held-out item, thirds",
     "popularity-10": "Popularity of the held-out item, tenths",
 }
+COLD = "cold"
 
 
 def protocols(models: Zoo) -> list[str]:
@@ -43,14 +44,21 @@ def slices(models: Zoo, protocol: str, by: str, metric: str) -> pd.DataFrame:
     return _slices(models, _content(models), protocol, by, metric)
 
 
-def sliceable(models: Zoo) -> dict[str, str]:
-    """What people can be grouped by → in words: the held-out item's popularity and attributes, the length of the history."""
+def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
+    """What people can be grouped by → in words: the held-out item's popularity and attributes, the length of the history; and
+    whether the item is in anybody's training, where people of this protocol were asked for both kinds."""
     attributes = [name for name in models.items.column_names if name not in ("item", "item_id", "title", "popularity")]
     return {
         **NUMBERS,
+        **({COLD: "Whether the held-out item is in anybody's training"} if _has_cold(models, protocol) else {}),
         "length": "Length of the history, fifths",
         **{f"attribute:{name}": f"{name.replace('_', ' ').capitalize()} of the held-out item" for name in attributes},
     }
+
+
+def _has_cold(models: Zoo, protocol: str | None) -> bool:
+    found = {} if protocol is None else people(models, protocol)[0]
+    return any(len(views.by_training(models.popularity[one.target]).groups) > 1 for one in [*found.values()][:1])
 
 
 def _content(models: Zoo) -> tuple[str, ...]:
@@ -102,6 +110,8 @@ def _slices(_zoo: Zoo, content: tuple[str, ...], protocol: str, by: str, metric:
 def _slicing(models: Zoo, one: views.Ranks, by: str) -> views.Slicing:
     if by in NUMBERS:
         return views.by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
+    if by == COLD:
+        return views.by_training(models.popularity[one.target])
     if by == "length":
         return views.by_number(one.length, 5, "item", "items")
     return views.by_attribute(models.items[by.partition(":")[2]], one.target)

@@ -147,6 +147,13 @@ def ranked(study: Study) -> bool:
     return study.people is not None
 
 
+def judged(study: Study) -> str:
+    """By what the variants were judged, in a sentence."""
+    if study.people is None:
+        return "Judged by the codes that items get: no people were ranked for."
+    return f"Judged by full ranking for {count(study.people, 'person', 'people')}, the same for every variant."
+
+
 def made(study: Study) -> pd.DataFrame:
     """How each variant was made, as Markdown for st.table."""
     rows = []

@@ -13,6 +13,7 @@ from app.text import clean, count
 from app.views.semantic_ids import Bias, Depth, Ints, Popular, Usage, path, spelled
 from app.views.semantic_ids_tree import Colours, Tree, name
 from engine.runtime import Tokenization
+from engine.runtime.tokenizations import Teacher
 
 _SHOWN = 6  # levels that a cell tells one by one
 _TITLES = 12  # titles of a group in a cell
@@ -49,6 +50,8 @@ def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str
     lost = "–" if said.reconstruction is None else f"{said.reconstruction:.1%}"
     near = said.neighbours
     among = f" in {titles.get(near.of, near.of)}" if near else ""
+    ranked, taught = said.ranking, one.about.teacher
+    judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
     return [
         Line("Codes used", "per level, of those there are; more is better", _joined([f"{x.used:,}" for x in levels])),
         Line("Dead codes", "per level: codes that no item has", _joined([f"{x.dead:,}" for x in levels])),
@@ -83,7 +86,23 @@ def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str
             f"codes that an item has in common with its nearest one{among}: by dot product · by cosine; in brackets by chance",
             "–" if near is None else f"{near.shared:.3f} · {near.shared_by_cosine:.3f} ({near.chance:.3f})",
         ),
+        Line(
+            "Recommending by codes",
+            f"NDCG@10{judge} with vectors that codes alone make up, in place of its own; in brackets with its own",
+            "–" if ranked is None else f"{ranked.quantised:.3f} ({ranked.own:.3f})",
+        ),
+        Line(
+            "Learned from",
+            "the model whose item vectors the codes learned from, and how well it recommended in validation",
+            "–" if taught is None else _teacher(taught, titles),
+        ),
     ]
+
+
+def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
+    well = f", NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
+    at = f" after {taught.best_epoch:,} epochs" if taught.best_epoch else ""
+    return f"{titles.get(taught.run, taught.run)}{at}{well}"
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     heading.append(sign, element("span", "", model.title))
     card.append(heading, element("p", "note", model.note))
     card.setAttribute("aria-label", model.title)
+    if (model.can) card.append(...told(model, grid))
     if (model.cannot) card.append(element("p", "cannot", model.cannot))
     else card.append(ranked(model, setTriggerValue))
     if (model.dropped) card.append(element("p", "dropped", model.dropped))
@@ -81,6 +82,35 @@ function ranked(model, report) {
     list.append(row)
   }
   return list
+}
+
+// What a model can and cannot do: a button in the corner of its card, and what opens over the page, so that no card grows.
+function told(model, grid) {
+  const name = `What ${model.title} can and cannot do`
+  const button = action("about", "?", name)
+  button.title = "What it can and cannot do"
+  const box = element("div", "told")
+  box.popover = "auto"
+  box.setAttribute("role", "dialog")
+  box.setAttribute("aria-label", name)
+  const list = element("dl")
+  for (const [term, words] of Object.entries(model.can)) list.append(element("dt", "", term), element("dd", "", words))
+  box.append(element("h4", "", name), list)
+  button.popoverTargetElement = box
+  const close = () => box.matches(":popover-open") && box.hidePopover()
+  box.ontoggle = ({ newState }) => {
+    const scrolled = [[window, { capture: true }], [grid, {}]] // it would stay behind while its card moves away
+    if (newState !== "open") return scrolled.forEach(([where, how]) => where.removeEventListener("scroll", close, how))
+    const corner = button.getBoundingClientRect()
+    const left = Math.min(button.parentElement.getBoundingClientRect().left, window.innerWidth - box.offsetWidth - 12)
+    const below = window.innerHeight - corner.bottom - 18
+    const high = Math.min(box.scrollHeight + 2, Math.max(below, corner.top - 18))
+    box.style.left = `${Math.max(12, left)}px`
+    box.style.maxHeight = `${high}px`
+    box.style.top = `${high <= below ? corner.bottom + 6 : corner.top - high - 6}px`
+    scrolled.forEach(([where, how]) => where.addEventListener("scroll", close, how))
+  }
+  return [button, box]
 }
 
 function tag(name, text, help) {

@@ -15,6 +15,7 @@ export default function ({ data, parentElement }) {
       const value = element("div", "value")
       value.dir = "auto"
       value.append(...line.value.map(word))
+      if (line.cut && line.value.length) value.append(element("span", "cut", `… ${line.cut}`))
       row.append(name, value, share(line.share))
       if (line.name.length || line.value.length) card.append(row)
     }

@@ -21,5 +21,6 @@ _COMPONENT = st.components.v2.component(
 
 def show(items: list[dict[str, Any]], colour: str, *, key: str, label: str) -> None:
     """items: {"number", "title", "share", "lines", "unread" (words of it that are not read)}; lines: {"attribute", "share",
-    "name", "value"}, the last two lists of words: {"text", "share", "strength" (0 to 1, how dark it is), "label"}."""
+    "name", "value", "cut" (a note after the last word, or None)}; names and values are lists of words: {"text", "share",
+    "strength" (0 to 1, how dark it is), "label"}."""
     _COMPONENT(key=key, data={"items": items, "colour": colour, "label": label})

@@ -68,15 +68,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> Any:
     from engine.training.device import choose
-    from engine.words import embed
-    from engine.words.origins import values
-    from engine.words.stored import read_items
-    from engine.words.unknown import known
+    from engine.words import embed, understood
 
     fields = args.fields.split(",") if args.fields is not None else None
     found = embed(args.dataset, args.encoder, fields, args.cache, str(choose(args.device)))
     encoder = found.encoder
-    words = known(encoder.tokenizer, values(read_items(args.dataset), fields))
+    words = understood(found, args.dataset)
     empty = sum(not text for text in found.texts)
     rate = (
         "found in the cache"

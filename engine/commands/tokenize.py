@@ -6,6 +6,10 @@ command goes on where it stopped.
 
   seqscope tokenize rqvae --dataset data/beauty
   seqscope tokenize letter --dataset data/beauty --set tokenizer.teacher=sasrec-ce
+
+With --from the items get the codes of a tokenizer that was fitted to another catalogue: new items beside the ones it knows.
+
+  seqscope tokenize --from runs/beauty/rqvae --dataset data/beauty-2027
 """
 
 from __future__ import annotations
@@ -16,7 +20,12 @@ from pathlib import Path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe_name", metavar="RECIPE", help="name of a tokenizer's recipe, such as rqvae or letter")
+    parser.add_argument(
+        "recipe_name", metavar="RECIPE", nargs="?", help="name of a tokenizer's recipe, such as rqvae or letter"
+    )
+    parser.add_argument(
+        "--from", dest="source", type=Path, metavar="RUN", help="finished run of a tokenizer, in place of a recipe"
+    )
     parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
     parser.add_argument("--recipe", metavar="R", help="recipe name (beauty/letter) or TOML file")
     parser.add_argument(
@@ -49,13 +58,16 @@ def run(args: argparse.Namespace) -> int:
 
     from engine.data.dataset import Dataset
     from engine.errors import UsageError
+    from engine.identifiers.carried import carry
     from engine.identifiers.recipe import load
     from engine.identifiers.report import table
     from engine.identifiers.run import tokenize
 
+    if (args.recipe_name is None) == (args.source is None):
+        raise UsageError("give the name of a recipe, or the run of a fitted tokenizer with --from")
+    if args.source is not None and (args.recipe or args.set):
+        raise UsageError("--from takes the settings of its run; --recipe and --set do not go with it")
     dataset = Dataset(args.dataset)
-    recipe = load(args.recipe_name, dataset.info.name, args.recipe, args.set)
-    folder = args.out or Path("runs") / dataset.info.name / recipe.name
     vectors = None
     if args.vectors:
         try:
@@ -64,9 +76,15 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--vectors {args.vectors}: {error}") from None
         if not isinstance(vectors, np.ndarray):
             raise UsageError(f"--vectors {args.vectors} is no .npy file")
-    report = tokenize(
-        recipe, dataset, folder, device=args.device, vectors=vectors, restart=args.restart, judge=args.judge
-    )
+    how = {"device": args.device, "vectors": vectors, "restart": args.restart, "judge": args.judge}
+    runs = Path("runs") / dataset.info.name
+    if args.source is not None:
+        folder = args.out or runs / args.source.resolve().name
+        report = carry(args.source, dataset, folder, **how)
+    else:
+        recipe = load(args.recipe_name, dataset.info.name, args.recipe, args.set)
+        folder = args.out or runs / recipe.name
+        report = tokenize(recipe, dataset, folder, **how)
     if args.json:
         print(json.dumps(report))
         return 0

@@ -13,6 +13,8 @@ import json
 import time
 from pathlib import Path
 
+MEND = "its answers say little here. seqscope train text-neighbours learns to read them, recformer too where there is a log"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="a bundle that knows items by their words")
@@ -41,12 +43,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         facts = {
             "path": str(found.folder), "items": found.items, "cut": found.cut, "mapped": found.mapped,
-            "found": found.found, "seconds": round(seconds, 2),
+            "found": found.found, "unknown_share": round(found.known.share, 4), "seconds": round(seconds, 2),
         }  # fmt: skip
         print(json.dumps(facts))
         return 0
     how = "was there already" if found.found else f"{seconds:.1f} s"
     print(f"{found.folder}: {found.items:,} items, {how}")
+    print(found.known.sentence(args.bundle.resolve().name, MEND))
     if found.cut:
         print(f"{found.cut:,} items have more words than the model takes; their last ones are not read")
     if found.mapped < found.items:

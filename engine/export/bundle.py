@@ -18,7 +18,7 @@ import torch
 from engine import __version__
 from engine.console import stage
 from engine.data.dataset import Dataset
-from engine.data.words import ItemWords
+from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, UsageError
 from engine.export import check, generator, graphs, places, projection, sentence, text, tokenization
 from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
@@ -30,6 +30,7 @@ from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, Ind
 from engine.runtime.sentences import WORDS
 from engine.runtime.studies import STUDIES
 from engine.runtime.zoo import IDENTIFIERS, SPACES
+from engine.training import texts
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
@@ -46,7 +47,7 @@ ORDER = {
 }
 
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
-UNWRITTEN = "It writes the identifiers of this catalogue alone. Give the new items identifiers and export it again."
+UNWRITTEN = "It writes the identifiers of this catalogue alone."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
 
@@ -147,7 +148,9 @@ def _fill(
             text.widen(model, ItemWords.read(run))
         rows = _write_vectors(model, folder)
         if isinstance(model, Recformer):
-            read = text.write(model, folder, ItemWords.read(run))
+            words = ItemWords.read(run)
+            share = texts.understood(recipe.model, data, parse(words.tokenizer)).share
+            read = text.write(model, folder, words, round(share, 4))
         if isinstance(model, TextNeighbours):
             asks = sentence.write(model, folder, run, out)
         kind, geometry = "identity" if rows is None else "dense", model.card.geometry

@@ -31,5 +31,6 @@ def write(model: TextNeighbours, folder: Path, run: Path, out: Path) -> Sentence
             )
         export_words(encoder, out / WORDS)
     return Sentence(
-        encoder=known.encoder, title=known.title, digest=known.digest, fields=list(known.fields), without=known.without
-    )
+        encoder=known.encoder, title=known.title, digest=known.digest, fields=list(known.fields), without=known.without,
+        unknown=known.unknown,
+    )  # fmt: skip

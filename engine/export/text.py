@@ -50,9 +50,9 @@ def widen(model: Recformer, words: ItemWords) -> None:
     model.widen(min(count * words.limit, model.max_tokens - 1))
 
 
-def write(model: Recformer, folder: Path, words: ItemWords) -> Text:
+def write(model: Recformer, folder: Path, words: ItemWords, unknown: float) -> Text:
     """The files above and attention.onnx; returns the manifest's part about them. Raises SeqscopeError where they do not answer
-    as PyTorch does."""
+    as PyTorch does. unknown: the share of the catalogue's words that the tokenizer does not know."""
     items = {"items": graphs.histories(model)}
     graphs.save(_Attention(model), items, ["attention", "words"], folder / "attention.onnx")
     encoder = model.item_encoder()
@@ -64,7 +64,7 @@ def write(model: Recformer, folder: Path, words: ItemWords) -> Text:
     _compare(encoder, folder, words)
     return Text(
         fields=list(words.fields), limit=words.limit, max_tokens=model.max_tokens, longest=model.table.shape[1],
-        vocabulary=words.vocabulary,
+        vocabulary=words.vocabulary, unknown=unknown,
     )  # fmt: skip
 
 

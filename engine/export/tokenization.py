@@ -34,7 +34,9 @@ from engine.runtime.tokenizations import (
     Collisions,
     Figures,
     Plane,
+    Ranked,
     Shape,
+    Teacher,
     Tokenization,
 )
 from engine.runtime.zoo import IDENTIFIERS
@@ -217,6 +219,8 @@ def _fill(
         plane=plane,
         codebooks_map=codes_placed,
         latents_map=items_placed,
+        unknown=record.get("about", {}).get("vectors", {}).get("unknown"),
+        teacher=_taught(record),
         figures=_figures(report),
         recipe=record["recipe"],
         command=record["command"],
@@ -231,17 +235,23 @@ def _fill(
     )
 
 
+def _taught(record: dict[str, Any]) -> Teacher | None:
+    found = record.get("about", {}).get("teacher")
+    return None if found is None else Teacher(**{key: found[key] for key in Teacher.model_fields})
+
+
 def _figures(report: dict[str, Any]) -> Figures:
     def collisions(found: dict[str, Any]) -> Collisions:
         return Collisions(**{key: found[key] for key in Collisions.model_fields})
 
-    near = report.get("neighbours")
+    near, ranked = report.get("neighbours"), report.get("ranking")
     return Figures(
         before=collisions(report["before"]),
         after=collisions(report["after"]),
         moved=int(report.get("moved", 0)),
         reconstruction=report.get("reconstruction"),
         neighbours=None if near is None else Alike(**{key: near[key] for key in Alike.model_fields}),
+        ranking=None if ranked is None else Ranked(**{key: ranked[key] for key in Ranked.model_fields}),
     )
 
 

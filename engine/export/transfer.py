@@ -39,6 +39,7 @@ from engine.runtime.faults import BundleError
 from engine.runtime.index import Float32, best
 from engine.runtime.manifest import Manifest, Projection, ZeroShot
 from engine.texts import attributes, fields_elsewhere
+from engine.unknown import Known, known
 
 GRAPHS = ("encoder.onnx", "attention.onnx")
 """Those that hold the words of all items."""
@@ -60,6 +61,8 @@ class Carried:
     """Items on the map."""
     found: bool
     """True: it was there already, made of the same bundle and the same words."""
+    known: Known
+    """How many words of the catalogue the model knows."""
 
 
 def carry(
@@ -90,17 +93,18 @@ def carry(
     if data.info.fingerprint == origin.fingerprint:
         raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
     stage("reading the words")
-    words = read_words(bundle, data)
+    words, heard = read_words(bundle, data)
     words, longest, cut = _fitting(words, bundle)
     about = ZeroShot(
         bundle=bundle.name, digest=bundle.digest, dataset=origin.name, title=origin.title[:300],
         fingerprint=origin.fingerprint, words=words.digest(), cut=cut,
     )  # fmt: skip
     title = title or bundle.manifest.title[: TITLE - len(MARK)] + MARK
-    there = _there(out / name, data, about, title)
+    unknown = round(heard.share, 4)
+    there = _there(out / name, data, about, title, unknown)
     if there is not None:
         table = there.map_table()
-        return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, found=True)
+        return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, True, heard)
     rows = _rows(bundle, words, cache if cache is not None else data.path / "words")
     try:
         write_dataset_side(data, out, users)
@@ -109,7 +113,7 @@ def carry(
             folder = staged / name
             folder.mkdir()
             placed = _fill(folder, bundle, words, longest, rows)
-            manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about)
+            manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about, unknown)
             catalogue = Catalogue(data.info.name, data.info.fingerprint, data.num_items)
             made = _opened(folder, manifest, catalogue)
             if len(data.cases("test")):
@@ -121,7 +125,8 @@ def carry(
             shutil.rmtree(staged, ignore_errors=True)
     except OSError as error:
         raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
-    return Carried(out / name, data.num_items, cut, 0 if placed is None else len(projection.drawn(len(rows))), False)
+    mapped = 0 if placed is None else len(projection.drawn(len(rows)))
+    return Carried(out / name, data.num_items, cut, mapped, False, heard)
 
 
 def _open(source: Path) -> tuple[Bundle, DatasetInfo]:
@@ -145,9 +150,9 @@ def _open(source: Path) -> tuple[Bundle, DatasetInfo]:
     return bundle, origin
 
 
-def read_words(bundle: Bundle, data: Dataset) -> ItemWords:
-    """The words of every item of a catalogue, as the model of the bundle reads them; with the fields it was trained on where the
-    catalogue has them all, else with as many of the catalogue's own."""
+def read_words(bundle: Bundle, data: Dataset) -> tuple[ItemWords, Known]:
+    """The words of every item of a catalogue, as the model of the bundle reads them, and how many it knows; with the fields it
+    was trained on where the catalogue has them all, else with as many of the catalogue's own."""
     text, reader = bundle.manifest.text, bundle.reader
     assert text is not None
     settings = bundle.manifest.training.recipe.get("model", {})
@@ -157,7 +162,8 @@ def read_words(bundle: Bundle, data: Dataset) -> ItemWords:
     pairs = attributes(items, fields)
     if not any(pairs):
         raise SeqscopeError(f"{data.path}: no item has any words, so there is nothing to read")
-    return tokenize(pairs, reader.tokenizer, [field.key for field in fields], text.limit)
+    words = tokenize(pairs, reader.tokenizer, [field.key for field in fields], text.limit)
+    return words, known(reader.tokenizer, [value for item in pairs for _, value in item])
 
 
 def _fitting(words: ItemWords, bundle: Bundle) -> tuple[ItemWords, int, int]:
@@ -168,13 +174,14 @@ def _fitting(words: ItemWords, bundle: Bundle) -> tuple[ItemWords, int, int]:
     return (words.take(np.arange(len(words)), longest) if long else words), longest, long
 
 
-def _there(target: Path, data: Dataset, about: ZeroShot, title: str) -> Bundle | None:
+def _there(target: Path, data: Dataset, about: ZeroShot, title: str, unknown: float) -> Bundle | None:
     """What `target` holds, where it is what would be made."""
     try:
         found = Bundle.open(target, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
     except BundleError:
         return None
-    return found if found.manifest.zero_shot == about and found.manifest.title == title else None
+    says = found.manifest
+    return found if (says.zero_shot, says.title, says.unknown) == (about, title, unknown) else None
 
 
 # --- rows
@@ -319,9 +326,10 @@ def _manifest(
     longest: int,
     placed: Projection | None,
     about: ZeroShot,
+    unknown: float,
 ) -> Manifest:
     assert source.text is not None
-    text = source.text.model_copy(update={"fields": list(words.fields), "longest": longest})
+    text = source.text.model_copy(update={"fields": list(words.fields), "longest": longest, "unknown": unknown})
     reasons = dict(source.capabilities.reasons)
     if placed is None:
         reasons["map"] = f"{data.num_items:,} items are too few to draw a map of."

@@ -12,6 +12,8 @@ from engine.identifiers.base import LearningConfig
 from engine.identifiers.collisions import CollisionsConfig
 from engine.training.recipe import OptimiserConfig, build_table, read
 
+UNREAD = {"encoder": "minilm"}
+"""Stands in the runs of tokenizers that read no vectors, which need no other identity for what they do not read."""
 TABLES = ("words", "tokenizer", "collisions", "optimiser", "training")
 
 
@@ -19,7 +21,7 @@ TABLES = ("words", "tokenizer", "collisions", "optimiser", "training")
 class WordsConfig:
     """Where item vectors come from, for tokenizers that read them."""
 
-    encoder: str = "minilm"
+    encoder: str = "auto"
     """A text encoder as `seqscope embed` takes it."""
     fields: tuple[str, ...] = ()
     """Columns of the catalogue to read, in this order; all columns of words where empty."""
@@ -54,6 +56,8 @@ def from_dict(raw: dict[str, Any], where: str) -> TokenizerRecipe:
     tables = {key: raw.pop(key, {}) for key in TABLES}
     if raw:
         raise UsageError(f"{where}: unknown entries {', '.join(sorted(raw))}")
+    if "vectors" not in TOKENIZERS[family][1].needs and isinstance(tables["words"], dict):
+        tables["words"] = UNREAD | tables["words"]
     kinds: dict[str, type[Any]] = {
         "words": WordsConfig, "tokenizer": TOKENIZERS[family][0], "collisions": CollisionsConfig,
         "optimiser": OptimiserConfig, "training": LearningConfig,

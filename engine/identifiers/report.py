@@ -118,6 +118,8 @@ def table(report: dict[str, Any]) -> str:
     if "purity" in report:
         depths = "; ".join(
             f"depth {entry['depth']} {entry['purity']:.3f} (chance {entry['chance']:.3f}, {entry['items']} items)"
+            if entry["items"]
+            else f"depth {entry['depth']} – (no two items share a prefix)"
             for entry in report["purity"]["depths"]
         )
         lines.append(f"purity of prefixes by {report['purity']['column']}: {depths}")

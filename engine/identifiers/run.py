@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
@@ -27,7 +30,7 @@ from engine.files import alone, replacing, write_json
 from engine.identifiers import TOKENIZERS, stored, teacher
 from engine.identifiers.base import Learning, Material, Tokenizer, Vectors
 from engine.identifiers.collisions import settle
-from engine.identifiers.judge import find_judge
+from engine.identifiers.judge import Judge, find_judge
 from engine.identifiers.recipe import TokenizerRecipe, from_dict
 from engine.identifiers.report import describe
 from engine.training import device as devices
@@ -60,6 +63,13 @@ def tokenize(
     holds. Raises SeqscopeError where the folder holds another run (and `restart` is not given), or where another process writes
     in it.
     """
+    with taken(folder, restart):
+        return _tokenize(recipe, dataset, folder, device, vectors, judge)
+
+
+@contextmanager
+def taken(folder: Path, restart: bool) -> Iterator[None]:
+    """A run's folder, for one process alone; emptied of a tokenizer's run where `restart` asks for it."""
     folder.mkdir(parents=True, exist_ok=True)
     there = {path.name for path in folder.iterdir()} - {".lock"}
     if restart and there and (not there & OWN or "best.safetensors" in there):
@@ -70,7 +80,7 @@ def tokenize(
         if restart:
             for name in OWN:
                 (folder / name).unlink(missing_ok=True)
-        return _tokenize(recipe, dataset, folder, device, vectors, judge)
+        yield
 
 
 def _tokenize(
@@ -79,12 +89,7 @@ def _tokenize(
     where = devices.choose(device)
     material, about = gather(recipe, dataset, folder, device, vectors)
     key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
-    kept = _kept(folder)
-    if kept and kept.get("identity") != key:
-        raise SeqscopeError(
-            f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
-        )
-    if kept and (folder / REPORT).exists():
+    if finished(folder, key):
         return _reported(recipe, dataset, folder, material, judge)
     began = time.monotonic()
     learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
@@ -94,23 +99,45 @@ def _tokenize(
         identifiers = settle(tokenizer, material, recipe.collisions, about)
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None
+    record = {
+        "identity": key,
+        **provenance(recipe.to_dict(), dataset, where),
+        "seconds": round(time.monotonic() - began, 1),
+        **tokenizer.record,
+    }
+    found = find_judge(judge, recipe, dataset, folder.parent)
+    return write(folder, tokenizer, identifiers, material, dataset, record, found)
+
+
+def finished(folder: Path, key: str) -> bool:
+    """Whether `folder` holds a finished run of the identity `key`. Raises SeqscopeError where it is another one."""
+    kept = _kept(folder)
+    if kept and kept.get("identity") != key:
+        raise SeqscopeError(
+            f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
+        )
+    return bool(kept) and (folder / REPORT).exists()
+
+
+def write(
+    folder: Path,
+    tokenizer: Tokenizer,
+    identifiers: Identifiers,
+    material: Material,
+    dataset: Dataset,
+    record: dict[str, Any],
+    judge: Judge | None,
+) -> dict[str, Any]:
+    """The files of a run, run.json last; returns what report.json holds."""
     latents = tokenizer.latents(material)
     if latents is not None:
         with replacing(folder / LATENTS) as staged, staged.open("wb") as file:
             np.save(file, latents, allow_pickle=False)
     stored.save(tokenizer, folder / stored.FILE)
     identifiers.write(folder)
-    record = {
-        "kind": "tokenizer",
-        "identity": key,
-        **provenance(recipe.to_dict(), dataset, where),
-        "seconds": tokenizer.record.get("seconds", round(time.monotonic() - began, 1)),
-        **{name: value for name, value in tokenizer.record.items() if name != "seconds"},
-        "about": about,
-    }
-    report = describe(tokenizer, identifiers, material, dataset, find_judge(judge, recipe, dataset, folder.parent))
+    report = describe(tokenizer, identifiers, material, dataset, judge)
     write_json(folder / REPORT, report)
-    write_json(folder / RECORD, record)
+    write_json(folder / RECORD, {"kind": "tokenizer", **record, "about": identifiers.about})
     return report
 
 
@@ -140,10 +167,15 @@ def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecip
 
 
 def gather(
-    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None = None
+    recipe: TokenizerRecipe,
+    dataset: Dataset,
+    folder: Path,
+    device: str,
+    vectors: Vectors | None = None,
+    fitted: bool = False,
 ) -> tuple[Material, dict[str, Any]]:
-    """What the recipe's tokenizer reads of a dataset, and where it comes from."""
-    needs = TOKENIZERS[recipe.family][1].needs
+    """What the recipe's tokenizer reads of a dataset, and where it comes from. fitted: it reads words alone from now on."""
+    needs = [need for need in TOKENIZERS[recipe.family][1].needs if not fitted or need not in WITHOUT_LOG]
     about: dict[str, Any] = {
         "tokenizer": recipe.name,
         "family": recipe.family,
@@ -160,18 +192,20 @@ def gather(
     items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
     material = Material(items, training=dataset.training)
     if "vectors" in needs or vectors is not None:
-        source = "a file" if vectors is not None else recipe.words.encoder
+        said: dict[str, Any] = {"source": "a file"}
         if vectors is None:
-            from engine.words import vectors as encode
+            from engine.words import embed, understood
 
-            vectors = encode(
-                dataset, recipe.words.encoder, recipe.words.fields or None, device=devices.choose(device).type
-            )
+            where = devices.choose(device).type
+            found = embed(dataset, recipe.words.encoder, recipe.words.fields or None, device=where)
+            words, vectors = understood(found, dataset), found.vectors
+            note(words.sentence(found.encoder.name, "set words.encoder=scratch"))
+            said = {"source": recipe.words.encoder, "encoder": found.encoder.name, "unknown": round(words.share, 4)}
         try:
             material = replace(material, vectors=vectors)
         except ValueError as error:
             raise UsageError(f"item vectors: {error}") from None
-        about["vectors"] = {"source": source, "dim": vectors.shape[1], "digest": _digest(vectors)}
+        about["vectors"] = {**said, "dim": vectors.shape[1], "digest": _digest(vectors)}
     if "collaborative" in needs:
         run = teacher.find(recipe.tokenizer.teacher, folder.parent)
         rows, _, origin = teacher.table(run, dataset)

@@ -15,9 +15,13 @@ from pydantic import (
     model_validator,
 )
 
+from engine.unknown import TOLERABLE
+
 SCHEMA_VERSION = 3
 """The newest that is read: 3 for models that were carried to another catalogue or ask a text encoder, 2 for others that write
 identifiers or read words, 1 for the rest."""
+TOO_MANY = TOLERABLE
+"""From this share of unknown words on, pages warn of a model."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)|tokenizer\.json")
 _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -27,6 +31,11 @@ class Strict(BaseModel):
     """Nothing unknown, nothing coerced ("5" is not 5), no NaN: a field means one thing to every reader."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+def stated(entries: dict[str, Any], *optional: str) -> dict[str, Any]:
+    """Without those of `optional` that are null: readers that are older than they know no such entries."""
+    return {name: value for name, value in entries.items() if name not in optional or value is not None}
 
 
 class File(Strict):
@@ -146,6 +155,12 @@ class Text(Strict):
     longest: int = Field(ge=1, le=1 << 20)
     """Tokens of the item that has most; the last size of the output `words` of attention.onnx."""
     vocabulary: int = Field(ge=1, le=1 << 24)
+    unknown: float | None = Field(default=None, ge=0, le=1)
+    """Share of the catalogue's words that the tokenizer spells letter by letter, or has no token for (`engine.unknown`)."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "unknown")
 
 
 class Sentence(Strict):
@@ -164,6 +179,12 @@ class Sentence(Strict):
     """Columns that make up the text, in order; "title:16" where another number of words is kept than usual."""
     without: int = Field(ge=0)
     """Items of the catalogue that have no words."""
+    unknown: float | None = Field(default=None, ge=0, le=1)
+    """Share of the catalogue's words that the encoder does not know, as `Text.unknown`."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "unknown")
 
 
 class ZeroShot(Strict):
@@ -287,8 +308,13 @@ class Manifest(Strict):
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came after format 1 where there is nothing to say: readers of older formats know no such fields."""
-        new = ("generator", "text", "sentence", "zero_shot")
-        return {name: value for name, value in write(self).items() if name not in new or value is not None}
+        return stated(write(self), "generator", "text", "sentence", "zero_shot")
+
+    @property
+    def unknown(self) -> float | None:
+        """Share of the catalogue's words that the model does not know; None where it reads none, or does not say."""
+        part = self.text or self.sentence
+        return None if part is None else part.unknown
 
     @model_validator(mode="after")
     def _complete(self) -> Manifest:

@@ -38,7 +38,7 @@ from engine.runtime.files import Folder
 from engine.runtime.identified import read_identifiers
 from engine.runtime.index import Float32, read_matrix
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import File, Projection, Strict
+from engine.runtime.manifest import File, Projection, Strict, stated
 from engine.runtime.nearest import nearest
 from engine.runtime.tables import Column, read_places, read_table
 
@@ -49,6 +49,7 @@ _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 CODEBOOKS_MAP, LATENTS_MAP = "codebooks_map.parquet", "latents_map.parquet"
 _FILES = ("identifiers.parquet", "codebooks.npy", "latents.npy", "codes_map.parquet", CODEBOOKS_MAP, LATENTS_MAP)
 _OLD = "This export is older than maps of it. Export the tokenizer again."
+_TOO_LARGE = "The vectors that it makes its codes of are too large to be part of an export."
 
 
 class Shape(Strict):
@@ -105,6 +106,32 @@ class Alike(Strict):
     """The same for items paired at random."""
 
 
+class Ranked(Strict):
+    """Whether codes tell a model of the log what its own item vectors tell it: NDCG@10 over the test items."""
+
+    of: str
+    """That model."""
+    own: float = Field(ge=0, le=1)
+    """With its own item vectors."""
+    quantised: float = Field(ge=0, le=1)
+    """With the sums of code vectors that come nearest to them."""
+
+
+class Teacher(Strict):
+    """The run whose item vectors the tokenizer learned from; it saw training events alone."""
+
+    run: str = Field(max_length=200)
+    commit: str | None
+    best_epoch: int | None
+    """Chosen on validation."""
+    valid_ndcg: float | None
+    """NDCG@10 there."""
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """sha256 of its weights."""
+    kept: float = Field(ge=0)
+    """Share of the vectors' squared length that is left in the tokenizer's dimensions."""
+
+
 class Figures(Strict):
     """What was measured when the identifiers were made, and needs more than the codes."""
 
@@ -117,6 +144,11 @@ class Figures(Strict):
     reconstruction: float | None = None
     """Share of the variance of the item vectors that codes do not reproduce; None where no vectors are quantised."""
     neighbours: Alike | None = None
+    ranking: Ranked | None = None
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "ranking")
 
 
 class Plane(Strict):
@@ -156,6 +188,9 @@ class About(Strict):
     """How codebooks_map.parquet was made, where there is one."""
     latents_map: Projection | None = None
     """How latents_map.parquet was made, where there is one."""
+    unknown: float | None = Field(default=None, ge=0, le=1)
+    """Share of the catalogue's words that its text encoder does not know, where it reads words by one (`engine.unknown`)."""
+    teacher: Teacher | None = None
     figures: Figures
     recipe: dict[str, Any]
     command: str
@@ -180,7 +215,8 @@ class About(Strict):
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what format 1 does not know, where there is none of it."""
         new = ("codebooks_map", "latents_map")
-        return {name: value for name, value in write(self).items() if name not in new or self.schema_version > 1}
+        entries = stated(write(self), "unknown", "teacher")
+        return {name: value for name, value in entries.items() if name not in new or self.schema_version > 1}
 
     @model_validator(mode="after")
     def _complete(self) -> About:
@@ -244,7 +280,7 @@ class Tokenization:
                 return "Its codes have no vectors."
             return None if about.codebooks_map is not None else _OLD
         if about.latents is None:
-            return "It quantises no vectors." if about.codebooks is None else "What it quantises did not come along."
+            return "It quantises no vectors." if about.codebooks is None else _TOO_LARGE
         return None if capability == "neighbours" or about.latents_map is not None else _OLD
 
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
+from engine.console import note
 from engine.data import identifiers
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
@@ -35,6 +36,8 @@ class Material:
     source: Path
     origin: Any = None
     """What is known of it beside its value."""
+    note: str = ""
+    """A line about it for the console."""
 
 
 class Materials(dict[str, Material]):
@@ -124,7 +127,11 @@ class _Words:
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         tokenizer = texts.tokenizer(recipe.model, dataset, folder)
         found = texts.read(recipe.model, dataset, tokenizer)
-        return Material(found, found.digest(), dataset.path)
+        reader = Path(recipe.model.start).name or "the tokenizer learnt from it"
+        words = texts.understood(recipe.model, dataset, tokenizer)
+        learn = "leave model.start empty to learn a tokenizer from the catalogue"
+        said = words.sentence(reader, learn if recipe.model.start else "raise model.vocabulary")
+        return Material(found, found.digest(), dataset.path, note=said)
 
     @staticmethod
     def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
@@ -175,7 +182,9 @@ class _Vectors:
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        return _Vectors._material(vectors.make(recipe.model, dataset), dataset.path)
+        found, words = vectors.make(recipe.model, dataset)
+        said = words.sentence(found.encoder, "set model.encoder=scratch")
+        return replace(_Vectors._material(found, dataset.path), note=said)
 
     @staticmethod
     def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
@@ -193,7 +202,10 @@ class _Vectors:
 def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """As `kept`, for a catalogue that the run never saw: its words, in the tokens of the run."""
     found = ItemWords.read(folder)
-    words = texts.read(recipe.model, dataset, parse(found.tokenizer), elsewhere=True)
+    tokenizer = parse(found.tokenizer)
+    words = texts.read(recipe.model, dataset, tokenizer, elsewhere=True)
+    heard = texts.understood(recipe.model, dataset, tokenizer, elsewhere=True)
+    note(heard.sentence(recipe.name, "its answers say little here"))
     return Materials(words=Material(words, words.digest(), dataset.path), start=_Start.kept(recipe, dataset, folder))
 
 

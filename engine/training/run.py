@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from engine import __version__
+from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
@@ -96,6 +97,9 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
         )
     where = devices.choose(device, world.local)
     materials = gather(recipe, dataset, folder)
+    for material in materials.values():
+        if material.note and world.leads:
+            note(material.note)
     key = identity(recipe, dataset, materials)
     if (folder / "best.safetensors").exists():
         checkpoint.check(folder / "best.safetensors", key)

@@ -19,6 +19,7 @@ from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.models import RecformerConfig
 from engine.training import started
+from engine.unknown import Known, known
 from engine.words import attributes, find
 from engine.words.bert import Sentence
 from engine.words.text import Field, choose_fields, fields_elsewhere
@@ -49,6 +50,11 @@ def read(config: RecformerConfig, dataset: Dataset, tokenizer: Any, *, elsewhere
     if not any(found):
         raise SeqscopeError(f"{dataset.path}: no item has any words, so there is nothing to read")
     return words
+
+
+def understood(config: RecformerConfig, dataset: Dataset, tokenizer: Any, *, elsewhere: bool = False) -> Known:
+    """Of the words that `read` reads: how many the tokenizer knows."""
+    return known(tokenizer, [value for pairs in _attributes(config, dataset, elsewhere) for _, value in pairs])
 
 
 def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | None, str]:

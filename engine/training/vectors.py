@@ -17,7 +17,8 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
 from engine.models.text_neighbours import TextNeighboursConfig
-from engine.words import Stored, embed, find
+from engine.unknown import Known
+from engine.words import Stored, embed, find, understood
 
 TABLE, ABOUT = "text_vectors.npy", "text_vectors.json"
 SCRATCH = "scratch"
@@ -34,6 +35,8 @@ class TextVectors:
     digest: str
     fields: tuple[str, ...]
     """Columns that make up a text, as `engine.texts` has them."""
+    unknown: float | None = None
+    """Share of the catalogue's words that the encoder does not know; None in runs that are older than this figure."""
 
     @property
     def without(self) -> int:
@@ -62,15 +65,19 @@ class TextVectors:
             ) from None
 
 
-def make(config: TextNeighboursConfig, dataset: Dataset, device: str = "cpu") -> TextVectors:
-    """The vectors of the dataset's items, by the encoder of the configuration."""
+def make(config: TextNeighboursConfig, dataset: Dataset, device: str = "cpu") -> tuple[TextVectors, Known]:
+    """The vectors of the dataset's items, by the encoder of the configuration, and how many words that knows."""
     found = embed(dataset, config.encoder, config.fields or None, device=device)
     encoder = found.encoder
     rows = found.vectors * np.array([[bool(text)] for text in found.texts])
     place = config.encoder
     if place in ("auto", SCRATCH):  # one that was trained on this very catalogue has its folder as a name
         place = str(_trained(found)) if encoder.name == SCRATCH else encoder.name
-    return TextVectors(rows.astype(np.float32), encoder.name, place, encoder.title, encoder.digest, found.fields)
+    words = understood(found, dataset)
+    made = TextVectors(
+        rows.astype(np.float32), encoder.name, place, encoder.title, encoder.digest, found.fields, round(words.share, 4)
+    )
+    return made, words
 
 
 def _trained(found: Stored) -> Path:

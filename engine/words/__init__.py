@@ -2,7 +2,7 @@
 
 from engine.words.encoder import Encoder
 from engine.words.origins import find
-from engine.words.stored import Stored, embed, vectors
+from engine.words.stored import Stored, embed, understood, vectors
 from engine.words.text import Field, attributes, texts
 
-__all__ = ["Encoder", "Field", "Stored", "attributes", "embed", "find", "texts", "vectors"]
+__all__ = ["Encoder", "Field", "Stored", "attributes", "embed", "find", "texts", "understood", "vectors"]

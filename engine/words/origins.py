@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.errors import UsageError
+from engine.unknown import known
 from engine.words.encoder import Encoder
 from engine.words.text import Fields, attributes
-from engine.words.unknown import known
 
 
 def find(

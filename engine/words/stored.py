@@ -28,6 +28,7 @@ from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
 from engine.rows import read_rows, write_rows
+from engine.unknown import Known, known
 from engine.words.encoder import Encoder, Float32
 from engine.words.text import Fields, choose_fields, texts
 
@@ -103,6 +104,14 @@ def embed(
         _write(target, found, about | {"fields": list(map(str, chosen)), "seconds": seconds})
         shutil.rmtree(target.with_suffix(".part"), ignore_errors=True)
     return Stored(found, encoder, tuple(map(str, chosen)), words, target, cached, time.monotonic() - start)
+
+
+def understood(found: Stored, dataset: Catalogue | Path) -> Known:
+    """Of the words that were embedded: how many the encoder knows."""
+    from engine.words.origins import values
+
+    items = read_items(dataset if isinstance(dataset, Path) else dataset.path)
+    return known(found.encoder.tokenizer, values(items, found.fields))
 
 
 def read_items(path: Path) -> pa.Table:

@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import choices, state, zoo
+from app.views import attention_answers as answers
 from app.views import attention_own as own
 from app.views import attention_words as views
 from app.views import attention_words_figures as figures
@@ -108,6 +109,38 @@ def test_words_of_cards() -> None:
     ]
     assert genres["value"] == [] and genres["share"] == 0  # its only word is not read
     assert second["lines"][0]["value"][0]["strength"] == pytest.approx(1)
+
+
+def test_attributes_whose_end_is_cut_say_so() -> None:
+    texts = {7: {"title": "old film", "genres": "drama"}, 9: {"title": "new"}}
+
+    def pieces(text: str) -> list[int]:
+        return list(range(len(text.split())))  # a token each
+
+    assert views.cut(FOUND, texts, pieces, 2) == {(7, "title")}  # two tokens: "title" and "old"
+    assert views.cut(FOUND, texts, pieces, 3) == frozenset()
+    assert views.cut(FOUND, {7: {"title": "quite another text"}, 9: {}}, pieces, 3) == frozenset()
+    first, second = views.blocks(FOUND, views.weigh(FOUND, 1, None), shares(), 12, {(7, "title")}, 2)
+    assert [line["cut"] for line in first["lines"]] == ["cut after 2 tokens", None]
+    assert [line["cut"] for line in second["lines"]] == [None]
+    assert "it reads 2 tokens, the name among them" in views.left_out(FOUND, shares(), 12, 100, 2)
+    assert "Cut" not in views.left_out(FOUND, shares(), 12, 100)
+
+
+def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
+    (aliens,) = state.numbers(models, ("aliens-1986",))
+    found = answers.cut_words(models, READER, (aliens,))
+    assert found == {(aliens, "genres")}
+    limit = models.bundles[READER].manifest.text.limit  # type: ignore[union-attr]
+    reader = models.bundles[READER].reader.tokenizer
+    for item in range(0, 200):
+        own_text = own.text(models.items.slice(item, 1).to_pylist()[0], ["title", "franchise", "genres"])
+        long = {
+            (item, name)
+            for name, text in own_text.items()
+            if len(reader.encode(f"{name} {text}", add_special_tokens=False).ids) > limit
+        }
+        assert answers.cut_words(models, READER, (item,)) == long
 
 
 def test_words_that_nobody_can_read_have_a_name() -> None:

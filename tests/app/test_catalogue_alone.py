@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.views import known
 from engine import cli
 from engine.data.without_log import fill_catalogue
 from engine.export import projection
@@ -91,7 +92,11 @@ def test_every_page_opens_and_assumes_nobody(
     test = open_app(alone, ds=dataset)
     if page != "compare":
         test.switch_page(f"screens/{page}.py").run()
-    assert not test.exception and not test.error and not test.warning
+    assert not test.exception and not test.error
+    warnings = [one.value for one in test.warning]
+    if page == "about":  # the text encoder of these tests knows next to nothing, and Recformer enough
+        assert warnings.pop() == known.CARE
+    assert not warnings
     texts = said(test)
     assert any("a catalogue without a log" in text for text in texts)
     wrong = [text for text in texts if any(word in text for word in WRONG)]

@@ -155,6 +155,16 @@ def test_movements(models: Zoo) -> None:
     assert (card["dropped"] or "").count("Toy") == len(gone)
 
 
+def test_every_column_says_what_its_model_can_and_cannot_do(models: Zoo) -> None:
+    for card in cards(models, (1, 2), 3):
+        bundle, said = models.bundles[card["name"]], card["can"]
+        assert {"Items it has never seen", "Ties", "Invalid codes", "Can show"} <= said.keys()
+        assert said["Items it has never seen"] == bundle.cannot("unseen_items")
+        for name in ("attention", "neighbours", "map"):
+            reason = bundle.cannot(name)
+            assert (name in said["Can show"]) == (reason is None) and said.get(f"No {name}") == reason
+
+
 def test_cards_are_plain_data(hostile: Zoo) -> None:
     shown = cards(hostile, (0, 1, 2), 40, target=3)
     assert json.loads(json.dumps(shown)) == shown

@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import state, zoo
+from app.text import md
 from app.views import about, beam, beam_answers, beam_figures, compare, cross, metrics
 from app.views import attention as views
 from app.views import attention_answers as seen
@@ -91,6 +92,18 @@ def test_items_that_share_their_codes_say_so(models: Zoo) -> None:
     assert answers.tie_words(models, [1, 2, 3, 4, 5]).count("2 more") == 1
 
 
+def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> None:
+    found = answers.ask(models, ["alpha", "writer"], HISTORY, 5)
+    alpha, writer = (card["can"] for card in compare.cards(models, found, HISTORY))
+    assert writer["Ties"] == models.bundles["writer"].cannot("distinct_items")
+    assert "held to identifiers of items" in writer["Invalid codes"] and "codes per item" in writer["Writes"]
+    assert "writes no codes" in alpha["Invalid codes"] and "Writes" not in alpha
+    card = about.model_card(models.bundles["writer"])
+    assert {term: md(writer[term]).removesuffix(".") for term in ("Ties", "Writes")} == {
+        term: card[term].removesuffix(".") for term in ("Ties", "Writes")
+    }
+
+
 def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
     models: Zoo, open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +179,28 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
     assert f"**{said.invalid} of its 20 identifiers**" in words
     drawn = go.Figure(beam_figures.beam(found, "#0072b2", [])).to_json()
     assert "no item" in drawn and drawn.count('"symbol":"x"') == 1
+
+
+def test_what_is_weighed_is_told_for_each_way_of_writing(models: Zoo) -> None:
+    free, held = (beam.words(grown(models, "writer", 3, way), "Writer", 3, way) for way in (False, True))
+    assert "only the 3 likeliest are weighed" in free and "likeliest are weighed" not in held
+    assert "likeliest are weighed" not in beam.words(grown(models, "writer", 99, False), "Writer", 99, False)  # all are
+    trace = grown(models, "writer", 3, False).trace
+    kept = [np.count_nonzero((trace.depths == step) & trace.kept) for step in (0, 1, 2)]
+    assert list(trace.considered) == [3 * max(many, 1) for many in kept]  # three codes after each prefix
+
+
+def test_items_of_the_history_are_marked_where_they_are_written(models: Zoo) -> None:
+    # 7 shares its codes with 3 and may be recommended for that; free to write anything, items of the history come again
+    for name, history, constrained, width in (("writer", (1, 3), True, 40), ("ragged", (3, 6, 8, 38), False, 100)):
+        trace = models.bundles[name].trace(history, width, constrained=constrained, dropped=10)
+        found = beam.tree(models, trace, models.bundles[name].items_with, 3, history)
+        known = [bool(set(items.tolist()) & set(history)) for items in trace.items]
+        assert found.known.tolist() == known == beam.table(found)["in the history"].tolist()
+        drawn = beam_figures.beam(found, "#0072b2", [])["layout"]["yaxis"]["ticktext"]
+        assert [text.endswith("†") for text in drawn] == [known[row] for row in found.ends]
+        assert any(known[row] for row in found.ends) and "†" in beam.known_words(found, constrained)
+    assert not grown(models, "writer").known.any()  # nobody said what the history is
 
 
 def test_what_was_given_up_and_what_is_best_are_told(models: Zoo) -> None:
@@ -282,6 +317,22 @@ def test_grouped_cells_are_blank_only_where_all_are() -> None:
     found = views.by_item(codes(weights, [0, 0, 1], [0, 1, 0], causal=True)).weights[0, 0]
     assert np.isnan(found[0, 1]) and np.isfinite(found[[0, 1, 1], [0, 0, 1]]).all()
     assert np.nansum(found, axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("whole", "says"), [(True, "only the codes of one item see each other"), (False, "cannot see later")]
+)
+def test_what_is_blank_above_the_diagonal_is_said_for_each_kind(whole: bool, says: str) -> None:
+    from app.parts import attention_map
+
+    weights = np.full((1, 1, 4, 4), 0.25)
+    weights[..., *np.triu_indices(4, 1)] = np.nan
+    if whole:
+        weights[..., 0, 1] = weights[..., 2, 3] = 0.25
+    seen_ = codes(weights, [0, 0, 1, 1], [0, 1, 0, 1], causal=True)
+    assert views.sees_whole_items(seen_) == whole
+    assert says in attention_map._how(seen_, "mean", 1, 1)
+    assert "a position cannot see later ones" in attention_map._how(views.by_item(seen_), "mean", 1, 1)
 
 
 @pytest.mark.parametrize("view", ["mean", "head", "rollout"])

@@ -184,6 +184,9 @@ def test_small_maps_share_one_scale(layers: int, heads: int) -> None:
     fig = figures.small_maps(causal(6, layers, heads).weights, 1.0)
     assert len(fig.data) == layers * heads
     assert {trace.coloraxis for trace in fig.data} == {"coloraxis"}
+    axes = [axis for name, axis in fig.to_dict()["layout"].items() if name.startswith("yaxis")]
+    assert len(axes) >= layers * heads
+    assert {axis["constraintoward"] for axis in axes[: layers * heads]} == {"top"}  # a small map hangs below its title
 
 
 # --- the page

@@ -18,6 +18,7 @@ from app.views import map_colour as colour
 from app.views import map_points as points
 from app.widgets import viewport
 from tests.app.test_page_catalogue import HOSTILE, failed, films
+from tests.runtime import tokenizations
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.spaces import toy_vectors, write_space
 from tests.runtime.tokenizations import toy_codes, write_tokenization
@@ -395,14 +396,24 @@ def test_a_search_an_item_and_a_selection(root: Path, path: Path) -> None:
     assert not failed(page) and page.query_params["item"] == "toy-4"
     models = ("alpha", "beta", "gamma", "plain")
     assert all(sum((b.key or "").startswith(f"map_item_near_{model}_") for b in page.button) == 8 for model in models)
-    page = opened(root, area="item.ids~toy-1~toy-2~toy-30")
+    page = opened(root, area="item.ids~toy-1~toy-2~toy-30", h="toy-22~toy-1")
     assert not failed(page) and len(page.dataframe[0].value) == 3
-    before = state_of(page).history
+    assert page.button(key="map_area_add").label == "Add the other 2 to the history"
     page.button(key="map_area_add").click().run()
-    assert not failed(page) and state_of(page).history == (*before, "toy-1", "toy-2", "toy-30")
+    assert not failed(page) and state_of(page).history == ("toy-22", "toy-1", "toy-2", "toy-30")
     page.button(key="map_area_zoom").click().run()
     page.button(key="map_area_clear").click().run()
     assert not failed(page) and "area" not in page.query_params and "Nothing is selected" in words(page)
+
+
+def test_a_tokenizer_whose_vectors_were_not_exported_says_so(root: Path, path: Path) -> None:
+    folder = path / "identifiers" / "rqvae"
+    for file in ("latents.npy", "latents_map.parquet"):
+        (folder / file).unlink()
+    tokenizations.seal(folder, latents=None, latents_map=None)
+    page = opened(root)
+    assert not failed(page)
+    assert "The vectors that it makes its codes of are too large to be part of an export." in words(page)
 
 
 def test_an_outline_selects_what_is_inside_on_its_map_alone(root: Path, path: Path) -> None:
@@ -460,7 +471,12 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
     assert page.selectbox(key="map_colour").value == "code.rqvae"
     assert page.selectbox(key="map_by").value == "items"
     assert page.text_input(key="map_search").value == "Film"
-    assert page.get("button_group")[0].value == ["next"]
+    layers = page.get("button_group")[0]
+    assert layers.options == ["History path"] and layers.value == []  # no model's space, so nothing comes next
+    layers.set_value(["history"]).run()
+    assert "top" not in page.query_params  # what was not offered stays as it was
+    page.selectbox(key="map_second").set_value("alpha").run()
+    assert page.get("button_group")[0].value == ["history", "next"]
     page.get("button_group")[0].set_value([]).run()
     assert page.query_params["top"] == "none"
     page.get("button_group")[0].set_value(["history", "next"]).run()

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import state, zoo
 from app.views import metrics as views
+from app.views import metrics_answers as answers
 from app.views import metrics_figures as figures
 from app.zoo import Style
 from engine.runtime import BundleError, Zoo, judge
@@ -145,6 +146,15 @@ def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
     assert {label: int(mask.sum()) for label, mask in same.groups.items()} == {"1 event": 4, "7 events": 1}
     assert views.by_number(np.array([np.nan]), 3, "", "").groups == {}
     assert list(views.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
+
+
+def test_items_in_nobodys_training_are_a_group_of_their_own() -> None:
+    found = views.by_training(np.array([0, 3, 0, 9, 1]))
+    assert {label: np.flatnonzero(mask).tolist() for label, mask in found.groups.items()} == {
+        "in nobody's training": [0, 2],
+        "in somebody's training": [1, 3, 4],
+    }
+    assert list(views.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
 
 
 def test_values_of_lists_and_categories() -> None:
@@ -323,6 +333,44 @@ def test_the_page_shows_what_the_address_says(opened: Opened) -> None:
     assert own["metric"] == "MRR" and own["first"] == "alpha" and own["baseline"] == "beta"
     assert "second" not in own and "person" not in own  # they were of another pair
     assert page.query_params["metric"] == "MRR" and not page.exception and not page.error
+
+
+def _one_cold(path: Path) -> None:
+    """The item that the first person is asked for is in nobody's training; all others are."""
+    target = pq.read_table(path / "alpha" / "ranks.parquet")["target"][0].as_py()
+    items = pq.read_table(path / "items.parquet")
+    popularity = pa.array([0 if item == target else 5 for item in items["item"].to_pylist()], pa.int64())
+    where = items.column_names.index("popularity")
+    pq.write_table(items.set_column(where, "popularity", popularity), path / "items.parquet")
+
+
+def _all_warm(path: Path) -> None:
+    items = pq.read_table(path / "items.parquet")
+    where = items.column_names.index("popularity")
+    warm = pa.array([5] * items.num_rows, pa.int64())
+    pq.write_table(items.set_column(where, "popularity", warm), path / "items.parquet")
+
+
+def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
+    page = opened(_one_cold, by="cold")
+    assert not page.exception and not page.error and not page.warning
+    assert page.selectbox(key="metrics_slice_toys").value == "cold"
+    assert "in nobody's training only those models" in words(page)
+    models = zoo.open_zoo("toys")
+    asked = answers.people(models, "full")[0]["alpha"]
+    shown = answers.slices(models, "full", "cold", "HR@10")
+    sizes = shown.drop_duplicates("slice").set_index("slice")["n"].to_dict()
+    cold = int((models.popularity[asked.target] == 0).sum())
+    assert sizes == {"in nobody's training": cold, "in somebody's training": len(asked) - cold} and cold
+    assert (shown["low"] <= shown["mean"]).all() and (shown["mean"] <= shown["high"]).all()
+
+
+def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> None:
+    page = opened(_all_warm, by="cold")
+    assert not page.exception and not page.error
+    assert "cold" not in answers.sliceable(zoo.open_zoo("toys"), "full")
+    assert any("“cold”" in problem for problem in page.session_state["seqscope_state"].problems)
+    assert page.selectbox(key="metrics_slice_toys").value != "cold"
 
 
 def test_the_page(opened: Opened) -> None:

@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import choices, state, zoo
+from app.widgets import adding
 from tests.app.conftest import HOSTILE, rename
 from tests.app.test_page_catalogue import failed
 from tests.runtime.bundles import TOYS, make_zoo
@@ -131,6 +132,35 @@ def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> 
     prefix = "-".join(map(str, codes[codes[:, 0] == 2][0, :2]))
     assert not failed(app) and app.query_params["area"] == f"prefix.rqvae~{prefix}"
     assert app.title[0].value == "Map" and len(app.dataframe[0].value) == len(wanted)
+
+
+def test_what_is_in_the_history_is_not_added_again(root: Path, path: Path) -> None:
+    codes = toy_codes()
+    alike = np.flatnonzero(codes[:, 0] == 2).tolist()
+    known = f"toy-{alike[1]}"
+    app = opened(root, h=known, prefix="2")
+    button = app.button(key="semantic_add")
+    assert button.label == f"Add the other {len(alike) - 1} to the history" and button.help == "1 item is in it already"
+    button.click().run()
+    assert not failed(app)
+    assert sorted(state_of(app).history) == sorted(f"toy-{item}" for item in alike)
+    assert app.button(key="semantic_add").disabled
+    assert app.button(key="semantic_add").label == "All in the history already"
+
+
+@pytest.mark.parametrize(
+    ("added", "new", "there", "says"),
+    [
+        (1, 1, 0, "Add it to the history"),
+        (12, 12, 0, "Add all 12 to the history"),
+        (11, 11, 1, "Add the other 11 to the history"),
+        (20, 30, 0, "Add the most taken 20 to the history"),
+        (20, 30, 2, "Add the most taken 20 of the others to the history"),
+        (0, 0, 3, "All in the history already"),
+    ],
+)
+def test_a_button_says_how_many_it_adds(added: int, new: int, there: int, says: str) -> None:
+    assert adding.called(added, new, there, "most taken") == says
 
 
 def state_of(app: AppTest) -> state.State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,10 @@ from app.views import semantic_ids_tables as tables
 from app.views import semantic_ids_tree as trees
 from app.views.semantic_ids import Usage
 from app.zoo import Style
+from engine.runtime.described import Catalogue
+from engine.runtime.tokenizations import Tokenization
+from tests.runtime.bundles import FINGERPRINT
+from tests.runtime.tokenizations import ITEMS, write_tokenization
 
 NAMED = figures.Named("<b>RQ</b> $x$", Style("#0072b2", "circle", "●", "solid"))
 CODES = np.array([[0, 1], [0, 1], [0, 2], [1, 0], [1, -1], [2, 0], [0, 1]], np.int32)
@@ -188,6 +193,20 @@ def test_dead_codes_are_hollow_on_the_plane() -> None:
     fig = figures.plane(table, 0, np.array([3, 0]), NAMED, False)
     assert [trace.name for trace in fig.data] == ["cluster 1"]
     assert fig.data[0].marker.symbol == ("circle", "circle-open")
+
+
+def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
+    def said(name: str) -> dict[str, str]:
+        one = Tokenization.open(tmp_path / "identifiers" / name, Catalogue("toys", FINGERPRINT, ITEMS))
+        return {line.name: line.of for line in tables.figures(one, views.usage(CODES, (4, 3)), {"alpha": "Alpha"})}
+
+    teacher = {"run": "alpha", "commit": None, "best_epoch": 1_200, "valid_ndcg": 0.25, "digest": "0" * 64, "kept": 1.0}
+    plain = json.loads((write_tokenization(tmp_path, "plain") / "about.json").read_text("utf-8"))
+    ranking = {"of": "alpha", "own": 0.2, "quantised": 0.125}
+    write_tokenization(tmp_path, "taught", teacher=teacher, figures=plain["figures"] | {"ranking": ranking})
+    assert (said("plain")["Learned from"], said("plain")["Recommending by codes"]) == ("–", "–")
+    assert said("taught")["Learned from"] == "Alpha after 1,200 epochs, NDCG@10 0.250"
+    assert said("taught")["Recommending by codes"] == "0.125 (0.200)"
 
 
 def test_tables_say_the_same() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.text import cell, clean, count, label, listed, md, short, wide
+from app.text import apart, cell, clean, count, label, listed, md, short, wide
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,20 @@ def test_words() -> None:
 def test_width_is_rather_too_much_than_too_little(text: str, pixels: int) -> None:
     assert pixels <= wide(text) <= 1.2 * pixels  # as a browser measured them at 12 pixels
     assert wide(text, 24) == pytest.approx(2 * wide(text), abs=1)
+
+
+def test_titles_that_begin_alike_stay_apart() -> None:
+    wars = [
+        f"Star Wars: Episode {part} – {name}" for part, name in (("IV", "A New Hope"), ("V", "The Empire Strikes Back"))
+    ]
+    found = apart([*wars, "Alien", "The Lord of the Rings: The Two Towers"], 20)
+    assert found == ["Star … IV – A New H…", "Star … V – The Empi…", "Alien", "The Lord of the Rin…"]
+    assert apart(["Star Wars: The Force Awakens", "Star Trek: The Motion Picture"], 20) == [
+        "Star Wars: The Forc…", "Star Trek: The Moti…",
+    ]  # fmt: skip
+    assert apart(["a" * 30 + "b", "a" * 30 + "c"], 12) == ["aaaa … b", "aaaa … c"]
+    same = apart(["the same title of two items"] * 2, 12)
+    assert same[0] == same[1] == short("the same title of two items", 12)
+    longer = apart(["반지의 제왕: 반지 원정대", "반지의 제왕: 반지 원정대 확장판"], 10)
+    assert len(set(longer)) == 2
+    assert all(len(text) <= 10 for text in longer)

@@ -192,6 +192,31 @@ def test_a_model_that_cannot_answer_or_be_opened_says_why(go: Callable[[str], Pa
     page.get_by_text("1 model could not be opened").wait_for()
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(
+    new_page: Callable[..., Page], url: str, settle: Settle, width: int, console_errors: list[str]
+) -> None:
+    page = new_page(viewport={"width": width, "height": 844})
+    page.goto(url + "/?ds=toys&h=toy-1~toy-2")
+    settle(page)
+    shown(page)
+    tall = page.locator(".model").first.evaluate("e => e.offsetHeight")
+    sent = page.evaluate("window.traffic.sent")
+    page.get_by_role("button", name="What Alpha can and cannot do").focus()
+    page.keyboard.press("Enter")
+    told = page.get_by_role("dialog", name="What Alpha can and cannot do")
+    for term in ("Items it has never seen", "Ties", "Invalid codes", "Can show"):
+        expect(told.get_by_text(term, exact=True)).to_be_visible()
+    place = told.bounding_box()
+    assert place is not None and place["x"] >= 0 and place["x"] + place["width"] <= width
+    assert place["y"] >= 0 and place["y"] + place["height"] <= 844
+    assert page.locator(".model").first.evaluate("e => e.offsetHeight") == tall
+    page.keyboard.press("Escape")
+    expect(told).to_have_count(0)
+    assert page.evaluate("window.traffic.sent") == sent  # the server was not asked
+    assert not console_errors
+
+
 def test_what_truly_came_next_is_marked(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&u=u3")
     expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())

@@ -15,6 +15,7 @@ import pytest
 import torch
 from onnx import numpy_helper
 
+from engine import cli
 from engine.data.dataset import Dataset
 from engine.data.without_log import fill_catalogue
 from engine.errors import SeqscopeError
@@ -25,7 +26,8 @@ from engine.export.bundle import export_run
 from engine.export.transfer import carry
 from engine.runtime import Bundle, Zoo
 from engine.training.run import open_run
-from tests.training.tiny import mixed, tiny_dataset, tiny_run, write_log
+from tests.training.tiny import mixed, text_encoder, tiny_dataset, tiny_run, write_log
+from tests.words.tiny import KOREAN
 
 TITLES = [f"{'gold' if n % 3 else '은'} {n % 30}" for n in range(40)]
 
@@ -56,9 +58,12 @@ def quick(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[st
 
 def alone(folder: Path, titles: list[str | None]) -> Path:
     """A catalogue without a log."""
+    return fill(folder, {"title": [title or "" for title in titles], "brand": ["Ruby"] * len(titles)})
+
+
+def fill(folder: Path, columns: dict[str, list[str]]) -> Path:
     folder.mkdir(parents=True)
-    ids = [f"x{n}" for n in range(len(titles))]
-    items = pa.table({"item_id": ids, "title": [title or "" for title in titles], "brand": ["Ruby"] * len(ids)})
+    items = pa.table({"item_id": [f"x{n}" for n in range(len(columns["title"]))], **columns})
     fill_catalogue(folder, name="shop", title="Shop", source="Made up.", licence="None.", items=items)
     return folder
 
@@ -235,6 +240,57 @@ def test_a_graph_whose_tables_are_not_recognised(source: Path, tmp_path: Path) -
     with pytest.raises(SeqscopeError, match="not known here; export it again"):
         carry(path.parent, alone(tmp_path / "shop", list(TITLES)), tmp_path / "zoo")
     assert not (tmp_path / "zoo" / "recformer").exists()
+
+
+def test_words_that_it_does_not_know_are_said_and_kept(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    korean = fill(
+        tmp_path / "korean", {"title": [f"{text} {said}" for text in KOREAN for said in ("크림", "토너", "샴푸")]}
+    )
+    known = fill(tmp_path / "known", {"title": ["Item 1", "Item 2", "Item 13"]})
+    found = {}
+    for data in (korean, known):
+        assert (
+            cli.main(["zero-shot", str(source), "--dataset", str(data), "--to", str(tmp_path / data.name / "zoo")]) == 0
+        )
+        found[data.name] = capsys.readouterr().out
+    assert "of the words of this catalogue are unknown to recformer" in found["known"]
+    assert "Warning: 100% of the words" in found["korean"] and "Warning" not in found["known"]
+    bundles = {data.name: Zoo.open(data / "zoo").bundles["recformer"] for data in (korean, known)}
+    assert {name: bundle.manifest.unknown for name, bundle in bundles.items()} == {"korean": 1, "known": 0}
+    assert np.isfinite(bundles["korean"].scores([0])).all()  # it answers nevertheless
+    # one that is older than the figure is made anew, and any other share than one is refused
+    path = tmp_path / "korean" / "zoo" / "recformer" / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    del manifest["text"]["unknown"]
+    path.write_text(json.dumps(manifest), "utf-8")
+    assert Zoo.open(path.parents[1]).bundles["recformer"].manifest.unknown is None
+    assert not carry(source, korean, path.parents[1]).found and carry(source, korean, path.parents[1]).found
+    for wrong in (1.01, -0.1, "5 %", True, [0.5]):
+        manifest["text"]["unknown"] = wrong
+        path.write_text(json.dumps(manifest), "utf-8")
+        assert "unknown" in str(Zoo.open(path.parents[1]).refused[0])
+
+
+def test_training_and_evaluation_say_it_as_well(
+    base: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    korean = fill(tmp_path / "korean", {"title": [f"{text} 토너" for text in KOREAN]})
+    open_run(tiny_run(base, "recformer"), korean, elsewhere=True)
+    said = capsys.readouterr().err
+    assert "Warning: 100% of the words" in said and "unknown to recformer" in said
+    run, out = tmp_path / "runs" / "near", tmp_path / "zoo"
+    settings = ["--set", f"model.encoder={text_encoder()}", "--out", str(run)]
+    assert cli.main(["train", "text-neighbours", "--dataset", str(korean), *settings]) == 0
+    said = capsys.readouterr().err
+    assert "Warning: " in said and "set model.encoder=scratch" in said
+    assert cli.main(["export", str(run), "--to", str(out)]) == 0
+    unknown = Zoo.open(out).bundles["near"].manifest.unknown
+    assert unknown is not None and unknown > 0.5
+    # a tokenizer learnt from these titles has a token for "item", and for some of the numbers
+    trained = Zoo.open(source.parent).bundles["recformer"].manifest.unknown
+    assert trained is not None and 0 < trained < 0.5
 
 
 def test_torch_is_not_needed(source: Path, tmp_path: Path, root: Path) -> None:

@@ -22,6 +22,7 @@ from engine.identifiers import TOKENIZERS, teacher
 from engine.identifiers.judge import Judge
 from engine.identifiers.recipe import from_dict, load
 from engine.identifiers.run import gather, open_tokenizer
+from engine.runtime import Zoo
 from engine.training.recipe import RECIPES, UsageError
 
 SMALL = ["tokenizer.codes=8", "tokenizer.levels=2", "tokenizer.dim=4", "tokenizer.hidden=[8]", "training.batch_size=16"]
@@ -93,6 +94,12 @@ def test_letter_learns_from_a_run_and_says_from_which(
     assert 0 < about["kept"] <= 1
     report = json.loads((tmp_path / "letter" / "report.json").read_text("utf-8"))
     assert set(report["ranking"]) == {"of", "own", "quantised", "latents"}
+    # and so does what is exported
+    assert main(["export", str(tmp_path / "letter"), "--to", str(tmp_path / "exports")]) == 0
+    said = Zoo.open(tmp_path / "exports").tokenizations["letter"].about
+    assert said.teacher is not None and said.figures.ranking is not None
+    assert said.teacher.model_dump() == {name: about[name] for name in type(said.teacher).model_fields}
+    assert said.figures.ranking.model_dump() == {name: report["ranking"][name] for name in ("of", "own", "quantised")}
 
 
 def test_the_teachers_rows_are_the_items(dataset: Dataset, run_of: Callable[[str], Path]) -> None:

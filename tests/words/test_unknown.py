@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.unknown import known
 from engine.words import Encoder
 from engine.words.tokenizer import learn
-from engine.words.unknown import known
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SAMPLE = 20_000
 """Texts looked at, evenly spread, where there are more."""
 TOLERABLE = 0.2
-"""From this share of words on, "auto" leaves an encoder for one trained on the catalogue."""
+"""From this share of words on, "auto" leaves an encoder for one trained on the catalogue, and others are warned of."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,14 @@ class Known:
     def tolerable(self) -> bool:
         return self.share < TOLERABLE
 
-    def sentence(self, encoder: str) -> str:
+    def sentence(self, reader: str, mend: str = "use --encoder scratch") -> str:
+        """A line for the console. mend: what to do where too many are unknown."""
         found = (
-            f"{self.share:.0%} of the words of this catalogue are unknown to {encoder} "
+            f"{self.share:.0%} of the words of this catalogue are unknown to {reader} "
             f"({self.missing / max(self.words, 1):.0%} have no token, {self.spelt / max(self.words, 1):.0%} are spelt "
             "letter by letter)"
         )
-        return found if self.tolerable else f"{found}; use --encoder scratch"
+        return found if self.tolerable else f"Warning: {found}; {mend}"
 
 
 def known(tokenizer: Tokenizer, texts: Sequence[str]) -> Known:
@@ -64,8 +65,11 @@ def known(tokenizer: Tokenizer, texts: Sequence[str]) -> Known:
             words += 1
             if any(token == unknown for token, _, _ in found):
                 missing += 1
-            elif len(found) > 1 and all(len(text[start:end].strip()) <= 1 for _, start, end in found):
-                spelt += 1
+                continue
+            letters = [
+                piece for _, start, end in found if (piece := text[start:end].strip())
+            ]  # the space before is no letter
+            spelt += len(letters) > 1 and all(len(piece) == 1 for piece in letters)
     return Known(words, missing, spelt)
 
 

@@ -1,0 +1,76 @@
+"""How many words of a catalogue a model knows, on the pages About and Your data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import home
+from app.views import known
+from tests.app.own import ANNA, own_home, page, ready, said
+from tests.app.readers import READER, make_readers
+from tests.runtime.tokenizations import write_tokenization
+
+FEW = "It knows 5% of the words of this catalogue; the rest is spelt letter by letter, or has no token at all."
+
+
+@pytest.mark.parametrize(
+    ("unknown", "words"),
+    [
+        (0.95, FEW),
+        (0, "It knows every word of this catalogue."),
+        (0.999, FEW.replace("5%", "less than 1%")),
+        (0.001, FEW.replace("5%", "more than 99%")),
+    ],
+)
+def test_in_a_sentence(unknown: float, words: str) -> None:
+    assert known.sentence(unknown) == words
+    assert known.too_few(unknown) == (unknown > 0.5)
+
+
+@pytest.mark.parametrize("wrong", [None, True, -0.1, 1.1, float("nan"), "<b>1</b>", [1], {}])
+def test_what_is_no_share_says_nothing(wrong: object) -> None:
+    assert known.sentence(wrong) == "" and not known.too_few(wrong)
+
+
+@pytest.mark.parametrize(("unknown", "warned"), [(0.95, 1), (0.1, 0), (None, 0)])
+def test_a_models_card(tmp_path: Path, open_app: Callable[..., AppTest], unknown: float | None, warned: int) -> None:
+    path = make_readers(tmp_path) / READER / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["text"].pop("unknown", None)
+    if unknown is not None:
+        manifest["text"]["unknown"] = unknown
+    path.write_text(json.dumps(manifest), "utf-8")
+    test = open_app(tmp_path).switch_page("screens/about.py").run()
+    assert not test.exception and not test.error
+    cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
+    assert (known.sentence(unknown) in cards) and ("of the words of this catalogue" in cards) == (unknown is not None)
+    assert [one.value for one in test.warning] == [known.CARE] * warned
+
+
+@pytest.fixture
+def own(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    with own_home(tmp_path / "home", monkeypatch):
+        yield
+
+
+@pytest.mark.usefixtures("own")
+def test_what_answers_on_your_data(root: Path) -> None:
+    exports = home.dataset(ANNA, ready(ANNA, "My shop").id).exports
+    (exports / "carried").mkdir()
+    about = {"title": "Recformer <b>", "zero_shot": {"title": "Films"}, "text": {"unknown": 0.95}}
+    (exports / "carried" / "manifest.json").write_text(json.dumps(about))
+    write_tokenization(exports, "rqvae")
+    codes = exports / "identifiers" / "rqvae" / "about.json"
+    codes.write_text(json.dumps(json.loads(codes.read_text("utf-8")) | {"unknown": 0.1}))
+    test = page(root, ANNA)
+    (warning,) = [one.value for one in test.warning if "may say little" in one.value]
+    assert warning.endswith(FEW) and "Recformer \\<b\\>" in warning
+    text = said(test)
+    assert f"it knows items by their words. {FEW}" in text
+    assert "Gave every item a code of its words. It knows 90% of the words" in text
