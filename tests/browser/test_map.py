@@ -83,7 +83,7 @@ def test_zoom_survives_another_colour_and_another_history(go: Callable, settle: 
 
 
 def test_a_box_becomes_a_table_and_a_history(go: Callable, settle: Callable, console_errors: list[str]) -> None:
-    page = go("/map")
+    page = go("/map?h=toy-1")
     page.locator(PLOT).hover()
     page.locator(f'{PLOT} [data-title="Box Select"]').click()
     page.wait_for_function(f"document.querySelector('{PLOT}')._fullLayout.dragmode === 'select'")
@@ -98,8 +98,12 @@ def test_a_box_becomes_a_table_and_a_history(go: Callable, settle: Callable, con
     page.reload()
     page.get_by_text("40 items.").wait_for()
     settle(page)
-    page.get_by_role("button", name="Add the most popular 20 to the history").click()
-    page.wait_for_url(re.compile("toy-0~toy-1~toy-2"))
+    page.get_by_role("button", name="Add the most popular 20 of the others to the history").click()
+    page.wait_for_url(re.compile(r"[?&]h=(?:[^&~]+~){20,}"))
+    items = re.search(r"[?&]h=([^&]+)", page.url)
+    assert items is not None
+    ids = items[1].split("~")
+    assert len(ids) == len(set(ids)) == 21  # what was there is not added again
     page.get_by_role("button", name="Clear selection").click()
     page.get_by_text("Nothing is selected").wait_for()
     assert not console_errors
