@@ -20,6 +20,7 @@ from app.uploads import files
 from app.uploads.limits import Limits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
+from engine.files import write_json
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said
 from tests.app.test_upload import key, press
 
@@ -43,7 +44,7 @@ def shop(tmp_path: Path) -> Dataset:
     limits = Limits.of_environment()
     files.keep(folder.path, "catalogue", content.encode(), limits)
     reading = files.guess(folder.path, "catalogue", limits).reading
-    files._write_json(folder.upload / files.READING, {"catalogue": reading.model_dump()})
+    write_json(folder.upload / files.READING, {"catalogue": reading.model_dump()})
     about = json.loads((folder.exports / "dataset.json").read_text("utf-8"))
     folder.data.mkdir()
     (folder.data / "dataset.json").write_text(json.dumps(about | {"counts": {**about["counts"], "events": 0}}))
