@@ -1,7 +1,8 @@
 """Runners on a Ray cluster, through Ray's job interface: SEQSCOPE_RAY_ADDRESS, such as http://ray-head:8265 (the extra `ray`).
 
 The cluster sees SEQSCOPE_HOME under the same path (a shared file system) and has Seqscope installed; SEQSCOPE_RAY_PYTHON is its
-Python (default: python). Which submission a job has is kept in its folder, so that a server that starts again knows it.
+Python (default: python). A job takes SEQSCOPE_RAY_CPUS (default 1) and SEQSCOPE_RAY_GPUS (default 0) of the cluster, which may
+place it on any node that has them. Which submission a job has is kept in its folder, so that a server that starts again knows it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class OnRay:
                 submission_id=name,
                 runtime_env={"env_vars": kept | {"PYTHONPATH": str(ROOT)}},
                 metadata={"seqscope": folder.name},
+                entrypoint_num_cpus=_resources("SEQSCOPE_RAY_CPUS", 1.0),
+                entrypoint_num_gpus=_resources("SEQSCOPE_RAY_GPUS", 0.0),
             )
         except SeqscopeError:
             raise
@@ -108,3 +111,15 @@ def _submission(folder: Path) -> str | None:
         return str(json.loads((folder / FILE).read_text("utf-8"))["submission"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _resources(name: str, default: float) -> float:
+    """Without any, Ray keeps a job on the head node."""
+    said = os.environ.get(name, "").strip()
+    try:
+        found = float(said or default)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1_000:
+        raise SeqscopeError(f"{name} is {said}, and should be a number from 0 on.")
+    return found

@@ -73,6 +73,22 @@ def test_what_is_handed_over(folder: Path, launcher: OnRay, cluster: Cluster, mo
     assert not {"OIDC_SECRET", "SEQSCOPE_RAY_ADDRESS", "SEQSCOPE_RAY_PYTHON"} & variables.keys()
     assert json.loads((folder / FILE).read_text())["submission"] == asked["submission_id"]
     assert status.read(folder).words == "Handed to the Ray cluster"
+    assert (asked["entrypoint_num_cpus"], asked["entrypoint_num_gpus"]) == (1, 0)
+
+
+def test_what_a_job_takes_of_the_cluster(
+    folder: Path, launcher: OnRay, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_RAY_CPUS", "4")
+    monkeypatch.setenv("SEQSCOPE_RAY_GPUS", "0.5")
+    launcher.start(folder)
+    (asked,) = cluster.asked
+    assert (asked["entrypoint_num_cpus"], asked["entrypoint_num_gpus"]) == (4, 0.5)
+    monkeypatch.setenv("SEQSCOPE_RAY_GPUS", "two")
+    cluster.jobs = dict.fromkeys(cluster.jobs, "FAILED")
+    monkeypatch.setattr(module, "KNOWN", -1.0)
+    with pytest.raises(SeqscopeError, match="SEQSCOPE_RAY_GPUS is two"):
+        launcher.start(folder)
 
 
 def test_a_runner_is_there_as_long_as_the_cluster_says_so(folder: Path, launcher: OnRay, cluster: Cluster) -> None:
