@@ -12,6 +12,7 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -284,12 +285,16 @@ class Gone(Exception):
     """The job's folder was taken away."""
 
 
+_OWN = re.compile(r"^[a-z0-9_.-]+/[a-z0-9_.-]+ ?")
+"""What a training calls itself, dataset/recipe: the step's title says it in words; the dataset's name is a random one."""
+
+
 def said(path: Path) -> tuple[float | None, str, float | None]:
     """(share 0 to 1, words, seconds left) as a command wrote them; None where it does not say."""
     try:
         found = json.loads(path.read_text("utf-8"))
         done, of, left = float(found["done"]), float(found["of"]), found["left"]
-        words = str(found["words"])[:300]
+        words = _OWN.sub("", str(found["words"])[:300]).removesuffix(", at most")
         return (
             min(1.0, max(0.0, done / of)) if of > 0 else None,
             words,

@@ -14,6 +14,7 @@ from app.uploads.findings import Findings
 from app.uploads.limits import Limits
 from app.uploads.parquet import describe, read_parquet
 from app.uploads.plain import Plain, write_plain
+from app.uploads.problems import MAX_DEPTH
 from app.uploads.reading import (
     DELIMITERS,
     ENCODINGS,
@@ -184,6 +185,13 @@ def _names(first: Sequence[str], width: int) -> list[str]:
     return names
 
 
+_EMPTY = (
+    f"No line holds a JSON object that can be read. Put one object on each line, nested at most {MAX_DEPTH} levels deep: "
+    "texts, numbers, lists of texts."
+)
+_BARE, _NOTHING = "There is no row below the header.", "There is no row that can be read."
+
+
 def _told(con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str], *, named: bool) -> Guess:
     """The guess, with what each column is; the table `rows` holds what is looked at."""
     reading, what = start.reading, start.what
@@ -192,9 +200,7 @@ def _told(con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str]
     columns = [
         roles.Values(column.name, [row[place] or "" for row in found]) for place, column in enumerate(reading.columns)
     ]
-    stop = (
-        "" if found else "There is no row below the header." if reading.header else "There is no row that can be read."
-    )
+    stop = "" if found else _EMPTY if reading.format == "jsonl" else _BARE if reading.header else _NOTHING
     layout_known = None if named or reading.format != "delimited" else known.recognise(what, reading.delimiter, columns)
     if layout_known is not None:
         made = tuple(

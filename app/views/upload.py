@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import pandas as pd
 
@@ -55,7 +56,17 @@ def called(about: str, value: str) -> str:
     }  # fmt: skip
     if about == "time" and value == "":
         return "none"
-    return known.get(about, {}).get(value) or (f"“{clean(value, 40)}”" if about != "time" else clean(value, 60))
+    return known.get(about, {}).get(value) or (f"“{clean(value, 40)}”" if about != "time" else _written(value))
+
+
+def _written(pattern: str) -> str:
+    """12/09/2024 16:30 = 12 September 2024: a pattern by a day that reads differently in every order."""
+    day = datetime(2024, 9, 12, 16, 30, tzinfo=UTC)
+    try:
+        example = day.strftime(pattern)
+    except ValueError:
+        example = ""
+    return clean(f"{example} = 12 September 2024" if "%" in pattern and example else pattern, 80)
 
 
 def options(choice: Choice) -> list[str]:

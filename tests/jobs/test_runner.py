@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs import status
-from app.jobs.runner import CANCEL, LOG
+from app.jobs.runner import CANCEL, LOG, said
 from app.jobs.status import Status
 from tests.jobs.conftest import gone, job, step, wait
 
@@ -204,3 +205,15 @@ def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(folder: 
         assert now() == Status()
         assert begin(wanted).wait() == 0 and now().state == "done"
     assert lines(folder / "out") == ["1", "2", "3"]
+
+
+def test_what_a_training_calls_itself_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    for words, told in (
+        ("8o6lvt132lkqlum8/sasrec epoch 2/9 loss 3.1 40 sequences/s, at most", "epoch 2/9 loss 3.1 40 sequences/s"),
+        ("8o6lvt132lkqlum8/sasrec", ""),
+        ("evaluate", "evaluate"),
+        ("words 3/4", "words 3/4"),
+    ):
+        path.write_text(json.dumps({"words": words, "done": 1, "of": 4, "left": None}))
+        assert said(path) == (0.25, told, None)

@@ -11,6 +11,7 @@ import pytest
 
 from app.uploads.reading import Guess
 from app.uploads.refusal import Refused
+from app.views.upload import called
 from tests.uploads.conftest import ITEMS, LOG, Desk
 
 KOREAN = "item_id,title,category\n1,기생충,영화\n2,올드보이,영화\n3,살인의 추억,스릴러\n4,봄 여름 가을 겨울 그리고 봄,드라마\n"
@@ -226,6 +227,7 @@ def test_a_swapped_day_and_month_is_offered(desk: Desk) -> None:
     guess = desk.guess("user,item,date\nu,a,01/02/2023\nu,b,03/04/2023\n", "log")
     choice = guess.choice("time")
     assert choice is not None and choice.others[0] == "%m/%d/%Y"
+    assert called("time", choice.others[0]) == "09/12/2024 = 12 September 2024"
     assert desk.guess("user,item,date\nu,a,01/02/2023\n", "log", {"time": "%m/%d/%Y"}).reading.time == "%m/%d/%Y"
     with pytest.raises(Refused, match="no format of times"):
         desk.guess("user,item,date\nu,a,01/02/2023\n", "log", {"time": "'); DROP TABLE rows; --"})
@@ -312,3 +314,9 @@ def test_movielens_by_its_shape(desk: Desk, public_data: Path) -> None:
     first = desk.items()[0]
     assert first["title"] == "Toy Story (1995)" and first["genres"] == ["Animation", "Children's", "Comedy"]
     assert {item["title"] for item in desk.items()} > {"Misérables, Les (1995)", "Á köldum klaka (Cold Fever) (1994)"}
+
+
+def test_rows_that_are_nested_too_deep_are_named_as_the_reason(desk: Desk) -> None:
+    deep = '{"item_id": "a", "x": ' + "[" * 100 + "]" * 100 + "}\n"
+    stop = desk.guess(deep * 3, "catalogue").stop
+    assert "nested at most" in stop and "header" not in stop
