@@ -50,10 +50,10 @@ def has_log(folder: Path) -> bool | None:
         return None
 
 
-def items(folder: Path) -> int:
-    """Of a prepared dataset; 0 where there is none."""
+def count(folder: Path, what: str) -> int:
+    """How many "items", "users" or "events" a prepared dataset has; 0 where there is none."""
     try:
-        return int(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"]["items"])
+        return int(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"][what])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from engine.errors import SeqscopeError
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
+LISTS = "Lists for many histories"
 SHOWN, NEXT = "exports", "next"
 """Where bundles go: to what is shown; or beside it, where that was made of the dataset before it got a log."""
 LICENCE = "Known to whoever uploaded it."
@@ -51,6 +53,18 @@ _SIZES = (
 """Settings of a model that its start decides."""
 TOKENIZERS: dict[str, str] = {"rqvae": "RQ-VAE", "residual-kmeans": "Residual k-means"}
 """Those that need nothing but words."""
+STEPS, _BATCH = 1_500, 256
+"""RQ-VAE learns in so many steps at least, each of so many items: in a tenth of that it loses most of what it is given."""
+LEAST_BATCH, EPOCH_STEPS = 16, 10
+"""Batches are halved, down to the first, while an epoch has fewer steps than the second: see `batches`."""
+_EXAMPLES: dict[str, tuple[int, int]] = {
+    "sasrec": (128, 1),
+    "bert4rec": (128, 1),
+    "recformer-tuned": (128, 2),
+    "tiger": (64, 1),
+}
+"""Model → the batch of its recipe (of all its stages), and how many examples one person gives to an epoch. Without AttRec, which
+learns as much from large batches of few people."""
 NEIGHBOURS = 15
 """A map needs more items than that."""
 
@@ -92,20 +106,21 @@ class Choice(Strict):
 
 def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | bool]) -> Choice:
     """The training of a model on the dataset in `folder`, with what comes before it. Raises SeqscopeError where it cannot be."""
+    chosen = {**batches(model, fresh.count(folder / "data", "users")), **settings}
     if model == "tiger":
         if not (folder / "runs" / "rqvae" / "identifiers.json").is_file():
             raise SeqscopeError(
                 "It writes the identifiers of RQ-VAE, which the items have not got. Prepare the dataset first; where that could "
                 "give none, its catalogue has no words."
             )
-        return Choice(model=model, settings={"model.identifiers": "rqvae", **settings})
+        return Choice(model=model, settings={"model.identifiers": "rqvae", **chosen})
     if model != "recformer-tuned":
-        return Choice(model=model, settings=dict(settings))
+        return Choice(model=model, settings=chosen)
     sizes = _started(folder / SHOWN / START)
     start = {"model.start": f"{SHOWN}/{START}"}
-    first = Choice(model="recformer-tuned-stage1", settings={**sizes, **start, **settings})
+    first = Choice(model="recformer-tuned-stage1", settings={**sizes, **start, **chosen})
     return Choice(
-        model=model, settings={**sizes, **settings, "model.start": first.run.removeprefix("runs/")}, before=first
+        model=model, settings={**sizes, **chosen, "model.start": first.run.removeprefix("runs/")}, before=first
     )
 
 
@@ -203,7 +218,7 @@ def train(
         alone = len(choices) == 1
         needs: tuple[str, ...] = ()
         if choice.model == "tiger":  # nothing is done again that is there
-            items = fresh.items(folder / "data")
+            items = fresh.count(folder / "data", "items")
             steps.append(_tokenized("rqvae", items).model_copy(update={"may_fail": not alone, "weight": 10}))
             needs = ("rqvae",)
         if choice.before is not None:
@@ -234,13 +249,27 @@ def batch(
 
 
 def sized(tokenizer: str, items: int) -> dict[str, int]:
-    """Settings of a tokenizer for so many items: about as many codes of a level as make the tree neither bare nor crowded, and
-    fewer epochs where there are more steps in each."""
+    """Settings of a tokenizer for so many items: about as many codes of a level as make the tree neither bare nor crowded, fewer
+    epochs where there are more steps in each, and more where there are hardly any."""
+    items = max(items, 1)
     codes = next((count for most, count in ((300, 8), (1_000, 16), (3_000, 32), (10_000, 64)) if items <= most), 256)
     found = {"tokenizer.codes": codes}
     if tokenizer == "rqvae":
-        found["training.epochs"] = max(20, min(150, 3_000_000 // max(items, 1)))
+        least = math.ceil(STEPS / math.ceil(items / _BATCH))
+        found["training.epochs"] = max(20, least, min(150, 3_000_000 // items))
     return found
+
+
+def batches(model: str, people: int) -> dict[str, int]:
+    """Settings of a model for a log of so many people: a few hundred of them make two steps an epoch in a recipe's batches, and
+    the epochs of the recipe are over before the rate has climbed."""
+    if not people or model not in _EXAMPLES:
+        return {}
+    whole, each = _EXAMPLES[model]
+    batch = whole
+    while batch > LEAST_BATCH and people * each < EPOCH_STEPS * batch:
+        batch //= 2
+    return {} if batch == whole else {"training.batch_size": batch}
 
 
 def _import(name: str, title: str, log: Sequence[str]) -> Step:
@@ -316,13 +345,15 @@ def _learned(choice: Choice, *, optional: bool, needs: tuple[str, ...] = ()) -> 
 
 
 def _tokenized(tokenizer: str, items: int) -> Step:
-    settings = ["--set", "words.encoder=auto", *overrides(sized(tokenizer, items))]
+    size = sized(tokenizer, items)
+    steps = size.get("training.epochs", 0) * math.ceil(items / _BATCH)
+    settings = ["--set", "words.encoder=auto", *overrides(size)]
     return Step(
         title=f"Give identifiers by {TOKENIZERS[tokenizer]}",
         words=("tokenize", tokenizer, "--dataset", "data", "--out", f"runs/{tokenizer}", *settings),
         key=tokenizer,
         may_fail=True,
-        weight=10 + items / 200,
+        weight=10 + items / 200 + steps / 100,
     )
 
 

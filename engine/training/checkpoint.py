@@ -38,7 +38,7 @@ class State:
     """Best validation NDCG@10 so far."""
     best_epoch: int = 0
     worse: int = 0
-    """Validations in a row without a better one."""
+    """Validations in a row without a better one, after the warm-up."""
     seconds: float = 0.0
     """Training and validation time, summed over interruptions."""
     curve: list[dict[str, Any]] = field(default_factory=list)

@@ -25,7 +25,7 @@ from engine.training import checkpoint
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.objectives import Objective, Staged
-from engine.training.optimiser import build, learning_rate
+from engine.training.optimiser import build, climb, learning_rate
 from engine.training.recipe import Recipe
 
 CURVE = "curve.json"
@@ -226,7 +226,7 @@ class Trainer:
             if self.world.leads:
                 checkpoint.save(self.folder / "best.safetensors", self.model, None, state)
         else:
-            state.worse += 1
+            state.worse = state.worse + 1 if state.total_steps > climb(self.recipe.optimiser) else 0
             state.finished = bool(training.patience) and state.worse >= training.patience
         return score
 

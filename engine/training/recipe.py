@@ -168,7 +168,8 @@ class TrainingConfig:
     validate_every: int = 5
     """Epochs between validations."""
     patience: int = 10
-    """Stop after so many validations without a better NDCG@10; 0 never stops early."""
+    """Stop after so many validations without a better NDCG@10; 0 never stops early. Those at steps at which the rate still climbs
+    (optimiser.warmup_steps) do not count: a small log has few steps an epoch, and its warm-up takes many epochs."""
     valid_protocol: Literal["full", "u100"] = "full"
     """What NDCG@10 on the validation items is computed against: the whole catalogue, or 100 frozen negatives."""
     valid_users: int = 10_000

@@ -23,7 +23,7 @@ TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "flo
 
 def lightened(step: Step) -> Step:
     """With a text encoder of next to no size, and fewer rounds."""
-    words = {"words.encoder=auto": f"words.encoder={text_encoder()}", "training.epochs=150": "training.epochs=2"}
+    words = {"words.encoder=auto": f"words.encoder={text_encoder()}", "training.epochs=1500": "training.epochs=2"}
     return step.model_copy(update={"words": tuple(words.get(word, word) for word in step.words)})
 
 

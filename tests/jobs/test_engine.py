@@ -120,7 +120,7 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(place: Path
         words = {
             "auto": text_encoder(),
             "words.encoder=auto": f"words.encoder={text_encoder()}",
-            "training.epochs=150": "training.epochs=2",
+            "training.epochs=1500": "training.epochs=2",
         }
         steps = [
             one.model_copy(update={"words": tuple(words.get(word, word) for word in one.words)}) for one in job.steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -221,6 +222,71 @@ def test_codes_grow_with_the_catalogue() -> None:
     assert codes == [8, 8, 16, 32, 64, 256, 256] and codes == sorted(codes)
     assert [size["training.epochs"] for size in sizes][-3:] == [150, 30, 20]
     assert "training.epochs" not in kinds.sized("residual-kmeans", 10)
+
+
+@pytest.mark.parametrize("items", [1, 40, 120, 256, 257, 1_000, 2_559, 2_561, 10_000, 50_000, 1_000_000])
+def test_a_small_catalogue_is_gone_through_often_enough(items: int) -> None:
+    settings = kinds.sized("rqvae", items)
+    recipe = load_tokenizer("rqvae", "x", None, [f"{key}={value}" for key, value in settings.items()])
+    steps = math.ceil(items / recipe.training.batch_size)
+    assert steps * recipe.training.epochs >= kinds.STEPS
+    if items <= 2_560:  # and no more often than that, or than larger ones are
+        assert recipe.training.epochs <= max(150, math.ceil(kinds.STEPS / steps))
+
+
+def settle(place: Path, **counts: int) -> Path:
+    """As if a dataset of this size had been prepared, with identifiers and a Recformer."""
+    for path, content in (("runs/rqvae/identifiers.json", {}), ("data/dataset.json", {"counts": counts})):
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(json.dumps(content))
+    carried(place)
+    return place
+
+
+def chain(choice: Choice) -> list[Choice]:
+    return [*([choice.before] if choice.before else []), choice]
+
+
+@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "recformer-tuned", "tiger"])
+def test_a_small_log_has_small_batches(tmp_path: Path, model: str) -> None:
+    """An epoch has at least so many steps, or the smallest batches; on a log of some size batches are the recipe's."""
+    last: dict[str, int] = {}
+    for people in (20, 160, 319, 320, 640, 1_279, 1_280, 50_000):
+        for one in chain(kinds.choose(settle(tmp_path, items=120, users=people), model, {})):
+            words = [f"{key}={json.dumps(value)}" for key, value in one.settings.items()]
+            found, whole = load(one.recipe, "x", None, words), load(one.recipe, "x", None, [])
+            batch = found.training.batch_size
+            examples = people * max(1, getattr(found.objective, "per_user", 1))
+            assert batch == kinds.LEAST_BATCH or examples >= kinds.EPOCH_STEPS * batch
+            assert batch == whole.training.batch_size or examples < kinds.EPOCH_STEPS * 2 * batch
+            assert last.get(one.model, 0) <= batch
+            assert ("training.batch_size" in one.settings) == (batch < whole.training.batch_size)
+            last[one.model] = batch
+    assert last and all(
+        last[one.model] == load(one.recipe, "x", None, []).training.batch_size
+        for one in chain(kinds.choose(tmp_path, model, {}))
+    )
+
+
+def test_batches_that_were_asked_for_stay(tmp_path: Path) -> None:
+    place = settle(tmp_path, items=120, users=160)
+    assert kinds.choose(place, "bert4rec", {}).settings == {"training.batch_size": 16}
+    for model in ("bert4rec", "recformer-tuned", "tiger"):
+        for one in chain(kinds.choose(place, model, {"training.batch_size": 7, "training.epochs": 3})):
+            assert one.settings["training.batch_size"] == 7 and one.settings["training.epochs"] == 3
+    for model in ("attrec", "markov", "popularity"):  # these need none, or none smaller
+        assert kinds.choose(place, model, {}).settings == {}
+    (place / "data" / "dataset.json").unlink()  # nobody knows how many they are
+    assert kinds.choose(place, "bert4rec", {}).settings == {}
+
+
+def test_longer_steps_are_larger_shares_of_a_preparation(tmp_path: Path) -> None:
+    def weight(items: int, tokenizer: str) -> float:
+        return next(step.weight for step in prepare(tmp_path, items).steps if step.key == tokenizer)
+
+    for items in (120, 10_000):
+        assert weight(items, "rqvae") >= weight(items, "residual-kmeans") + 0.01 * kinds.STEPS
+    assert weight(10_000, "rqvae") > weight(120, "rqvae")
 
 
 def test_steps_that_need_what_is_not_there() -> None:

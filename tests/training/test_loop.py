@@ -55,7 +55,13 @@ class Scripted:
         pass
 
 
-def trainer(folder: Path, losses: list[float], scores: list[float] | None = None, **training: Any) -> Trainer:
+def trainer(
+    folder: Path,
+    losses: list[float],
+    scores: list[float] | None = None,
+    optimiser: dict[str, Any] | None = None,
+    **training: Any,
+) -> Trainer:
     made: list[Trainer] = []
     remaining = iter(scores or [])
     model = Number()
@@ -64,7 +70,7 @@ def trainer(folder: Path, losses: list[float], scores: list[float] | None = None
     objective: Any = Scripted(losses, lambda: made[0])
     made.append(
         Trainer(
-            recipe("sasrec", training=settings),
+            recipe("sasrec", training=settings, optimiser=optimiser or {}),
             model,
             objective,
             validation,
@@ -129,6 +135,49 @@ def test_patience_counts_validations_not_epochs(tmp_path: Path) -> None:
     state = trainer(tmp_path, [1.0] * 9, [0.3, 0.2, 0.1], patience=2, validate_every=2).run()
     assert state.epoch == 6
     assert [entry["valid_ndcg"] for entry in state.curve] == [None, 0.3, None, 0.2, None, 0.1]
+
+
+FALLING = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("warmup", "decay", "last"),
+    [
+        (0, "none", 3),
+        (1, "none", 3),  # the first epoch has more steps than that
+        (2 * STEPS, "none", 4),  # the validation at the last step of the warm-up is not one after it
+        (2 * STEPS + 1, "cosine", 4),
+        (4 * STEPS, "linear", 6),
+        (99, "none", 9),  # never over: all epochs are done
+        (4 * STEPS, "inverse-sqrt", 3),  # no climb: the rate is full from the first step
+    ],
+)
+def test_patience_begins_when_the_warm_up_is_over(tmp_path: Path, warmup: int, decay: str, last: int) -> None:
+    optimiser = {"warmup_steps": warmup, "decay": decay}
+    state = trainer(tmp_path, [1.0] * 9, FALLING, optimiser, patience=2).run()
+    assert (state.epoch, state.best_epoch, state.finished) == (last, 1, True)
+
+
+@pytest.mark.parametrize("after", range(1, 6))
+def test_patience_after_an_interruption_in_or_after_the_warm_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    optimiser = {"warmup_steps": 4 * STEPS}
+    whole = trainer(tmp_path / "whole", [1.0] * 9, FALLING, optimiser, patience=2).run()
+    one = trainer(tmp_path / "cut", [1.0] * 9, FALLING, optimiser, patience=2)
+    inner = one.objective.draw
+
+    def draw(examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        if one.state.epoch == after:
+            raise KeyboardInterrupt
+        return inner(examples, generator)
+
+    monkeypatch.setattr(one.objective, "draw", draw)
+    with pytest.raises(KeyboardInterrupt):
+        one.run()
+    cut = trainer(tmp_path / "cut", [1.0] * 9, FALLING[after:], optimiser, patience=2).run()
+    assert (cut.epoch, cut.best_epoch, cut.worse) == (whole.epoch, whole.best_epoch, whole.worse) == (6, 1, 2)
+    assert [entry["valid_ndcg"] for entry in cut.curve] == [entry["valid_ndcg"] for entry in whole.curve]
 
 
 def test_without_patience_all_epochs_are_done_and_the_last_is_validated(tmp_path: Path) -> None:
