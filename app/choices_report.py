@@ -11,12 +11,14 @@ protocol    of the metrics
 slow        asked: effects of models that take long for them are wanted
 rows        yes: rows of the data themselves may go in
 figures     static or interactive, in HTML
+saved_report  the id of a saved report that is shown in place of the one of now; its owner alone can open it
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from app import home
 from app.address import decode
 from app.checks import Check, Own, is_item, is_model, one_of
 from app.reports.document import PARTS
@@ -26,6 +28,7 @@ from engine.runtime import Zoo
 MAX_TITLE = 120
 VIEWS = ("mean", "rollout")
 FIGURES = ("static", "interactive")
+SAVED = "saved_report"
 
 
 def _some_of(what: str, there: Collection[str], text: str) -> str:
@@ -60,6 +63,10 @@ def _title(text: str, models: Zoo, own: Own) -> str:
     return "" if len(text) <= MAX_TITLE else f"The link's title of the report has more than {MAX_TITLE} characters."
 
 
+def _saved(text: str, models: Zoo, own: Own) -> str:
+    return "" if home.ID.fullmatch(text) else f"The link names a saved report “{short(text, 30)}”, which cannot be one."
+
+
 CHECKS: dict[str, Check] = {
     "title": _title,
     "parts": _parts,
@@ -72,4 +79,5 @@ CHECKS: dict[str, Check] = {
     "slow": one_of("slow answers", ("asked",)),
     "rows": one_of("rows of the data", ("yes",)),
     "figures": one_of("figures", FIGURES),
+    SAVED: _saved,
 }

@@ -17,7 +17,7 @@ import contextlib
 import json
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,7 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
             log=log_columns(owner, id), sources=carried, owner=owner, dataset=id,
         )  # fmt: skip
 
-    return _submit(owner, id, "prepare", {}, make)
+    return submit(owner, id, "prepare", {}, make)
 
 
 def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
@@ -208,7 +208,7 @@ def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
             owner=owner, dataset=id,
         )  # fmt: skip
 
-    return _submit(owner, id, "train", {"models": [choice.model for choice in choices]}, make)
+    return submit(owner, id, "train", {"models": [choice.model for choice in choices]}, make)
 
 
 def of(owner: str, dataset: str) -> list[Work]:
@@ -230,6 +230,8 @@ def retry(owner: str, job: str) -> None:
     """Once more, from where it failed. Raises SeqscopeError."""
     store, own = open_store(), queue()
     before = store.jobs.get(owner, job)
+    if before.kind == "batch":
+        raise SeqscopeError("What it was given is not kept. Begin a new one on the page Report.")
     if before.state not in ENDED:
         raise SeqscopeError("The job is waiting or running already.")
     store.jobs.change(owner, job, "queued")  # refused where there are too many
@@ -251,12 +253,22 @@ def log(owner: str, job: str) -> str:
     return found.replace(str(home.root()), "…")  # where the server keeps things is nobody's concern
 
 
-def _submit(owner: str, dataset: str, kind: str, about: Mapping[str, Any], make: Any) -> Job:
-    """The row comes first: a folder without one is nobody's."""
+def submit(
+    owner: str,
+    dataset: str,
+    kind: str,
+    about: Mapping[str, Any],
+    make: Callable[[str], spec.Job],
+    given: Path | None = None,
+) -> Job:
+    """The row comes first: a folder without one is nobody's. given: a folder that becomes the job's.
+
+    Raises SeqscopeError, QuotaReached among them.
+    """
     store, own = open_store(), queue()
     row = store.jobs.add(owner, dataset, kind, about)
     try:
-        own.submit(make(row.id))
+        own.submit(make(row.id), given)
     except BaseException:
         store.jobs.change(owner, row.id, "failed", LOST)
         store.jobs.delete(owner, row.id)
@@ -280,11 +292,24 @@ def _told(store: Store, job: spec.Job, now: Status) -> None:
         row = store.jobs.get(job.owner, job.id)
         if row.state == now.state:
             return
-        if now.over:
+        if now.over and job.kind == "batch":
+            _settle_batch(job, now)
+        elif now.over:
             _settle(store, job, now)
         store.jobs.change(job.owner, job.id, now.state, now.message)
     except NotFound:  # the dataset was deleted
         return
+
+
+def _settle_batch(job: spec.Job, now: Status) -> None:
+    """What came out stays, and nothing else: neither what was uploaded nor half a result."""
+    files = home.job(job.id) / spec.FILES
+    if now.state != "done":
+        home.discard(files)
+        return
+    for path in files.glob("*"):
+        if not path.name.startswith("lists."):
+            home.discard(path)
 
 
 def _settle(store: Store, job: spec.Job, now: Status) -> None:

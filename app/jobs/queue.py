@@ -94,8 +94,11 @@ class Queue:
 
     # --- what pages ask
 
-    def submit(self, job: Job) -> None:
-        """Takes the job; it begins when it is its turn. Raises Full, or SeqscopeError where its folder cannot be written."""
+    def submit(self, job: Job, given: Path | None = None) -> None:
+        """Takes the job; it begins when it is its turn. given: a folder that becomes its FILES.
+
+        Raises Full, or SeqscopeError where the job's folder cannot be written.
+        """
         with self._lock:
             if sum(not now.over for _, now in self._all()) >= self.waiting:
                 raise Full(f"{self.waiting} jobs are waiting or running already. Try again when some have ended.")
@@ -103,6 +106,8 @@ class Queue:
                 staged = self.root / f".{job.id}.{secrets.token_hex(4)}"
                 staged.mkdir(mode=0o700, parents=True)
                 try:
+                    if given is not None:
+                        os.rename(given, staged / spec.FILES)
                     job.write(staged)
                     Status(words="Waiting for its turn").write(staged, durable=True)
                     target = self.folder(job.id)

@@ -18,6 +18,8 @@ from engine.errors import SeqscopeError
 from engine.files import write_text
 
 FILE = "job.json"
+FILES = "files"
+"""A folder in the job's own: what it was given, and what it makes."""
 Kind = Literal["prepare", "train", "batch"]
 _PROGRAM = r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import streamlit as st
 
 from app import export, guard, home, work, zoo
+from app.parts import batch_jobs, job_shown
 from app.store.records import Dataset
 from app.store.rows import NotFound
-from app.text import count, md
+from app.text import md
 from app.views import training
 from app.work import Work
 from engine.runtime import Zoo
 
 EVERY = 2.0  # seconds
-_CALLED = {"prepare": "preparation", "train": "training"}
 _MARKS = {
     "done": ":material/check:",
     "failed": ":material/error:",
@@ -27,6 +27,8 @@ _MARKS = {
 
 def show(owner: str, dataset: Dataset, works: list[Work]) -> None:
     """All that wait or run; where none does, the latest, and the preparation where that was not finished."""
+    batch_jobs.show(owner, [one for one in works if one.row.kind == "batch"])
+    works = [one for one in works if one.row.kind != "batch"]
     active = [one for one in works if not one.over]
     for one in reversed(active):
         st.fragment(_watch, run_every=EVERY)(owner, dataset, one.row.id)
@@ -68,24 +70,10 @@ def _watch(owner: str, dataset: Dataset, id: str) -> None:
             st.rerun()  # the card around it has more to say
         if one.over:
             return
-        _progress(one)
+        job_shown.progress(one)
         _steps(one)
         _curve(owner, dataset, one)
-        st.button(
-            "Cancelling …" if one.cancelling else "Cancel", key=f"data_cancel_{id}", icon=":material/cancel:",
-            disabled=one.cancelling, on_click=guard.callback(work.cancel), args=(owner, id),
-        )  # fmt: skip
-
-
-def _progress(one: Work) -> None:
-    now = one.status
-    if now.state == "queued":
-        words = f"Waiting: {count(one.ahead, 'job')} before it" if one.ahead else now.words or "Waiting for its turn"
-    else:
-        left = "" if now.left is None else f", about {training.span(now.left)} left"
-        words = f"{now.words}{left}"
-    st.progress(now.progress, text=md(words, 300))
-    st.caption("It goes on when you close this page; come back whenever you like.")
+        job_shown.cancel(owner, one)
 
 
 def _steps(one: Work) -> None:
@@ -149,22 +137,4 @@ def _ended(owner: str, one: Work) -> None:
                 "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:", on_click=guard.callback(work.retry),
                 args=(owner, row.id), help="Goes on from the step that failed",
             )  # fmt: skip
-        popover = st.popover(
-            f"Log of the {_CALLED.get(row.kind, row.kind)}",
-            key=f"data_log_{row.id}",
-            on_change="rerun",
-            icon=":material/article:",
-        )
-        if popover.open:
-            with popover:
-                st.caption(md(_summary(one)))
-                st.code(work.log(owner, row.id)[-8_000:] or "Nothing was written.", language=None, height=320)
-
-
-def _summary(one: Work) -> str:
-    row = one.row
-    if row.started is None or row.ended is None:
-        return row.state
-    return (
-        f"{row.state} after {training.span((row.ended - row.started).total_seconds())}, {row.ended:%-d %b %Y %H:%M} UTC"
-    )
+        job_shown.log(owner, one)

@@ -1,12 +1,14 @@
 """What the visitor has saved under a name: histories, and comparisons, which are addresses. Opened, renamed, deleted, linked to.
 
-A link with ?saved=<id> opens either for its owner; everybody else reads that there is no such thing.
+Reports are saved on their own page (report_saved). A link with ?saved=<id> opens any of them for its owner; everybody else reads
+that there is no such thing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,43 +16,44 @@ import streamlit as st
 
 from app import guard, owner, state, zoo
 from app.address import encode
+from app.choices_report import SAVED
+from app.parts import saved_rows
 from app.store.database import Store, open_store
-from app.store.records import Comparison, History
+from app.store.records import Comparison, History, Report
 from app.store.rows import MAX_NAME, NotFound
 from app.text import clean, count, md
 from engine.errors import SeqscopeError
 
-PARAM = "saved"
 Kind = Literal["history", "comparison"]
-_SAID, _DOING = "saved_said", "saved_doing"  # what is told in the dialog; (what, id) that a row is asked for
 _TAKEN = "saved_taken"  # (kind, name) that is to be replaced, if the visitor says so
 _PROBLEM = "saved_problem"
-_RENAME, _LINK, _DELETE = "Rename", "Copy link", "Delete"
 
 
 def show(page: str, pages: Mapping[str, Any]) -> None:
     """The button. page: the path of the one that is shown; pages: path → st.Page."""
     if st.button("Saved …", key="saved_open", icon=":material/bookmark:", width="stretch"):
-        for name in (_SAID, _DOING, _TAKEN):
+        for name in (saved_rows.SAID, saved_rows.DOING, _TAKEN):
             st.session_state.pop(name, None)
         _dialog(page, pages)
 
 
 def follow(datasets: list[str], pages: Mapping[str, Any]) -> None:
     """Takes an address with ?saved=<id> for the one that it stands for; to be called before the state is read from it."""
-    id = st.query_params.get(PARAM)
+    id = st.query_params.get(saved_rows.PARAM)
     if id is None:
         return
-    del st.query_params[PARAM]
+    del st.query_params[saved_rows.PARAM]
     try:
         found = _find(id)
         if found.dataset not in datasets:
-            raise NotFound(f"The dataset of the {_kind(found)} “{found.name}” is not here any more.")
+            raise NotFound(f"The dataset of the {saved_rows.kind(found)} “{found.name}” is not here any more.")
     except SeqscopeError as error:
         st.session_state[_PROBLEM] = str(error)
         return
     if isinstance(found, Comparison):
         _go(found, pages)
+    if isinstance(found, Report):
+        st.switch_page(pages["report"], query_params={"ds": found.dataset, SAVED: found.id})
     address: dict[str, str | Iterable[str]] = {"ds": found.dataset, "h": encode(found.items)}
     st.query_params.from_dict(address)
 
@@ -71,11 +74,12 @@ def _dialog(page: str, pages: Mapping[str, Any]) -> None:
             return
         store = open_store()
         _save(store, who.id, page)
-        _said()
+        saved_rows.said()
         histories, comparisons = store.histories.of(who.id), store.comparisons.of(who.id)
         if not histories and not comparisons:
             st.caption(
-                "Nothing is saved yet. A history is a list of items; a comparison is a page with all that is chosen on it."
+                "Nothing is saved yet. A history is a list of items; a comparison is a page with all that is chosen on it. "
+                "Reports are saved on the page Report."
             )
         _list(store, who.id, "Histories", histories, pages)
         _list(store, who.id, "Comparisons", comparisons, pages)
@@ -128,10 +132,10 @@ def _keep(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
         else:
             made = store.comparisons.save(who, now.dataset, name, state.link(f"/{page}"), replace=replace)
     except SeqscopeError as error:
-        _tell("warning", str(error))
+        saved_rows.tell("warning", str(error))
         return
     st.session_state["saved_name"] = ""
-    _tell("success", f"Saved the {kind} “{made.name}”.")
+    saved_rows.tell("success", f"Saved the {kind} “{made.name}”.")
 
 
 # --- what is there
@@ -145,26 +149,7 @@ def _list(
     st.markdown(f"**{title}**")
     titles = zoo.datasets()
     for one in saved:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"saved_row_{one.id}"):
-            if st.session_state.get(_DOING) == (_RENAME, one.id):
-                _rename(store, who, one)
-                continue
-            with st.container(gap=None):
-                _entry(one, titles, pages)
-            st.menu_button(
-                "More",
-                [_RENAME, _LINK, _DELETE],
-                key=f"saved_do_{one.id}",
-                type="tertiary",
-                help=f"Rename or delete {md(one.name, 40)}, or copy a link to it",
-                on_click=guard.callback(_do),
-                args=(store, who, one),
-            )
-        if st.session_state.get(_DOING) == (_LINK, one.id):
-            address = (st.context.url or "").partition("?")[0].partition("#")[0]
-            base = address.removesuffix(urlsplit(address).path) if address else ""
-            st.code(f"{base}{_base_path()}/?{PARAM}={one.id}", language=None, wrap_lines=True)
-            st.caption("It opens for you alone: in this browser, or where you are signed in or have brought your key.")
+        saved_rows.show(store, who, one, partial(_entry, one, titles, pages))
 
 
 def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:
@@ -177,53 +162,18 @@ def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[
     st.caption(f"{md(what)} · {md(where, 40)} · {one.changed:%-d %b %Y}")
 
 
-def _rename(store: Store, who: str, one: History | Comparison) -> None:
-    st.text_input(
-        "New name",
-        one.name,
-        key=f"saved_new_{one.id}",
-        max_chars=MAX_NAME,
-        label_visibility="collapsed",
-        width="stretch",
-    )
-    st.button("Rename", key=f"saved_rename_{one.id}", on_click=guard.callback(_renamed), args=(store, who, one))
-    st.button("Cancel", key=f"saved_cancel_{one.id}", on_click=_leave)
-
-
-def _renamed(store: Store, who: str, one: History | Comparison) -> None:
-    name = str(st.session_state.get(f"saved_new_{one.id}") or "")
-    try:
-        (store.histories if isinstance(one, History) else store.comparisons).rename(who, one.id, name)
-    except SeqscopeError as error:
-        _tell("warning", str(error))
-        return
-    _leave()
-
-
-def _do(store: Store, who: str, one: History | Comparison) -> None:
-    what = st.session_state.get(f"saved_do_{one.id}")
-    _leave()
-    if what == _DELETE:
-        (store.histories if isinstance(one, History) else store.comparisons).delete(who, one.id)
-        _tell("success", f"Deleted the {_kind(one)} “{one.name}”.")
-    elif what in (_RENAME, _LINK):
-        st.session_state[_DOING] = (what, one.id)
-
-
-def _leave() -> None:
-    st.session_state.pop(_DOING, None)
-
-
 # --- opening
 
 
-def _find(id: str) -> History | Comparison:
+def _find(id: str) -> History | Comparison | Report:
     """Raises SeqscopeError; the words do not tell what is somebody else's from what is not there."""
     who, store = owner.required(), open_store()
     with suppress(NotFound):
         return store.histories.get(who.id, id)
     with suppress(NotFound):
         return store.comparisons.get(who.id, id)
+    with suppress(NotFound):
+        return store.reports.get(who.id, id)
     raise NotFound(
         "The link names something saved that was not found. It may have expired or been deleted, or it is somebody else’s."
     )
@@ -233,6 +183,7 @@ def _open(one: History | Comparison, pages: Mapping[str, Any]) -> None:
     found = _find(one.id)  # kept for longer from now on
     if isinstance(found, Comparison):
         _go(found, pages)
+    assert isinstance(found, History)
     if found.dataset != state.get().dataset:
         state.choose_dataset(found.dataset)
     models = zoo.open_zoo(found.dataset)
@@ -256,25 +207,3 @@ def _go(found: Comparison, pages: Mapping[str, Any]) -> NoReturn:
 def _page_name(one: Comparison, pages: Mapping[str, Any]) -> str:
     page = pages.get(urlsplit(one.address).path.strip("/"))
     return str(page.title) if page is not None else "a page"
-
-
-def _base_path() -> str:
-    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"/{path}" if path else ""
-
-
-def _kind(one: History | Comparison) -> Kind:
-    return "history" if isinstance(one, History) else "comparison"
-
-
-def _tell(kind: Literal["success", "warning"], words: str) -> None:
-    st.session_state[_SAID] = (kind, words)
-
-
-def _said() -> None:
-    """What the last step came to, once."""
-    kind, words = st.session_state.pop(_SAID, ("", ""))
-    if kind == "success":
-        st.success(md(words, 300), icon=":material/check:")
-    elif kind == "warning":
-        st.warning(md(words, 300), icon=":material/error:")

@@ -23,6 +23,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from app.looks import titled
+from app.reports.bounds import Bounds, TooMuch, too_large, too_many_answers
+from app.reports.events import SPILL
 from app.reports.histories import PEOPLE, Chunk, reading
 from app.reports.progress import Progress
 from app.text import count, listed
@@ -81,8 +83,10 @@ def run(
     titles: bool = False,
     columns: Mapping[str, str] | None = None,
     restart: bool = False,
+    bounds: Bounds | None = None,
 ) -> Summary:
     """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
+    bounds: where the histories are somebody else's.
 
     Raises SeqscopeError where something is asked for that cannot be had.
     """
@@ -94,10 +98,11 @@ def run(
         raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
     parts = out.parent / f".{out.name}.parts"
     parts.mkdir(parents=True, exist_ok=True)
-    with alone(parts, f"Another process is writing {out.name} already."):
+    with alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
         _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
-        with reading(source, models, parts, columns) as found:
-            unknown = resumed = done = 0
+        with reading(source, models, parts, columns, bounds) as found:
+            too_many_answers(found.total, len(chosen), k, bounds)
+            unknown = resumed = done = size = 0
             unanswered = dict.fromkeys(chosen, 0)
             progress: Progress | None = None
             files = []
@@ -110,13 +115,28 @@ def run(
                 else:
                     progress = progress or Progress(found.total * len(chosen), begun=done * len(chosen))
                     _answer(models, chosen, chunk, k, path, progress, done * len(chosen))
+                size += path.stat().st_size
+                too_large(size, bounds)
                 for at, number in _missing(path, len(chosen)).items():
                     unanswered[chosen[at]] += len(chunk.names) - number
                 done += len(chunk.names)
-            rows = _write(models, chosen, files, out, k, titles)
+            rows = _write(models, chosen, files, out, k, titles, bounds)
         shutil.rmtree(parts, ignore_errors=True)
     told = {models.bundles[name].manifest.title: number for name, number in unanswered.items() if number}
     return Summary(done, rows, unknown, told, resumed, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _tidied(parts: Path) -> Iterator[None]:
+    """What was sorted on the disk goes whatever happens; all goes where an error left no finished part, or none can come."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TooMuch) or not any(path.stem.isdigit() for path in parts.glob("*.parquet")):
+            shutil.rmtree(parts, ignore_errors=True)
+        raise
+    finally:
+        shutil.rmtree(parts / SPILL, ignore_errors=True)
 
 
 def _chosen(models: Zoo, names: Sequence[str] | None) -> list[str]:
@@ -165,7 +185,15 @@ def _missing(path: Path, many: int) -> dict[int, int]:
     return dict(enumerate(np.bincount(first, minlength=many).tolist()))
 
 
-def _write(models: Zoo, chosen: Sequence[str], files: Sequence[Path], out: Path, k: int, titles: bool) -> int:
+def _write(
+    models: Zoo,
+    chosen: Sequence[str],
+    files: Sequence[Path],
+    out: Path,
+    k: int,
+    titles: bool,
+    bounds: Bounds | None,
+) -> int:
     """The parts, one after the other, as the output; returns its rows."""
     texts = {"item_id": models.items["item_id"].combine_chunks()}
     if titles:
@@ -193,6 +221,7 @@ def _write(models: Zoo, chosen: Sequence[str], files: Sequence[Path], out: Path,
                 "score": part["score"].combine_chunks(),
             }
             write(pa.table(columns, schema))
+            too_large(staged.stat().st_size, bounds)
             rows += len(part)
     return rows
 

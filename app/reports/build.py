@@ -15,6 +15,7 @@ from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
+NOT_OPENED = "Not shown, because it could not be opened: "
 Told = Callable[[str], None]
 
 
@@ -31,7 +32,15 @@ def build(
     row = lists.person(models, asked)
     target = None if row is None else int(models.users["target"][row].as_py())
     wanted = [part for part in PARTS if part in asked.parts]
-    asked = asked.model_copy(update={"parts": wanted, "user": None if row is None else asked.user})
+    seen = None if asked.attention is None else [name for name in asked.attention if name in names]
+    asked = asked.model_copy(
+        update={
+            "parts": wanted,
+            "user": None if row is None else asked.user,
+            "attention": seen,  # what was chosen of other models that are not shown
+            "map": asked.map if asked.map in names else None,
+        }
+    )
 
     needs_lists = {"lists", "what-ifs", "effects", "overlap", "codes", "map"} & set(wanted)
     found = []
@@ -49,9 +58,9 @@ def build(
         created=at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         address=address,
         program=_program(),
-        dataset=_dataset(models),
+        dataset=dataset(models),
         asked=asked,
-        models=[_model(models, name) for name in names],
+        models=[model(models, name) for name in names],
         history=lists.history(models, asked, row) if part("history", "Reading the history") else None,
         lists=found if part("lists", "Writing the lists") else None,
         what_ifs=lists.what_ifs(models, names, asked, found) if part("what-ifs", "Trying other histories") else None,
@@ -61,7 +70,7 @@ def build(
         codes=inside.codes(models, asked, found) if part("codes", "Reading codes") else None,
         map=inside.place(models, names, asked, events, found) if part("map", "Drawing the map") else None,
         metrics=judged.metrics(models, names, asked) if part("metrics", "Judging the models") else None,
-        notes=_notes(models, asked, wanted),
+        notes=notes(models, asked, wanted),
     )
     return sealed(report if "history" in wanted else _without_history(report))
 
@@ -122,7 +131,8 @@ def _program() -> Program:
     )
 
 
-def _dataset(models: Zoo) -> Dataset:
+def dataset(models: Zoo) -> Dataset:
+    """What a report says of the dataset."""
     info = models.info
     return Dataset(
         name=info.name,
@@ -138,7 +148,8 @@ def _dataset(models: Zoo) -> Dataset:
     )
 
 
-def _model(models: Zoo, name: str) -> Model:
+def model(models: Zoo, name: str) -> Model:
+    """What a report says of a model."""
     bundle, look = models.bundles[name], style(models, name)
     made = bundle.manifest
     return Model(
@@ -159,7 +170,7 @@ def _model(models: Zoo, name: str) -> Model:
     )
 
 
-def _notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
+def notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
     """What has to be known to read the report."""
     found = []
     if models.info.simulated:
@@ -176,7 +187,7 @@ def _notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
     if "metrics" in parts:
         found.append("One seed per model: intervals are over people, not over trainings.")
     for refusal in models.refused:
-        found.append(f"Not shown, because it could not be opened: {refusal}")
+        found.append(f"{NOT_OPENED}{refusal}")
     if not asked.rows:
         found.append("Without rows of the data: people are not named, and the points of the map have no titles.")
     return found

@@ -73,6 +73,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     many = parser.add_argument_group("a batch")
     many.add_argument("--titles", action="store_true", help="a column with titles")
     many.add_argument("--memory", type=int, metavar="MB", help="end rather than take more memory than this")
+    many.add_argument(
+        "--bounded",
+        action="store_true",
+        help="refuse what the app would refuse of an upload: SEQSCOPE_QUOTA_ROWS, SEQSCOPE_UPLOAD_SECONDS (docs/uploads.md)",
+    )
     many.add_argument("--restart", action="store_true", help="begin anew instead of going on where a run was ended")
     for role in ("user", "item", "items", "time"):
         many.add_argument(f"--{role}-column", metavar="NAME", help=argparse.SUPPRESS if role != "user" else "and --item-column, "
@@ -181,6 +186,7 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     """where: None where nobody said; then also what visitors of this server brought."""
     from app import home
     from app.reports import verify
+    from app.reports.compared import TOLERANCE
     from app.reports.document import load
     from app.reports.words import when
     from engine.runtime import Zoo
@@ -190,22 +196,23 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     models = Zoo.open(verify.find(where or Path("exports"), report.dataset.fingerprint, brought))
     print(f"{args.verify}: {report.title}, made {when(report.created)}")
     print(f"{models.path}: fingerprint {report.dataset.fingerprint[:16]}…, the same")
-    held = wrong = 0
+    held = wrong = unasked = 0
     for one in verify.verify(report, models):
-        held, wrong = held + (one.holds is True), wrong + (one.holds is False)
+        held, wrong, unasked = held + (one.holds is True), wrong + (one.holds is False), unasked + (one.holds is None)
         sign = {True: "holds", False: "DOES NOT HOLD", None: "not asked"}[one.holds]
         print(f"{sign:<14} {one.what}: {one.words}")
-    print(f"{held} of {held + wrong} hold (numbers within {verify.TOLERANCE:g}).")
+    print(f"{held} of {held + wrong} hold (numbers within {TOLERANCE:g}).")
     broken = verify.broken(report)
     if broken is not None:
         print(f"seqscope: {args.verify}: {broken}", file=sys.stderr)
-    elif not held and not wrong:
-        print(f"seqscope: {args.verify}: there is nothing in it that can be asked again.", file=sys.stderr)
-    return 0 if held and not wrong and broken is None else 1
+    elif unasked:
+        print(f"seqscope: {args.verify}: not all of it can be asked again.", file=sys.stderr)
+    return 0 if not wrong and not unasked and broken is None else 1
 
 
 def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
     from app.reports import batch
+    from app.reports.bounds import Bounds
     from app.reports.histories import PEOPLE
     from engine.runtime import Zoo
 
@@ -224,6 +231,7 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
             titles=args.titles,
             columns=columns,
             restart=args.restart,
+            bounds=Bounds.of_uploads() if args.bounded else None,
         )
     except MemoryError:
         raise SeqscopeError("The batch takes more memory than it may, or than there is.") from None

@@ -6,6 +6,7 @@ without the program's memory of how it was made. Texts are as the data has them:
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from collections.abc import Sequence
@@ -358,6 +359,7 @@ class Report(Strict):
     @model_validator(mode="after")
     def _adds_up(self) -> Report:
         """No part names a model that is not told of, and what belongs together is of one length: readers rely on it."""
+        _moment(self.created)
         known = {one.name for one in self.models}
         _known("lists", known, [one.model for one in self.lists or []])
         _known("attention", known, [one.model for one in self.attention or []])
@@ -400,6 +402,15 @@ class Report(Strict):
 
     def model(self, name: str) -> Model:
         return next(one for one in self.models if one.name == name)
+
+
+def _moment(created: str) -> None:
+    try:
+        aware = datetime.datetime.fromisoformat(created).tzinfo is not None
+    except ValueError:
+        aware = False
+    if not aware:
+        raise ValueError("created is no time with its zone")
 
 
 def _known(part: str, known: set[str], named: Sequence[str]) -> None:

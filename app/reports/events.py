@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from app.reports.bounds import TooMuch, Watch
 from app.text import listed, short
+from app.uploads.limits import MB
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -38,6 +41,8 @@ NAMES = {
 }
 """Columns are known by these names, whatever their case."""
 MEMORY = "256MB"
+SPILL = "spill"
+"""A folder in `work`."""
 _BATCH = 100_000  # events read at a time
 _EVENTS = pa.schema([("user", pa.string()), ("item", pa.string()), ("time", pa.string())])
 
@@ -63,10 +68,15 @@ def of_objects(
 
 
 def of_parquet(path: Path, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    file = pq.ParquetFile(path)
-    roles = _roles(file.schema_arrow.names, path, columns)
-    for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(roles.values()))):
-        yield _as_events(batch, roles)
+    try:
+        file = pq.ParquetFile(path)
+        roles = _roles(file.schema_arrow.names, path, columns)
+        for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(roles.values()))):
+            yield _as_events(batch, roles)
+    except pa.ArrowMemoryError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise SeqscopeError(f"{path.name} cannot be read: {short(str(error), 200)}") from None
 
 
 def of_csv(path: Path, columns: Mapping[str, str], separator: str) -> Iterator[pa.RecordBatch]:
@@ -92,7 +102,7 @@ def _as_events(batch: pa.RecordBatch, roles: Mapping[str, str]) -> pa.RecordBatc
 
 @contextlib.contextmanager
 def reading(
-    batches: Iterator[pa.RecordBatch], path: Path, models: Zoo, work: Path
+    batches: Iterator[pa.RecordBatch], path: Path, models: Zoo, work: Path, watch: Watch
 ) -> Iterator[tuple[int, Callable[[], Iterator[One]]]]:
     """(how many histories, a function that reads them all). batches: user, item and time as texts, in the order of the rows."""
     con = duckdb.connect(
@@ -100,20 +110,27 @@ def reading(
         config={
             "memory_limit": MEMORY,
             "threads": 2,
-            "temp_directory": str(work / "spill"),
+            "temp_directory": str(work / SPILL),
+            **({} if watch.bounds is None else {"max_temp_directory_size": f"{watch.bounds.spill // MB}MB"}),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
             "python_enable_replacements": False,
         },
     )
+    clock = None if watch.left is None else threading.Timer(watch.left, con.interrupt)
     try:
+        if clock is not None:
+            clock.daemon = True
+            clock.start()
         con.execute("set enable_external_access = false; set lock_configuration = true")
         con.register("known", pa.table({"what": models.items["item_id"], "item": models.items["item"]}))
         con.execute("create table catalogue as select * from known")
         con.execute("create table events (nr bigint, who varchar, item integer, moment varchar)")
         rows = 0
         for batch in batches:
+            watch.rows(len(batch))
+            watch.text(batch.nbytes)
             numbered = pa.table([np.arange(rows, rows + len(batch)), *batch.columns], ["nr", "who", "what", "moment"])
             con.register("given", numbered)
             con.execute(
@@ -126,14 +143,27 @@ def reading(
         total = _count(con, "people")
         if not total:
             raise SeqscopeError(f"{path.name} has no events.")
+        watch.on_time()
+        watch.read()
+        if clock is not None:
+            clock.cancel()
         order = "moment" if texts else "try_cast(moment as double)"
         yield total, lambda: _sorted(con, order)
     except duckdb.OutOfMemoryException:
-        raise SeqscopeError(f"{path.name} takes more memory to sort than {MEMORY} and the disk have.") from None
+        room = (
+            "the disk has" if watch.bounds is None else f"the {watch.bounds.spill // MB:,} MB of disk that it may have"
+        )
+        raise TooMuch(
+            f"{path.name} takes more to sort than {MEMORY} of memory and {room}. Divide it, and take a part at a time."
+        ) from None
+    except duckdb.InterruptException:
+        raise watch.late() from None
     except duckdb.Error as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SeqscopeError(f"{path.name} cannot be read: {short(first, 200)}") from None
     finally:
+        if clock is not None:
+            clock.cancel()
         con.close()
 
 

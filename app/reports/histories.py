@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.reports import events
+from app.reports.bounds import Bounds, Watch
 from app.reports.events import One, match, named
 from app.text import short
 from engine.errors import SeqscopeError
@@ -67,11 +68,15 @@ class Histories:
 
 @contextlib.contextmanager
 def reading(
-    source: Path | str, models: Zoo, work: Path, columns: Mapping[str, str] | None = None
+    source: Path | str,
+    models: Zoo,
+    work: Path,
+    columns: Mapping[str, str] | None = None,
+    bounds: Bounds | None = None,
 ) -> Iterator[Histories]:
     """work: a folder for what does not fit into memory. columns: role → name, where the names of `NAMES` do not do.
 
-    Raises SeqscopeError where the file cannot be read as histories.
+    Raises SeqscopeError where the file cannot be read as histories, or is beyond the bounds.
     """
     if source == PEOPLE:
         if not models.users.num_rows:
@@ -83,21 +88,24 @@ def reading(
     path, columns = Path(source), columns or {}
     if not path.is_file():
         raise SeqscopeError(f"There is no file {path}.")
-    kind = _kind(path)
+    kind, watch = _kind(path), Watch(path, bounds)
+    watch.unpacked()
     if kind == "lines":
-        yield Histories(_count_lines(path), lambda: _lines(path, models))
+        total = _count_lines(path, watch)
+        watch.read()
+        yield Histories(total, lambda: _lines(path, models))
         return
     if kind == "jsonl":
         first = next(_objects(path), None)
         if first is None:
             raise SeqscopeError(f"{path.name} is empty.")
         if isinstance(first[1], list) or _own_list(first[1], columns) is not None:
-            yield Histories(sum(1 for _ in _objects(path)), lambda: _lists(path, models, columns))
+            total = _count_lists(path, columns, watch)
+            watch.read()
+            yield Histories(total, lambda: _lists(path, models, columns))
             return
-        with events.reading(events.of_objects(lambda: _objects(path), path, columns), path, models, work) as (
-            total,
-            found,
-        ):
+        objects = events.of_objects(lambda: _objects(path), path, columns)
+        with events.reading(objects, path, models, work, watch) as (total, found):
             yield Histories(total, found)
         return
     if kind == "parquet":
@@ -106,12 +114,18 @@ def reading(
         wanted = columns.get("items") or match(lists, "items") or (lists[0] if len(lists) == 1 else None)
         if wanted is not None:
             user = columns.get("user") or match([name for name in schema.names if name not in lists], "user")
+            watch.rows(_values(path, wanted))
+            watch.read()
             yield Histories(pq.ParquetFile(path).metadata.num_rows, lambda: _listed(path, models, wanted, user))
             return
-        with events.reading(events.of_parquet(path, columns), path, models, work) as (total, found):
+        watch.rows(pq.ParquetFile(path).metadata.num_rows)
+        with events.reading(events.of_parquet(path, columns), path, models, work, Watch(path, bounds)) as (
+            total,
+            found,
+        ):
             yield Histories(total, found)
         return
-    with events.reading(events.of_csv(path, columns, _separator(path)), path, models, work) as (total, found):
+    with events.reading(events.of_csv(path, columns, _separator(path)), path, models, work, watch) as (total, found):
         yield Histories(total, found)
 
 
@@ -175,9 +189,14 @@ def _bounded(file: Any, path: Path) -> Iterator[str]:
         raise SeqscopeError(f"{path.name} cannot be read as text in UTF-8 ({error}).") from None
 
 
-def _count_lines(path: Path) -> int:
+def _count_lines(path: Path, watch: Watch) -> int:
+    total = 0
     with _text(path) as lines:
-        return sum(1 for line in lines if line.strip())
+        for line in lines:
+            if line.strip():
+                total += 1
+                watch.rows(line.count(" ") + 1)
+    return total
 
 
 def _lines(path: Path, models: Zoo) -> Iterator[One]:
@@ -205,6 +224,15 @@ def _objects(path: Path) -> Iterator[tuple[int, Any]]:
 def _own_list(found: Mapping[str, Any], columns: Mapping[str, str]) -> str | None:
     """The key of an object's list of items."""
     return named({key: value for key, value in found.items() if isinstance(value, list)}, "items", columns)
+
+
+def _count_lists(path: Path, columns: Mapping[str, str], watch: Watch) -> int:
+    total = 0
+    for _, found in _objects(path):
+        own = _own_list(found, columns) if isinstance(found, dict) else None
+        total += 1
+        watch.rows(max(1, len(found) if own is None else len(found[own])))
+    return total
 
 
 def _lists(path: Path, models: Zoo, columns: Mapping[str, str]) -> Iterator[One]:
@@ -237,6 +265,18 @@ def _schema(path: Path) -> pa.Schema:
         return pq.ParquetFile(path).schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise SeqscopeError(f"{path.name} is no Parquet file ({short(str(error), 120)}).") from None
+
+
+def _values(path: Path, column: str) -> int:
+    """Items of all lists of a column, and the empty ones, as the file says."""
+    file = pq.ParquetFile(path).metadata
+    groups = (file.row_group(place) for place in range(file.num_row_groups))
+    return sum(
+        group.column(place).num_values
+        for group in groups
+        for place in range(group.num_columns)
+        if group.column(place).path_in_schema.split(".")[0] == column
+    )
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -1,4 +1,5 @@
-"""Whether a report still holds: its zoo is asked anew, and every list must have the same items in the same order.
+"""Whether a report still holds: its zoo is asked anew for every part that is there, and every list must have the same items in
+the same order.
 
 Scores, shares and effects may differ by rounding alone (`TOLERANCE`, relative where they exceed 1): other processors and other
 builds of ONNX Runtime add in another order. All else must be the same to the letter.
@@ -8,27 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.reports.build import build
-from app.reports.document import Listing, Moves, Report, seal
+from app.reports.compared import TOLERANCE, Checked, difference, each, same
+from app.reports.document import PARTS, Asked, Codes, Effects, Listing, Moves, Part, Report, WhatIf, seal
+from app.reports.facts import facts
 from app.reports.words import titles
 from app.text import clean, listed
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
-TOLERANCE = 1e-4
-
-
-class Checked(NamedTuple):
-    """One thing that a report says."""
-
-    what: str
-    holds: bool | None
-    """None: it cannot be asked again."""
-    words: str
+_ALWAYS = ("lists", "what-ifs", "attention", "codes")  # parts that are there wherever they are asked for, if empty
+How = Callable[[Report, Any, Any], Iterator[Checked]]
+"""A part of the report, as it is and as it would be now."""
 
 
 def find(where: Path, fingerprint: str, others: Iterable[Path] = ()) -> Path:
@@ -60,134 +56,186 @@ def verify(report: Report, models: Zoo) -> Iterator[Checked]:
             f"{models.path} is another dataset or another state of it: its fingerprint is {models.info.fingerprint[:16]}…, the "
             f"report's {report.dataset.fingerprint[:16]}…"
         )
-    there = {name for name in models.bundles}
-    called = titles(report)
-    for one in report.models:
-        if one.name not in there:
-            yield Checked(f"model {called[one.name]}", False, "it is not here any more")
-        elif models.bundles[one.name].digest != one.digest:
-            words = f"its bundle is another one now ({models.bundles[one.name].digest[:12]}…, was {one.digest[:12]}…)"
-            yield Checked(f"model {called[one.name]}", False, words)
-    kept = [one.name for one in report.models if one.name in there]
-    if report.asked.history is None:
-        told = [part for part in asked_for(report) if part not in ("history", "metrics")]
+    yield from facts(report, models)
+    yield from _asked(report, models)
+    now = build(models, _again(report, models), at=report.created)
+    if report.asked.history is not None:
+        if report.asked.user != now.asked.user:
+            yield same("person", {"user": report.asked.user}, {"user": now.asked.user})
+    else:
+        told: list[str] = [one for one in PARTS if one not in ("history", "metrics")]
+        told = [one for one in told if one in report.asked.parts or one in _present(report)]
         if told:
             yield Checked(listed(told), None, "the report was made without its history, so nobody can ask again")
-    if not kept:
-        return
-    now = build(models, _again(report, kept, models), at=report.created)
-    yield from _lists(report, now, called)
-    yield from _moves(report, now, called)
-    yield from _rest(report, now, called)
+    yield from _parts(report, now)
 
 
-def asked_for(report: Report) -> list[str]:
-    return list(report.asked.parts)
+def part(report: Report, name: Part) -> Any:
+    """What the report has of a part; None where it lacks it."""
+    return getattr(report, name.replace("-", "_"))
 
 
-def _again(report: Report, kept: list[str], models: Zoo) -> Any:
-    """What to ask for: the same, of the models that are still here."""
+def _present(report: Report) -> list[Part]:
+    return [name for name in PARTS if part(report, name) is not None]
+
+
+def _again(report: Report, models: Zoo) -> Asked:
+    """What to ask for: all that was wanted or is there, of the models that are still here."""
     asked = report.asked
-    changes: dict[str, Any] = {"models": kept}
-    if report.attention is not None:
-        changes["attention"] = [one.model for one in report.attention if one.model in models.bundles]
-    if report.codes is not None:
-        changes["codes"] = [one.tokenizer for one in report.codes if one.tokenizer in models.tokenizations]
-    changes["map"] = report.map.model if report.map is not None and report.map.model in models.bundles else None
-    if report.effects is not None:
-        changes["item"] = report.effects.item_id
+    kept = [name for name in models.bundles if name in {one.name for one in report.models}]
+    there = _present(report)
+    changes: dict[str, Any] = {"models": kept, "parts": [one for one in PARTS if one in there or one in asked.parts]}
+    if asked.attention is not None:
+        changes["attention"] = [name for name in asked.attention if name in kept]
+    codes = [one.tokenizer for one in report.codes or []] if asked.codes is None else asked.codes
+    if report.codes is not None or asked.codes is not None:
+        changes["codes"] = [name for name in models.tokenizations if name in codes]
+    changes["map"] = asked.map if asked.map in kept else None
+    if len(kept) < len(
+        {one.name for one in report.models}
+    ):  # the first one, which is taken unasked, may be another one now
+        if report.map is not None:
+            changes["map"] = report.map.model if report.map.model in kept else None
+        if report.effects is not None:
+            changes["item"] = report.effects.item_id
     if asked.history is None:
-        changes |= {"history": [], "parts": [part for part in asked.parts if part == "metrics"]}
+        changes |= {"history": [], "edited": None, "parts": [name for name in changes["parts"] if name == "metrics"]}
     return asked.model_copy(update=changes)
 
 
-def _lists(report: Report, now: Report, called: dict[str, str]) -> Iterator[Checked]:
-    if now.lists is None:
-        return
-    fresh = {one.model: one for one in now.lists}
-    for one in report.lists or []:
-        if one.model in fresh:
-            yield Checked(f"list of {called[one.model]}", *_list(one, fresh[one.model]))
+def _asked(report: Report, models: Zoo) -> Iterator[Checked]:
+    """What was asked for and what is there must fit: else a part could be hidden, or slip past those that are asked again."""
+    asked = report.asked
+    for name in PARTS:
+        there = part(report, name) is not None
+        if there and name not in asked.parts:
+            yield Checked(name, False, "it is in the report although it was not asked for")
+        if not there and name in asked.parts and name in _ALWAYS and asked.history is None:
+            yield Checked(name, False, "it was asked for and is missing from the report")
+    if asked.parts != [name for name in PARTS if name in asked.parts]:
+        yield Checked("parts", False, "they are asked for in another order, or twice")
+    whole = "history" in asked.parts
+    if whole != (asked.history is not None):
+        words = "it was asked for and is not told" if whole else "the report was made without it, and yet tells it"
+        yield Checked("history", False, words)
+    elif not whole and any(one is not None for one in (asked.edited, asked.user, report.address)):
+        yield Checked("history", False, "the report was made without it, and yet has an edit, a person or an address")
+    for where, whose in _hidden(report, models):
+        yield Checked(where, False, f"that of {whose} was asked for and is missing from the report")
 
 
-def _list(then: Listing, now: Listing) -> tuple[bool, str]:
+def _hidden(report: Report, models: Zoo) -> Iterator[tuple[str, str]]:
+    """(part, name) of what was asked for by name, is not told, and cannot be asked again either."""
+    asked = report.asked
+    if report.attention is not None:
+        seen = {one.model for one in report.attention}
+        known = {one.name for one in report.models if one.name in models.bundles}
+        yield from (("attention", name) for name in asked.attention or [] if name not in seen | known)
+    if report.codes is not None:
+        told = {one.tokenizer for one in report.codes}
+        yield from (("codes", name) for name in asked.codes or [] if name not in told | set(models.tokenizations))
+    if report.map is not None and asked.map not in (None, report.map.model):
+        yield "map", str(asked.map)
+
+
+def _parts(report: Report, now: Report) -> Iterator[Checked]:
+    """Part by part, as it is against as it would be now."""
+    for name in now.asked.parts:
+        then, found = part(report, name), part(now, name)
+        if then is None and found is None:
+            yield Checked(name, True, "there is none, as before")
+        elif then is None:
+            yield Checked(name, False, "it was asked for and is missing from the report")
+        elif found is None:
+            yield Checked(name, False, "there is none: it could not be made of these models and this history")
+        else:
+            yield from _HOW[name](report, then, found)
+
+
+def _whole(name: str) -> How:
+    def check(report: Report, then: Any, now: Any) -> Iterator[Checked]:
+        yield same(name, then.model_dump(), now.model_dump())
+
+    return check
+
+
+def _by_model(name: str, what: str) -> How:
+    def check(report: Report, then: Any, now: Any) -> Iterator[Checked]:
+        called = titles(report)
+        yield from each(name, then, now, lambda one: one.model, lambda one: f"{what} {called[one.model]}", _numbers)
+
+    return check
+
+
+def _numbers(what: str, then: Any, now: Any) -> Checked:
+    return same(what, then.model_dump(), now.model_dump(), "the same, numbers within the tolerance")
+
+
+def _lists(report: Report, then: Sequence[Listing], now: Sequence[Listing]) -> Iterator[Checked]:
+    called = titles(report)
+    yield from each("lists", then, now, lambda one: one.model, lambda one: f"list of {called[one.model]}", _list)
+
+
+def _list(what: str, then: Listing, now: Listing) -> Checked:
+    wrong = difference(then.model_dump(), now.model_dump())
     if then.cannot is not None or now.cannot is not None:
-        same = (then.cannot is None) == (now.cannot is None)
-        return (
-            same,
-            "there is none, as before" if same else f"then: {then.cannot or 'a list'}; now: {now.cannot or 'a list'}",
-        )
+        if (then.cannot is None) != (now.cannot is None):
+            wrong = f"then: {clean(then.cannot or 'a list', 300)}; now: {now.cannot or 'a list'}"
+        return Checked(what, wrong is None, wrong or "there is none, as before")
     for place in range(max(len(then.items), len(now.items))):
         was = then.items[place].item_id if place < len(then.items) else "nothing"
         found = now.items[place].item_id if place < len(now.items) else "nothing"
         if was != found:
-            return False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(found, 80)}”"
-    wrong = difference(then.model_dump(), now.model_dump())
-    if wrong is not None:
-        return False, f"the same {len(then.items)} items in the same order, but {wrong}"
-    return True, f"the same {len(then.items)} items in the same order, scores within {TOLERANCE:g}"
+            return Checked(what, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(found, 80)}”")
+    items = f"the same {len(then.items)} items in the same order"
+    return Checked(what, wrong is None, f"{items}, {f'but {wrong}' if wrong else f'scores within {TOLERANCE:g}'}")
 
 
-def _moves(report: Report, now: Report, called: dict[str, str]) -> Iterator[Checked]:
-    if now.what_ifs is None:
-        return
-    fresh: dict[tuple[str, str], Moves] = {(one.name, own.model): own for one in now.what_ifs for own in one.models}
-    for one in report.what_ifs or []:
-        for own in one.models:
-            found = fresh.get((one.name, own.model))
-            if own.model in called and found is not None:
-                wrong = difference(own.model_dump(), found.model_dump())
-                what = f"{one.words.lower()}: {called[own.model]}"
-                yield Checked(what, wrong is None, wrong or "the same moves, scores within the tolerance")
+def _what_ifs(report: Report, then: Sequence[WhatIf], now: Sequence[WhatIf]) -> Iterator[Checked]:
+    called = titles(report)
+
+    def head(what: str, one: WhatIf, other: WhatIf) -> Checked:
+        return same(what, one.model_dump(exclude={"models"}), other.model_dump(exclude={"models"}), "the same history")
+
+    def what(one: WhatIf) -> str:
+        return clean(one.words, 60).lower()
+
+    yield from each("what-ifs", then, now, lambda one: one.name, what, head)
+    fresh = {one.name: one for one in now}
+    for one in then:
+        if one.name in fresh:
+            yield from _edit(what(one), called, one.models, fresh[one.name].models)
 
 
-def _rest(report: Report, now: Report, called: dict[str, str]) -> Iterator[Checked]:
-    """The parts that are compared as a whole."""
-    for name, then, found in (
-        ("history", report.history, now.history),
-        ("overlap", report.overlap, now.overlap),
-        ("map", report.map, now.map),
-        ("metrics", report.metrics, now.metrics),
-    ):
-        if then is not None and found is not None:
-            wrong = difference(then.model_dump(), found.model_dump())
-            yield Checked(name, wrong is None, wrong or "the same")
-    pairs: list[tuple[str, Any, Any]] = []
-    if report.effects is not None and now.effects is not None:
-        fresh = {one.model: one for one in now.effects.models}
-        pairs += [
-            (f"effects of {called[o.model]}", o, fresh[o.model]) for o in report.effects.models if o.model in fresh
-        ]
-    looked = {one.model: one for one in now.attention or []}
-    pairs += [
-        (f"attention of {called[o.model]}", o, looked[o.model]) for o in report.attention or [] if o.model in looked
-    ]
-    codes = {one.tokenizer: one for one in now.codes or []}
-    pairs += [
-        (f"codes of {clean(o.title, 60)}", o, codes[o.tokenizer]) for o in report.codes or [] if o.tokenizer in codes
-    ]
-    for what, then, found in pairs:
-        wrong = difference(then.model_dump(), found.model_dump())
-        yield Checked(what, wrong is None, wrong or "the same, numbers within the tolerance")
+def _edit(what: str, called: dict[str, str], then: Sequence[Moves], now: Sequence[Moves]) -> Iterator[Checked]:
+    yield from each(what, then, now, lambda own: own.model, lambda own: f"{what}: {called[own.model]}", _moves)
 
 
-def difference(then: Any, now: Any, where: str = "") -> str | None:
-    """The first difference, in words; None where there is none. Numbers with a fraction may differ by the tolerance."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        for key in then.keys() | now.keys():
-            found = difference(then.get(key), now.get(key), f"{where}.{key}".lstrip("."))
-            if found is not None:
-                return found
-        return None
-    if isinstance(then, list) and isinstance(now, list):
-        if len(then) != len(now):
-            return f"{where} had {len(then)} entries, now {len(now)}"
-        for place, (one, other) in enumerate(zip(then, now, strict=True), 1):
-            found = difference(one, other, f"{where} {place}")
-            if found is not None:
-                return found
-        return None
-    if isinstance(then, float) and isinstance(now, float):
-        near = abs(then - now) <= TOLERANCE * max(1.0, abs(then), abs(now))
-        return None if near else f"{where} was {then:.7g}, now it is {now:.7g}"
-    return None if then == now else f"{where} was “{clean(then, 80)}”, now it is “{clean(now, 80)}”"
+def _moves(what: str, then: Moves, now: Moves) -> Checked:
+    return same(what, then.model_dump(), now.model_dump(), "the same moves, scores within the tolerance")
+
+
+def _effects(report: Report, then: Effects, now: Effects) -> Iterator[Checked]:
+    item = same("item", then.model_dump(exclude={"models"}), now.model_dump(exclude={"models"}))
+    if not item.holds:
+        yield Checked("effects", False, item.words)
+    yield from _by_model("effects", "effects of")(report, then.models, now.models)
+
+
+def _codes(report: Report, then: Sequence[Codes], now: Sequence[Codes]) -> Iterator[Checked]:
+    yield from each(
+        "codes", then, now, lambda one: one.tokenizer, lambda one: f"codes of {clean(one.title, 60)}", _numbers
+    )
+
+
+_HOW: dict[Part, How] = {
+    "history": _whole("history"),
+    "lists": _lists,
+    "what-ifs": _what_ifs,
+    "effects": _effects,
+    "overlap": _whole("overlap"),
+    "attention": _by_model("attention", "attention of"),
+    "codes": _codes,
+    "map": _whole("map"),
+    "metrics": _whole("metrics"),
+}

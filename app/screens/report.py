@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from app import guard, state, zoo
+from app.choices_report import SAVED
 from app.kept import until_deleted
-from app.parts import report_batch, report_choices, report_export
+from app.parts import report_batch, report_choices, report_export, report_saved
 from app.reports import address, html
 from app.reports.build import build
 from app.reports.document import Asked, Report
@@ -25,6 +26,11 @@ def page() -> None:
         "What you see here as a file that anybody can open without the network, and as data that a program can check. "
         "Nothing goes in but what you choose."
     )
+    with guard.watch("the saved report"):
+        kept = report_saved.opened()
+        if kept is not None:
+            _shown(kept)
+            return
     if not models.bundles:
         st.info(
             "No model of this dataset can be opened, so there is nothing to report. Export one with `seqscope export`."
@@ -33,21 +39,29 @@ def page() -> None:
     wanted = report_choices.show(models)
     with guard.watch("the report"):
         report = _built(models, _content(models), wanted, _link(wanted))
-        report_export.show(report)
-        with st.container(border=True, key="report_preview"):
-            st.iframe(
-                html.render(
-                    report, scheme=_scheme(), framed=True
-                ).decode(),  # without a script, and its own rules allow none
-                height=_HEIGHT,
-                alt="The report as it will be exported, with drawn figures",
-            )
-        st.caption(
-            "This is the exported page itself. `seqscope report --verify report.json` asks the models again and says whether its "
-            "lists still hold."
-        )
+        _shown(report, live=True)
     with guard.watch("the batch"):
         report_batch.show(models)
+
+
+def _shown(report: Report, live: bool = False) -> None:
+    """What can be had of it, and how it looks. live: of what is chosen now, so that it can be saved."""
+    report_export.show(report)
+    if live:
+        with guard.watch("what you saved"):
+            report_saved.show(report)
+    with st.container(border=True, key="report_preview"):
+        st.iframe(
+            html.render(
+                report, scheme=_scheme(), framed=True
+            ).decode(),  # without a script, and its own rules allow none
+            height=_HEIGHT,
+            alt="The report as it will be exported, with drawn figures",
+        )
+    st.caption(
+        "This is the exported page itself. `seqscope report --verify report.json` asks the models again and says whether its "
+        "lists, facts and figures still hold."
+    )
 
 
 def _scheme() -> Literal["", "light", "dark"]:
@@ -59,7 +73,7 @@ def _scheme() -> Literal["", "light", "dark"]:
 def _link(wanted: Asked) -> str:
     """The address of this very page; a person is named in it only where rows of the data may go in."""
     now = state.get()
-    query = address.query(wanted, now.dataset, now.own)
+    query = address.query(wanted, now.dataset, {name: text for name, text in now.own.items() if name != SAVED})
     parts = urlsplit(st.context.url or "")
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
 

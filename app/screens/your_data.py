@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import guard, owner
+from app import batches, guard, owner, zoo
 from app.owner import Owner
-from app.parts import data_add, data_list, you
+from app.parts import batch_jobs, data_add, data_list, you
 from app.store.database import open_store
 from app.store.rows import keep_days
 from app.text import count, md
@@ -30,6 +30,8 @@ def show() -> None:
     with guard.watch("your datasets"):
         there = data_list.show(who.id)
         _room(who.id, there)
+    with guard.watch("your lists"):
+        _lists(who.id)
     st.header("Add a dataset" if there else "Bring a catalogue", anchor="add")
     with guard.watch("the upload"):
         data_add.show(who.id)
@@ -49,6 +51,15 @@ def _whose(who: Owner) -> str:
         f"What you bring belongs to this browser, and nobody else sees it. It is deleted {kept} after it was last used. "
         "With your key (*Yours …* in the sidebar) you have it in another browser, too."
     )
+
+
+def _lists(who: str) -> None:
+    """For many histories, of the server's datasets: those of one's own are on its card."""
+    own = {dataset.id for dataset in open_store().datasets.of(who)}
+    found = [one for one in batches.of(who) if one.row.dataset not in own]
+    if found:
+        st.header("Lists for many histories", anchor="lists")
+        batch_jobs.show(who, found, zoo.datasets())
 
 
 def _room(who: str, there: int) -> None:

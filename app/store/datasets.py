@@ -138,7 +138,12 @@ class Datasets:
         """
         with self._file.transaction() as transaction:
             self.get(owner, id)
+            over = transaction.execute(
+                "select id from job where owner = ? and dataset = ? and ended is not null", [owner, id]
+            ).fetchall()
             forget(transaction.execute, owner, id)
+        for (job,) in over:  # one that runs goes when its process has ended (app/store/sweep.py)
+            home.discard(home.job(job))
         self._gone(home.dataset(owner, id).path)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from app import home
 from app.store.file import File
 from app.store.rows import known
 from app.text import count
@@ -71,14 +72,17 @@ class Quota:
         ((jobs,),) = self._file.ask(
             "select count(*) from job where owner = ? and state in ('queued', 'running')", [owner]
         )
-        return Usage(int(size) + int(reports), int(rows), int(datasets), int(jobs))
+        batches = self._file.ask("select id from job where owner = ? and kind = 'batch'", [owner])
+        lists = sum(home.size(home.job(id)) for (id,) in batches)
+        return Usage(int(size) + int(reports) + lists, int(rows), int(datasets), int(jobs))
 
     def check(self, owner: str, *, bytes: int = 0, rows: int = 0, datasets: int = 0, jobs: int = 0) -> None:
         """Raises QuotaReached, in words, where the owner may not have so much more."""
         used, most = self.usage(owner), self.limits
         if bytes > 0 and used.bytes + bytes > most.bytes:
             raise QuotaReached(
-                f"This would need {_size(bytes)} more, and {_size(used.bytes)} of your {_size(most.bytes)} are taken. {_MEND}"
+                f"This would need {_size(bytes)} more, and {_size(used.bytes)} of your {_size(most.bytes)} are taken. "
+                "Delete a dataset or a saved report that you no longer need."
             )
         if rows > 0 and used.rows + rows > most.rows:
             raise QuotaReached(
@@ -95,8 +99,11 @@ class Quota:
                 f"at most {most.jobs:,} may at the same time. Wait for one to end, or cancel one."
             )
         if bytes > 0:
-            ((everything,),) = self._file.ask("select coalesce(sum(bytes), 0) from dataset")
-            if int(everything) + bytes > most.server:
+            ((everything,),) = self._file.ask(
+                "select coalesce((select sum(bytes) from dataset), 0) + coalesce((select sum(strlen(document)) from report), 0)"
+            )
+            lists = sum(home.size(home.job(id)) for (id,) in self._file.ask("select id from job where kind = 'batch'"))
+            if int(everything) + lists + bytes > most.server:
                 raise QuotaReached(
                     "This server has no room for more data now. Try again later, or ask those who run it."
                 )

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import choices
+from app import choices, home, keys
 from app.address import encode
 from app.reports.document import PARTS
+from app.store import saved
+from app.store.database import open_store
+from app.store.records import Report
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.app.writers import make_writers
@@ -115,9 +118,105 @@ def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: P
         ({"protocol": "nope"}, "which no model was evaluated under"),
         ({"rows": "no"}, "possible is yes"),
         ({"figures": "3d"}, "possible is static or interactive"),
+        ({"saved_report": "../x"}, "which cannot be one"),
         ({"title": "x" * 121}, "more than 120 characters"),
     ],
 )
 def test_what_an_address_cannot_have(exports: Path, own: dict[str, str], problem: str) -> None:
     found, problems = choices.read("report", own, Zoo.open(exports / "toys"))
     assert found == {} and len(problems) == 1 and problem in problems[0]
+
+
+# --- reports that are kept
+
+
+def be(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Somebody new."""
+    key = keys.make()
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
+    return keys.owner(key)
+
+
+def save(test: AppTest, name: str = "") -> None:
+    test.text_input(key="report_save_name").set_value(name)
+    test.button(key="report_save").click().run()
+    assert not test.exception
+
+
+def only(owner: str) -> Report:
+    (one,) = open_store().reports.of(owner)
+    return one
+
+
+def test_a_report_is_saved_and_opened_as_it_was(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna = be(monkeypatch)
+    test = page(ds="toys", h="toy-9~toy-12", parts="history~lists", title="Before")
+    before = preview(test)
+    save(test, " My\n own ")
+    made = only(anna)
+    assert (made.name, made.dataset) == ("My own", "toys") and "Saved the report “My own”." in test.success[0].value
+    test.text_input(key="report_title").set_value("After").run()
+    assert "After" in preview(test)
+    test.button(key=f"saved_go_{made.id}").click().run()
+    assert test.query_params["saved_report"] == made.id and "as it was saved on" in test.info[0].value
+    assert preview(test) == before
+    assert not [one for one in test.button if one.key == "report_save"], "what is kept is not kept again"
+    test.button(key="report_close").click().run()
+    assert "After" in preview(test) and "saved_report" not in test.query_params
+
+
+def test_a_link_leads_to_it(page: Opened, open_app: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna = be(monkeypatch)
+    save(page(ds="toys", h="toy-9", title="Linked"))
+    made = only(anna)
+    assert made.name == "Linked", "the report's own title, where no name is given"
+    test = open_app(saved=made.id)
+    assert test.title[0].value == "Report" and "<h1>Linked</h1>" in preview(test) and not test.warning
+
+
+def test_rename_and_delete(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna = be(monkeypatch)
+    test = page(ds="toys", h="toy-9")
+    save(test, "One")
+    made = only(anna)
+    test.session_state["saved_doing"] = ("Rename", made.id)  # as its menu does
+    test.run()
+    test.text_input(key=f"saved_new_{made.id}").set_value("Two")
+    test.button(key=f"saved_rename_{made.id}").click().run()
+    renamed = only(anna)
+    assert test.button(key=f"saved_go_{made.id}").label == renamed.name == "Two"
+    save(test, "Two")
+    assert only(anna).changed == renamed.changed, "a taken name is not replaced unasked"
+    assert any("There is a report named “Two” already" in one.value for one in test.markdown)
+    test.button(key="report_save_replace").click().run()
+    assert only(anna).id == made.id and only(anna).changed > renamed.changed
+    open_store().reports.delete(anna, made.id)
+    test.run()
+    assert not [one for one in test.button if one.key == f"saved_go_{made.id}"]
+
+
+def test_another_owner_sees_nothing(page: Opened, open_app: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna = be(monkeypatch)
+    save(page(ds="toys", h="toy-9", title="Annas secret"), "Annas secret")
+    id = only(anna).id
+    ben = be(monkeypatch)
+    test = page(ds="toys", h="toy-9")
+    assert "Annas secret" not in str(test) and not open_store().reports.of(ben)
+    words = []
+    for wanted in (id, home.new_id()):
+        test = page(ds="toys", h="toy-9", saved_report=wanted)
+        assert "Annas secret" not in str(test) and "saved_report" not in test.query_params
+        words.append(test.warning[0].value)
+        words.append(open_app(saved=wanted).warning[0].value)
+    assert words[:2] == words[2:], "what is somebody else's reads like what is not there"
+    assert only(anna).id == id
+
+
+def test_a_report_that_is_too_large_is_one_message(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna = be(monkeypatch)
+    monkeypatch.setattr(saved, "MAX_DOCUMENT", 1_000_000)
+    test = page(ds="toys", h="toy-9", title="Large")
+    monkeypatch.setattr(saved, "MAX_DOCUMENT", 1_000)
+    save(test)
+    assert len(test.warning) == 1 and "A report may have" in test.warning[0].value
+    assert not open_store().reports.of(anna)

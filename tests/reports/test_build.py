@@ -153,3 +153,9 @@ def test_the_same_is_made_again(models: Zoo) -> None:
 def test_what_the_zoo_lacks(models: Zoo, asked: Asked, words: str) -> None:
     with pytest.raises(SeqscopeError, match=words):
         build(models, asked)
+
+
+def test_what_was_chosen_of_models_that_are_not_shown_is_left_out(models: Zoo) -> None:
+    made = build(models, Asked(history=["toy-9"], models=["alpha"], attention=["beta"], map="beta"))
+    assert made.attention == [] and made.asked.attention == [] and made.asked.map is None
+    assert made.map is not None and made.map.model == "alpha"

@@ -87,6 +87,16 @@ def test_verify(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
 
+def test_verify_says_that_something_cannot_be_asked(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(hostile, tmp_path, "--parts", "lists", "metrics")
+    assert main(["report", "--verify", str(path), str(hostile)]) == 1
+    said = capsys.readouterr()
+    assert "not asked      lists: " in said.out and "DOES NOT" not in said.out
+    assert said.err == f"seqscope: {path}: not all of it can be asked again.\n"
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -13,6 +13,7 @@ from app.reports import document, files
 from app.reports.document import Report
 from app.reports.tables import csv_bytes, tables
 from app.text import cell
+from engine.files import replacing
 
 
 def rows(content: bytes) -> list[list[str]]:
@@ -73,10 +74,10 @@ def test_the_zip_is_whole_and_the_same_again(report: Report) -> None:
 def test_writing_leaves_nothing_half(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), files.replacing(target) as staged:
+    with pytest.raises(RuntimeError), replacing(target) as staged:
         staged.write_text("half")
         raise RuntimeError
     assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-    with files.replacing(target) as staged:
+    with replacing(target) as staged:
         staged.write_text("new")
     assert target.read_text() == "new"

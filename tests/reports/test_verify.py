@@ -12,6 +12,7 @@ import pytest
 
 from app.reports import document, verify
 from app.reports.build import build
+from app.reports.compared import TOLERANCE
 from app.reports.document import PARTS, Asked, Report
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -89,8 +90,8 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
         return wrong(tampered(report, lambda raw: raw["lists"][0]["items"][0].update(score=first + amount)), models)
 
     first = (report.lists or [])[0].items[0].score
-    assert by(0.5 * verify.TOLERANCE) == {}
-    assert by(3 * verify.TOLERANCE * max(1, abs(first))) != {}
+    assert by(0.5 * TOLERANCE) == {}
+    assert by(3 * TOLERANCE * max(1, abs(first))) != {}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,27 @@ def test_without_its_history_lists_cannot_be_asked(models: Zoo) -> None:
     assert [one.what for one in found if one.holds is None] == [
         "lists, what-ifs, effects, overlap, attention, codes and map"
     ]
-    assert [one.what for one in found if one.holds] == ["metrics"]
+    assert [one.what for one in found if one.holds and not one.what.startswith("model ")] == [
+        "dataset",
+        "notes",
+        "metrics",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda raw: raw.update(history={"items": []}), "not asked for"),
+        (lambda raw: raw["asked"].update(history=HISTORY), "yet tells it"),
+        (lambda raw: raw["asked"].update(user="u1"), "an edit, a person or an address"),
+        (lambda raw: raw.update(lists=None), "missing from the report"),
+        (lambda raw: raw["asked"].update(parts=["metrics"]), "although it was not asked for"),
+    ],
+)
+def test_a_history_cannot_be_half_there(models: Zoo, change: Callable[[dict[str, Any]], None], words: str) -> None:
+    made = build(models, Asked(history=HISTORY, parts=[part for part in PARTS if part != "history"]))
+    forged = tampered(made, change)
+    assert any(words in one.words for one in verify.verify(forged, models) if one.holds is False)
 
 
 def test_an_item_that_went_is_one_message(report: Report, models: Zoo) -> None:

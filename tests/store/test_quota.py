@@ -66,6 +66,9 @@ def test_the_server_as_a_whole(store: Store, monkeypatch: pytest.MonkeyPatch) ->
     store.datasets.add(ANNA, "films", staged=of_size(3000))  # type: ignore[arg-type]
     with pytest.raises(QuotaReached, match="This server has no room"):
         store.datasets.add(BEN, "his", staged=of_size(2500))  # type: ignore[arg-type]
+    store.reports.save(BEN, "sample", "r", {"text": "x" * 1_500})
+    with pytest.raises(QuotaReached, match="This server has no room"):
+        store.reports.save(BEN, "sample", "s", {"text": "x" * 1_500})
 
 
 def test_a_quota_holds_when_many_ask_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

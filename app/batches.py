@@ -1,0 +1,87 @@
+"""Every model's lists for many histories, as a job of its owner, which outlives the page and the server.
+
+    batches.start(owner, "sample", models.path, own=False, given=folder, …)
+    for one in batches.of(owner, "sample"): one.row, one.status, batches.result(one)
+
+What it is given and what it makes lie with the job. Over a visitor's own dataset it works in that dataset's folder, so that no
+other job does meanwhile; over one of the server's, which nobody changes, in its own. Nothing here needs Streamlit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from app import home, work
+from app.jobs import kinds, spec
+from app.jobs.spec import FILES
+from app.reports.histories import PEOPLE
+from app.store.database import open_store
+from app.store.records import Job
+from app.work import Work
+from engine.errors import SeqscopeError
+
+MEMORY = 6_000
+"""MB that the process may take."""
+FORMS = {"parquet": "Parquet", "csv": "CSV"}
+
+
+def start(
+    owner: str,
+    dataset: str,
+    zoo: Path,
+    *,
+    own: bool,
+    given: Path,
+    models: Sequence[str],
+    k: int,
+    form: str,
+    titles: bool,
+    name: str,
+) -> Job:
+    """given: a staged folder that becomes the job's; the one file in it has the histories, else they are the dataset's people.
+
+    name: of the file that is offered. Raises SeqscopeError, QuotaReached among them; the staged folder is then gone.
+    """
+    try:
+        if form not in FORMS:
+            raise SeqscopeError(f"Lists are written as {' or '.join(FORMS.values())}.")
+        uploads = sorted(path.name for path in given.iterdir())
+        open_store().quota.check(owner, bytes=max(1, home.size(given)))
+
+        def make(job: str) -> spec.Job:
+            jobs = home.root() / "jobs"
+            place = home.dataset(owner, dataset).path if own else jobs / job
+            files = os.path.relpath(jobs / job / FILES, place)
+            source = f"{files}/{uploads[0]}" if uploads else PEOPLE
+            words = ["report", "batch", os.path.relpath(zoo, place) if own else os.path.abspath(zoo), source]
+            words += ["--to", f"{files}/{_output(form)}", "--bounded", "--memory", str(MEMORY), "-k", str(k)]
+            words += ["--models", *models, *(["--titles"] if titles else [])]
+            return kinds.batch(job, place, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset)
+
+        about = {"models": list(models), "k": k, "form": form, "name": name}
+        return work.submit(owner, dataset, "batch", about, make, given)
+    finally:
+        home.discard(given)  # nothing where it went along
+
+
+def of(owner: str, dataset: str | None = None) -> list[Work]:
+    """The newest first; over one dataset, or all."""
+    return [work.one(owner, row.id) for row in open_store().jobs.of(owner, dataset) if row.kind == "batch"]
+
+
+def result(one: Work) -> Path | None:
+    """What came out, as long as it is kept."""
+    path = home.job(one.row.id) / FILES / _output(str(one.row.spec.get("form")))
+    return path if one.row.state == "done" and path.is_file() else None
+
+
+def summary(one: Work) -> str:
+    """What the command said at its end."""
+    lines = work.log(one.row.owner, one.row.id).strip().splitlines()
+    return lines[-1].partition(": ")[2] if lines else ""
+
+
+def _output(form: str) -> str:
+    return f"lists.{'csv' if form == 'csv' else 'parquet'}"

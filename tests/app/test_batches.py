@@ -1,0 +1,193 @@
+"""Lists for many histories are jobs of their owner: found again after a reload and a new server, cancelled, nobody else's."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import batches, home, work
+from app.jobs import spec
+from app.jobs.spec import FILES
+from app.jobs.status import Status
+from app.store.database import open_store
+from app.store.quota import QuotaReached
+from app.store.records import Job
+from app.work import Work
+from engine.errors import SeqscopeError
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, visit
+
+
+@pytest.fixture
+def nobody(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
+    """No job begins but in words."""
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    with own_home(tmp_path / "home", monkeypatch) as launcher:
+        yield launcher
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A queue that starts processes."""
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    yield
+    work.close()
+    open_store().close()
+
+
+def start(
+    zoo: Path, content: bytes | None = None, *, owner: str = ANNA, name: str = "histories.csv", own: str = ""
+) -> Job:
+    given = home.stage()
+    if content is not None:
+        (given / name).write_bytes(content)
+    return batches.start(
+        owner, own or zoo.name, zoo, own=bool(own), given=given, models=["alpha", "popular"], k=3, form="parquet", titles=False,
+        name="mine.parquet",
+    )  # fmt: skip
+
+
+def over(job: Job, seconds: float = 120) -> Work:
+    until = time.monotonic() + seconds
+    while not (one := work.one(job.owner, job.id)).over:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return one
+
+
+def report(root: Path, owner: str, **address: str) -> AppTest:
+    test = visit(root, owner, **address)
+    test.switch_page("screens/report.py").run()
+    assert not test.exception
+    return test
+
+
+def keys(test: AppTest, kind: str) -> list[str]:
+    return [one.proto.label for one in test.get(kind)]
+
+
+# --- with processes
+
+
+@pytest.mark.usefixtures("real")
+def test_it_runs_and_is_there_for_the_next_server(exports: Path) -> None:
+    job = start(exports / "toys", b"user,item\nann,toy-9\nann,toy-12\nbob,toy-20\nbob,nope\n")
+    work.close()  # the server ends; its successor finds the job
+    one = over(job)
+    path = batches.result(one)
+    assert one.row.state == "done", one.row.message
+    assert path is not None and {row["history"] for row in pq.read_table(path).to_pylist()} == {"ann", "bob"}
+    assert [file.name for file in path.parent.iterdir()] == [path.name]  # what was uploaded is gone
+    assert batches.summary(one).startswith("2 histories, 12 rows") and "1 event of unknown" in batches.summary(one)
+    assert open_store().quota.usage(ANNA).bytes >= path.stat().st_size
+    with pytest.raises(SeqscopeError, match="not kept"):
+        work.retry(ANNA, job.id)
+    work.forget(ANNA, job.id)
+    assert not path.exists() and batches.of(ANNA) == []
+
+
+@pytest.mark.usefixtures("real")
+def test_a_bomb_is_refused_and_nothing_is_left(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "100000")
+    some = gzip.compress(b"ann,toy-9\n" * 1_000_000)  # members, one after the other, are one stream
+    bomb = [gzip.compress(b"user,item\n"), *[some] * 60]
+    job = start(exports / "toys", b"".join(bomb), name="histories.csv.gz")
+    one = over(job)
+    assert one.row.state == "failed"
+    assert "histories.csv.gz holds more than 512 MB once it is unpacked" in one.row.message
+    assert not (home.job(job.id) / FILES).exists() and home.size(home.root() / "tmp") == 0
+    assert home.size(home.job(job.id)) < 20_000
+
+
+@pytest.mark.usefixtures("real")
+def test_it_is_cancelled(exports: Path) -> None:
+    job = start(exports / "toys", b"toy-9 toy-12\n" * 300_000, name="histories.txt")
+    while work.one(ANNA, job.id).status.state == "queued":
+        time.sleep(0.05)
+    work.cancel(ANNA, job.id)
+    assert over(job).row.state == "cancelled"
+    assert not (home.job(job.id) / FILES).exists()
+
+
+@pytest.mark.usefixtures("real")
+def test_over_ones_own_dataset(exports: Path) -> None:
+    dataset = ready(ANNA, "Mine", events=30)
+    folder = home.dataset(ANNA, dataset.id)
+    job = start(folder.exports, own=dataset.id)  # its people
+    one = over(job)
+    path = batches.result(one)
+    assert one.row.state == "done" and path is not None, one.row.message
+    assert one.job is not None and one.job.place(home.job(job.id)) == folder.path  # no other job works there meanwhile
+    open_store().datasets.delete(ANNA, dataset.id)
+    assert not path.exists()
+
+
+# --- on pages
+
+
+def test_the_page_finds_it_again(root: Path, exports: Path, nobody: Nobody) -> None:
+    test = report(root, ANNA, ds="toys", h="toy-9")
+    test.button(key="report_batch_start").click().run()
+    (one,) = batches.of(ANNA, "toys")
+    assert one.job is not None and one.job.kind == "batch" and "--bounded" in one.job.steps[0].words
+    assert one.job.steps[0].words[3] == "people" and one.row.spec["k"] == 10
+    assert nobody.started == [one.row.id]
+    put(one.row.id, Status(state="running", words="Lists for many histories: Alpha", progress=0.4))
+    for again in (test.run(), report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
+        assert f"data_cancel_{one.row.id}" in [button.key for button in again.button]
+        assert "report_batch_start" not in [button.key for button in again.button]
+    other = report(root, BEN, ds="toys", h="toy-9")
+    assert f"data_cancel_{one.row.id}" not in [button.key for button in other.button]
+    assert "report_batch_start" in [button.key for button in other.button]
+    assert "Lists for many histories" not in said(page(root, BEN))
+    with pytest.raises(SeqscopeError, match="no such job"):
+        work.cancel(BEN, one.row.id)
+    test.button(key=f"data_cancel_{one.row.id}").click().run()
+    assert work.one(ANNA, one.row.id).cancelling
+
+
+def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path, nobody: Nobody) -> None:
+    job = start(exports / "toys")
+    (home.job(job.id) / FILES / "lists.parquet").write_bytes(b"PAR1")
+    (home.job(job.id) / "log.txt").write_text("../lists.parquet: 5 histories, 30 rows in 0.1 s\n")
+    put(job.id, Status(state="done", progress=1.0))
+    for test in (report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
+        assert "5 histories, 30 rows in 0.1 s" in said(test) and "Download Parquet" in keys(test, "download_button")
+    assert "Download Parquet" not in keys(report(root, ANNA, ds="hostile"), "download_button")
+    test = report(root, ANNA, ds="toys", h="toy-9")
+    assert "report_batch_start" in [button.key for button in test.button]
+    test.button(key=f"batch_delete_{job.id}").click().run()
+    assert "Download Parquet" not in keys(test, "download_button") and not home.job(job.id).exists()
+
+
+def test_why_it_failed(root: Path, exports: Path, nobody: Nobody) -> None:
+    job = start(exports / "toys", b"a,b\n")
+    put(job.id, Status(state="failed", message="histories.csv: which column is the <b>user</b>?"))
+    test = report(root, ANNA, ds="toys", h="toy-9")
+    assert any("which column is the" in error.value for error in test.error)
+    assert not (home.job(job.id) / FILES).exists()
+
+
+def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, nobody: Nobody) -> None:
+    dataset = ready(ANNA, "Mine", events=30)
+    job = start(home.dataset(ANNA, dataset.id).exports, own=dataset.id)
+    test = page(root, ANNA)
+    assert f"data_cancel_{job.id}" in [button.key for button in test.button]
+    assert [one.value for one in test.header].count("Lists for many histories") == 0
+    assert spec.read(home.job(job.id)).place(home.job(job.id)) == home.dataset(ANNA, dataset.id).path
+
+
+def test_it_counts_as_a_job(exports: Path, nobody: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "1")
+    start(exports / "toys", b"toy-9")
+    with pytest.raises(QuotaReached, match="1 job of yours"):
+        start(exports / "toys", b"toy-9")
+    monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "3")
+    with pytest.raises(QuotaReached):
+        start(exports / "toys", b"toy-9", owner=BEN)
+    assert list((home.root() / "tmp").iterdir()) == [] and batches.of(BEN) == []

@@ -1,0 +1,146 @@
+"""What somebody else uploads may not take the disk or the day: each bound ends in one message, and nothing is left."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.reports import batch, events
+from app.reports.bounds import Bounds, TooMuch
+from app.reports.command import configure, run
+from app.uploads.limits import MB
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+WIDE = Bounds(text=512 * MB, rows=5_000_000, spill=4096 * MB, seconds=300)
+EVENTS = "user,item\n" + "ann,toy-9\n" * 3_000
+
+
+def csv(path: Path) -> Path:
+    path.write_text(EVENTS)
+    return path
+
+
+def bomb(path: Path) -> Path:
+    """100 kB that are 100 MB of valid rows."""
+    row = b"ann,toy-9\n" * 100_000
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(b"user,item\n")
+        for _ in range(100):
+            file.write(row)
+    assert path.stat().st_size < MB
+    return path
+
+
+def jsonl(path: Path) -> Path:
+    path.write_text("\n".join(json.dumps({"user": str(n), "items": ["toy-9"] * 30}) for n in range(100)))
+    return path
+
+
+def lists(path: Path) -> Path:
+    pq.write_table(pa.table({"user": ["a", "b"], "items": [["toy-9"] * 2_000, ["toy-8"] * 1_000]}), path)
+    return path
+
+
+def long_texts(path: Path) -> Path:
+    """A long text that a Parquet file stores once, and its own description does not count."""
+    pq.write_table(
+        pa.table({"user": pa.array(["x" * 10_000] * 500).dictionary_encode(), "item": ["toy-9"] * 500}), path
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "change", "words"),
+    [
+        ("h.csv.gz", bomb, {"text": 20 * MB}, r"h\.csv\.gz holds more than 20 MB once it is unpacked.*take a part"),
+        ("h.csv", csv, {"rows": 2_999}, r"h\.csv has more than 2,999 events.*take a part"),
+        ("h.txt", lambda path: path.write_text("toy-9 " * 3_000) and path, {"rows": 2_999}, "more than 2,999 events"),
+        ("h.jsonl", jsonl, {"rows": 2_999}, "more than 2,999 events"),
+        ("h.parquet", lists, {"rows": 2_999}, "more than 2,999 events"),
+        ("h.parquet", long_texts, {"text": 4 * MB}, "more than 4 MB once it is unpacked"),
+        ("h.csv", csv, {"seconds": 0}, r"Reading h\.csv took longer than 0 seconds.*take a part"),
+        ("h.txt", lambda path: path.write_text("toy-9\n") and path, {"seconds": 0}, "took longer than 0 seconds"),
+        ("h.jsonl", jsonl, {"answers": 599}, "100 histories, 2 models and 3 items each would be 600 rows; at most 599"),
+        ("h.jsonl", jsonl, {"output": 100}, "The lists take more than 0 MB.*Choose Parquet"),
+    ],
+)
+def test_a_bound_is_named_and_nothing_is_left(
+    models: Zoo, tmp_path: Path, name: str, make: Callable[[Path], Path], change: dict[str, int], words: str
+) -> None:
+    source, out = make(tmp_path / name), tmp_path / "out" / "lists.csv"
+    asked = {"names": ["alpha", "popular"], "k": 3}
+    with pytest.raises(SeqscopeError, match=words):
+        batch.run(models, source, out, **asked, bounds=WIDE.model_copy(update=change))  # type: ignore[arg-type]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_just_within_the_bounds(models: Zoo, tmp_path: Path) -> None:
+    source = csv(tmp_path / "h.csv")
+    found = batch.run(models, source, tmp_path / "o.csv", names=["alpha"], k=3,
+                      bounds=WIDE.model_copy(update={"rows": 3_000, "answers": 3}))  # fmt: skip
+    assert found.histories == 1 and found.rows == 3
+
+
+def test_sorting_has_so_much_of_the_disk(models: Zoo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MEMORY", "32MB")
+    source = tmp_path / "h.csv"
+    with source.open("w") as file:
+        file.write("user,item\n")
+        file.writelines(f"somebody with a long name and number {n % 50_000},toy-9\n" for n in range(1_500_000))
+    out = tmp_path / "out" / "lists.csv"
+    with pytest.raises(SeqscopeError, match=r"more to sort than 32MB of memory and the 8 MB of disk.*take a part"):
+        batch.run(models, source, out, names=["popular"], k=1, bounds=WIDE.model_copy(update={"spill": 8 * MB}))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_statement_that_takes_too_long_is_ended(models: Zoo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the statement, not only after it."""
+
+    def forever(con: duckdb.DuckDBPyConnection, what: str) -> int:
+        return len(con.execute("select count(*) from range(10000000) a, range(10000000) b where a != b").fetchall())
+
+    monkeypatch.setattr(events, "_count", forever)
+    began = time.monotonic()
+    with pytest.raises(TooMuch, match="took longer than 1 seconds"):
+        batch.run(
+            models, csv(tmp_path / "h.csv"), tmp_path / "o.csv", bounds=WIDE.model_copy(update={"seconds": 1})
+        )  # fmt: skip
+    assert time.monotonic() - began < 30
+
+
+def test_a_damaged_gzip_file(models: Zoo, tmp_path: Path) -> None:
+    source = bomb(tmp_path / "h.csv.gz")
+    source.write_bytes(source.read_bytes()[:-1_000])
+    with pytest.raises(SeqscopeError, match="damaged or was cut off"):
+        batch.run(models, source, tmp_path / "o.csv", bounds=WIDE)
+
+
+def test_the_bounds_are_those_of_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1234")
+    monkeypatch.setenv("SEQSCOPE_UPLOAD_SECONDS", "56")
+    found = Bounds.of_uploads()
+    assert (found.rows, found.seconds, found.text) == (1_234, 56, 512 * MB)
+
+
+def test_the_command_has_bounds_where_they_are_asked_for(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import argparse
+
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "100")
+    source = csv(tmp_path / "h.csv")
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    words = ["batch", str(hostile), str(source), "--to", str(tmp_path / "o.csv"), "--models", "popular"]
+    assert run(parser.parse_args(words)) == 0
+    with pytest.raises(SeqscopeError, match="more than 100 events"):
+        run(parser.parse_args([*words, "--bounded"]))

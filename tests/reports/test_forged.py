@@ -1,0 +1,196 @@
+"""Who forges a report and makes its seal anew is found out: every field is compared, or docs/report.md names it."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.reports import document, verify
+from app.reports.document import Asked, Report
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+Place = tuple[str | int, ...]
+Change = Callable[[dict[str, Any]], None]
+
+FREE = {
+    "created",
+    "address",
+    "program.version",
+    "program.python",
+    "program.platform",
+    "program.packages",
+    "models.provider",
+    "asked.title",
+    "asked.seed",
+    "asked.slow",
+    "asked.map",
+    "asked.protocol",
+    "codes",
+}
+"""What nobody can ask again, as docs/report.md says: of what was asked for, where what is there does not depend on it, or where
+it only says in words what would be taken anyway; of the code tables, that one was left out where all were asked for."""
+TEXTS = (
+    "mean", "rollout", "up", "down", "same", "new", "dropped", "best", "level", "edited", "nothing", "without-last", "swapped",
+    "alpha", "beta", "gamma", "rqvae", "letter", "full", "toy-9", "toy-20", "#123456", "0" * 64, "★", "star", "dot", "",
+    "2026-01-01T00:00:00+00:00",
+)  # fmt: skip
+"""So that some fits wherever only some texts do."""
+
+
+def leaves(value: Any, path: Place = ()) -> Iterator[Place]:
+    """Every place of a document, lists and objects among them."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from leaves(one, (*path, key))
+
+
+def kind(path: Place) -> str:
+    """lists.items.score"""
+    return ".".join(str(step) for step in path if isinstance(step, str))
+
+
+def others(value: Any) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, max(0, value - 1)]
+    if isinstance(value, float):
+        return [value + 0.01 * max(1.0, abs(value)), None]
+    if isinstance(value, str):
+        return [f"{value}x", None]
+    if isinstance(value, list):
+        return [value[::-1], value[:-1], [*value, *value[-1:]], [], None]
+    if value is None:
+        return ["x", 1, 0.5, "alpha", "toy-9", "toy-20", [], ["toy-9"], ["alpha"], ["rqvae"], "u1", "full"]
+    return [None]
+
+
+def at(raw: Any, path: Place) -> Any:
+    return functools.reduce(lambda value, step: value[step], path, raw)
+
+
+def forged(raw: dict[str, Any], path: Place, other: Any) -> Report | None:
+    """With the seal that fits; None where no reader takes it."""
+    changed = copy.deepcopy(raw)
+    at(changed, path[:-1])[path[-1]] = other
+    try:
+        return document.sealed(document.read(json.dumps(changed).encode()))
+    except SeqscopeError:
+        return None
+
+
+def holds(report: Report, models: Zoo) -> bool:
+    """As the command sees it."""
+    try:
+        return all(one.holds for one in verify.verify(report, models))
+    except SeqscopeError:
+        return False
+
+
+def test_no_field_can_be_changed_unnoticed(report: Report, models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: dict[str, Report] = {}
+
+    def build(zoo: Zoo, asked: Asked, *, at: str) -> Report:
+        key = asked.model_dump_json()
+        if key not in made:
+            made[key] = real(zoo, asked, at="2026-01-01T00:00:00+00:00")
+        return made[key]
+
+    real = verify.build
+    monkeypatch.setattr(verify, "build", build)
+    assert holds(report, models)
+    raw = json.loads(document.write(report))
+    seen, slipped = set(), set()
+    for path in leaves(raw):
+        name = kind(path)
+        if name in seen or name in ("", "seal", "format", "schema_version"):  # one of a kind stands for all
+            continue
+        value = at(raw, path)
+        made_of = [found for other in others(value) if (found := forged(raw, path, other)) is not None]
+        if isinstance(value, str) and not made_of:
+            made_of = [found for other in TEXTS if other != value and (found := forged(raw, path, other)) is not None]
+        if any(one != report for one in made_of):
+            seen.add(name)
+        if any(one != report and holds(one, models) for one in made_of):
+            slipped.add("program.packages" if name.startswith("program.packages.") else name)
+    assert slipped == FREE
+    assert {"lists.items.share", "models.title", "map.trustworthiness", "metrics.estimates.p", "dataset.items"} <= seen
+
+
+def swapped(raw: dict[str, Any]) -> None:
+    one, other = raw["models"][0], raw["models"][1]
+    one["title"], other["title"] = other["title"], one["title"]
+
+
+def only_asked_for_history(raw: dict[str, Any]) -> None:
+    raw["asked"]["parts"] = ["history"]
+    for one in raw["lists"]:
+        one["items"].reverse()
+
+
+def another_tokenizer(raw: dict[str, Any]) -> None:
+    raw["codes"][0]["tokenizer"] = "nobodys"
+    raw["codes"][0]["levels"] = []
+
+
+def no_models(raw: dict[str, Any]) -> None:
+    raw["asked"]["models"] = []
+
+
+def a_table_taken_out(raw: dict[str, Any]) -> None:
+    raw["asked"]["codes"] = ["rqvae", "letter"]
+    raw["codes"] = raw["codes"][:1]
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "words"),
+    [
+        (only_asked_for_history, "lists", "although it was not asked for"),
+        (only_asked_for_history, "list of Alpha", "place 1 was"),
+        (swapped, "model Alpha", "title was “Alpha”"),
+        (another_tokenizer, "codes of <b>LETTER</b>", "nothing here that it could be compared with"),
+        (no_models, "models", "asked for were none"),
+        (a_table_taken_out, "codes of RQVAE", "missing from the report"),
+        (lambda raw: raw["lists"].pop(0), "list of Alpha", "missing from the report"),
+        (lambda raw: raw["lists"].append(raw["lists"][0]), "list of Alpha", "twice"),
+        (lambda raw: raw["lists"].reverse(), "lists", "another order"),
+        (lambda raw: raw.update(overlap=None), "overlap", "missing from the report"),
+        (lambda raw: raw["what_ifs"].pop(1), "without the last item", "missing from the report"),
+        (lambda raw: raw["dataset"].update(simulated=False), "dataset", "simulated was"),
+        (lambda raw: raw["dataset"].update(users=10**6), "dataset", "users was"),
+        (lambda raw: raw["metrics"].update(samples=10), "metrics", "samples was"),
+        (lambda raw: raw["notes"].pop(0), "notes", "notes had"),
+        (lambda raw: raw["models"][0].update(seed=99), "model Alpha", "seed was"),
+    ],
+)
+def test_forgeries_are_told_in_words(report: Report, models: Zoo, change: Change, what: str, words: str) -> None:
+    raw = json.loads(document.write(report))
+    before = json.dumps(raw)
+    change(raw)
+    assert json.dumps(raw) != before
+    made = document.sealed(document.read(json.dumps(raw).encode()))
+    assert verify.broken(made) is None
+    told = [(one.what, one.words) for one in verify.verify(made, models) if one.holds is False]
+    assert any(called == what and words in why for called, why in told), told
+
+
+def test_a_code_table_that_was_left_out_is_told(report: Report, models: Zoo) -> None:
+    """Nobody can know whether its tokenizer was there when the report was made; the line on the dataset says so."""
+    raw = json.loads(document.write(report))
+    (gone,) = [raw["codes"].pop()["tokenizer"]]
+    found = list(verify.verify(document.sealed(document.read(json.dumps(raw).encode())), models))
+    assert all(one.holds for one in found)
+    assert f"says nothing of {gone}: added since then, or left out" in found[0].words
+
+
+def test_a_time_that_is_none_is_refused(report: Report) -> None:
+    for wrong in ("yesterday", "2026-11-20T12:00:00", ""):
+        with pytest.raises(SeqscopeError, match="created is no time"):
+            document.read(json.dumps({**json.loads(document.write(report)), "created": wrong}).encode())
