@@ -91,8 +91,8 @@ def how_sure(study: Study, found: pd.DataFrame) -> str:
         return words + "One seed each: the intervals do not say how far another training of the same would be away."
     apart = found["spread"].max()
     return (
-        f"{words}Means of {seeds} seeds, whose differences are up to {apart:.3f} apart; where they disagree on the sign, the "
-        "verdict is level."
+        f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
+        "disagree on the sign, the verdict is level."
     )
 
 
