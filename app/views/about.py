@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from app.text import count, md
 from app.views import abilities, known
-from engine.runtime import Bundle, DatasetInfo
+from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo
 
 
 class Entry(NamedTuple):
@@ -325,6 +325,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     made, check = said.training, said.check
     can = [one.words for one in abilities.able(bundle) if one.cannot is None]
     read = said.encoder.max_length
+    still = f"; {STILL_IMPROVING}" if bundle.improving else ""
     card = {
         "From": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
@@ -332,7 +333,8 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Size": f"{count(made.parameters, 'parameter')}, {said.encoder.dim:,} numbers per "
         + ("query" if said.generator is None else "hidden state"),
         "Trained": md(
-            f"{count(made.epochs, 'epoch')} (best: {made.best_epoch:,}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
+            f"{count(made.epochs, 'epoch')} (best: {made.best_epoch:,}{still}), seed {made.seed}, "
+            f"{made.seconds:,.0f} s on {made.device}"
             if made.epochs
             else "not at all: it compares what is said of items"
             if said.sentence is not None

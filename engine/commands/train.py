@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from engine.console import duration
     from engine.data.dataset import Dataset
+    from engine.evaluation.settled import STILL_IMPROVING
     from engine.training.distributed import joined
     from engine.training.recipe import load
     from engine.training.run import train
@@ -70,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         if ndcg is None
         else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
     )
+    if record["improving"]:
+        best += f"{STILL_IMPROVING}, "
     print(f"{folder}: {best}{duration(record['seconds'])} on {record['device']}")
     print(f"split {dataset.info.split['kind']}, fingerprint {dataset.info.fingerprint}")
     return 0

@@ -20,6 +20,7 @@ from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.settled import improving, validated
 from engine.export import check, generator, graphs, places, projection, sentence, text, tokenization
 from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
 from engine.files import put
@@ -235,6 +236,7 @@ def _fill(
             seed=seed,
             epochs=record["epochs"],
             best_epoch=record["best_epoch"],
+            improving=improving(record["best_epoch"], validated(curve)),
             parameters=record["parameters"],
             versions={key: str(value) for key, value in record["versions"].items()},
             started=record["started"],

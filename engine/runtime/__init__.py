@@ -17,6 +17,7 @@ Everything not exported here is private. docs/bundle.md describes the files.
 
 from engine.data.dataset import DatasetInfo
 from engine.data.identifiers import Identifiers
+from engine.evaluation.settled import STILL_IMPROVING
 from engine.runtime import judge
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
@@ -45,6 +46,7 @@ from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
 from engine.runtime.zoo import Zoo
 
 __all__ = [
+    "STILL_IMPROVING",
     "Agreement",
     "AttentionMap",
     "Bundle",

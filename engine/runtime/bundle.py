@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.data.identifiers import Identifiers
+from engine.evaluation.settled import improving
 from engine.runtime import described
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
@@ -399,6 +400,19 @@ class Bundle:
     def curve_table(self) -> pa.Table | None:
         """Training: step int64, epoch float64, seconds float64, loss float64, valid_ndcg float64 (the last two may be null)."""
         return self._tables["curve.parquet"].value()
+
+    @property
+    def improving(self) -> bool:
+        """True where validation was still improving when training stopped (words for it: `STILL_IMPROVING`). Bundles of before
+        do not say; there it follows from the curve. False where nothing was validated."""
+        made = self.manifest.training
+        if made.improving is not None:
+            return made.improving
+        curve = self.curve_table()
+        if curve is None:
+            return False
+        validated = curve.filter(curve["valid_ndcg"].is_valid())["epoch"].to_pylist()
+        return bool(improving(made.best_epoch, validated))
 
     # --- for this package
 

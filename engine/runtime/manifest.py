@@ -236,9 +236,16 @@ class Training(Strict):
     seed: int
     epochs: int
     best_epoch: int
+    improving: bool | None = None
+    """True: the last validation was the best, so training ended before validation settled. Bundles of before do not say; ask
+    `Bundle.improving`."""
     parameters: int
     versions: dict[str, str]
     started: str
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "improving")
 
 
 class Projection(Strict):

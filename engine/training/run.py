@@ -20,6 +20,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
+from engine.evaluation.settled import improving, validated
 from engine.files import alone, write_json
 from engine.models import Recformer, Recommender
 from engine.registry import MODELS
@@ -128,6 +129,7 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
         "seconds": round(state.seconds, 1),
         "epochs": state.epoch,
         "best_epoch": state.best_epoch,
+        "improving": improving(state.best_epoch, validated(state.curve)),
         "valid_ndcg": state.best if state.best >= 0 else None,
         "parameters": sum(p.numel() for p in model.parameters()),
         "curve": state.curve,

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.text import md
 from app.views import about as views
-from engine.runtime import Zoo, judge
+from engine.runtime import STILL_IMPROVING, Zoo, judge
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 
@@ -42,6 +42,10 @@ def test_cards(path: Path) -> None:
     assert card["Time"] == "the order of events alone"
     for bundle in zoo.bundles.values():
         assert views.model_card(bundle)["From"] == md("None.")
+    made = zoo.bundles["alpha"].manifest.training.model_dump()
+    for best, words in ((1, False), (2, True)):
+        seal(path / "alpha", training=made | {"epochs": 2, "best_epoch": best})
+        assert (STILL_IMPROVING in views.model_card(Zoo.open(path).bundles["alpha"])["Trained"]) is words
     assert any("Counts have no neighbours" in words for words in views.cannot(zoo.bundles["popular"]))
 
 

@@ -207,6 +207,17 @@ def test_side_tables_have_fixed_types(zoo: Zoo) -> None:
     assert zoo.bundles["popular"].map_table() is None
 
 
+def test_still_improving_is_stated_and_follows_from_the_curve_in_bundles_of_before(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (ALPHA,))
+    made = Zoo.open(path).bundles[ALPHA.name].manifest.training.model_dump()
+    assert "improving" not in made
+    for best, stated, expected in ((2, None, True), (1, None, False), (1, True, True), (2, False, False)):
+        seal(
+            path / ALPHA.name, training=made | {"best_epoch": best} | ({} if stated is None else {"improving": stated})
+        )
+        assert Zoo.open(path).bundles[ALPHA.name].improving is expected
+
+
 def test_errors_survive_a_pickle() -> None:
     # caches and process pools send them
     error = pickle.loads(pickle.dumps(BundleError("a", "b.npy", "c")))  # noqa: S301
