@@ -54,7 +54,7 @@ def show(report: Report) -> None:
             with popover:
                 _tables(report)
     with guard.watch("what a PDF would lack"):
-        missing = pdf_lacks(report.seal, report)
+        missing = _pdf_lacks(tuple(pdf.texts(report)))
         if missing:
             words = (
                 f"PDF: no font on this server has letters of {missing}; they would show as empty boxes. HTML has them."
@@ -84,9 +84,9 @@ def _tables(report: Report) -> None:
 
 @until_deleted
 @st.cache_data(max_entries=50, show_spinner=False)
-def pdf_lacks(seal: str, _report: Report) -> str:
+def _pdf_lacks(texts: tuple[str, ...]) -> str:
     """The scripts that no font here has, in words; "" where all letters can be shown."""
     try:
-        return listed(list(pdf.unshown(pdf.texts(_report))))
+        return listed(list(pdf.unshown(texts)))
     except SeqscopeError as reason:
         return str(reason)

@@ -55,7 +55,7 @@ def build(
         return name in wanted
 
     report = Report(
-        created=at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created=at or now(),
         address=address,
         program=_program(),
         dataset=dataset(models),
@@ -73,6 +73,11 @@ def build(
         notes=notes(models, asked, wanted),
     )
     return sealed(report if "history" in wanted else _without_history(report))
+
+
+def now() -> str:
+    """UTC, ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def check(models: Zoo, asked: Asked) -> None:

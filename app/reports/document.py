@@ -11,9 +11,18 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import GenerateJsonSchema
 
 from engine.errors import SeqscopeError
 
@@ -34,6 +43,17 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, strict=True, use_attribute_docstrings=True
     )
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """Fields that came after the first reports were made: written where they say something, so that an older report is written
+    as it was, and its seal still fits."""
+
+    @model_serializer(mode="wrap")
+    def _as_it_was(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        entries: dict[str, Any] = write(self)
+        fields = type(self).model_fields
+        return {
+            name: value for name, value in entries.items() if name not in self.LATER or value != fields[name].default
+        }
 
 
 class Item(Strict):
@@ -478,9 +498,23 @@ def load(path: Path) -> Report:
 
 def schema() -> str:
     """The JSON Schema of report.json (docs/report.schema.json)."""
-    found = Report.model_json_schema(mode="serialization")
+    found = Report.model_json_schema(mode="serialization", schema_generator=_Schema)
+    for part, later in [(found, Report.LATER), *((found["$defs"][one.__name__], one.LATER) for one in _parts())]:
+        if later:
+            part["required"] = [field for field in part["required"] if field not in later]
     found = {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A report of Seqscope"}
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+class _Schema(GenerateJsonSchema):
+    """`Strict` writes what its fields say; without this, its serializer would hide them."""
+
+    def ser_schema(self, schema: Any) -> None:
+        return None
+
+
+def _parts() -> list[type[Strict]]:
+    return [one for one in (*Strict.__subclasses__(), *Item.__subclasses__()) if one is not Report]
 
 
 def _refused(constant: str) -> None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from app.reports.svg import FILL, WIDTH, Svg, fit, readable, ticks, viridis
+from app.reports.svg import FILL, WIDTH, Svg, fit, readable, viridis
+from app.views.axes import ticks
 
 
 class Bar(NamedTuple):

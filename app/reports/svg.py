@@ -89,18 +89,6 @@ def fit(words: str, pixels: float, size: int = 13) -> str:
     return words
 
 
-def ticks(low: float, high: float, many: int) -> list[float]:
-    """About so many round numbers from low to high."""
-    span = high - low
-    if not span > 0:
-        return [low]
-    raw = span / many
-    power = 10 ** math.floor(math.log10(raw))
-    step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= raw)
-    first = math.ceil(low / step - 1e-9)
-    return [round(step * at, 12) for at in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
 def viridis(share: float) -> str:
     """0 to 1 → a colour."""
     place = min(max(share, 0.0), 1.0) * (len(_VIRIDIS) - 1)

@@ -243,7 +243,9 @@ def _slices(this: Page) -> None:
         columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR},
     )
     note = (
-        "A person whose item has several values counts in each."
+        "Slices overlap: a user whose held-out item has several values counts in each of them."
+        if answers.overlap(this.models, by)
+        else "By the value of the held-out item."
         if by.startswith("attribute:")
         else "Of an item in nobody's training only those models can have learned anything that read what is said of it, or "
         "write codes made from that."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -12,11 +13,12 @@ from app.choices_report import SAVED
 from app.kept import until_deleted
 from app.parts import report_batch, report_choices, report_export, report_saved
 from app.reports import address, html
-from app.reports.build import build
-from app.reports.document import Asked, Report
+from app.reports import build as building
+from app.reports.document import Asked, Report, sealed
 from engine.runtime import Zoo
 
 _HEIGHT = 900  # pixels of the preview
+_FRESH = 60  # seconds that a report keeps its time while nothing else is chosen
 
 
 def page() -> None:
@@ -88,13 +90,26 @@ def _content(models: Zoo) -> tuple[str, ...]:
 
 
 def _built(models: Zoo, content: tuple[str, ...], wanted: Asked, link: str) -> Report:
-    return _kept(models, content, wanted.model_dump_json(), link)
+    """What models answered is kept for all visitors; the time on it is when this one asked, to the minute or so."""
+    choices = (content, wanted.model_dump_json(), link)
+    report = _kept(models, *choices)
+    made, created = st.session_state.get("report_made", (None, ""))
+    if made != choices or _age(created) > _FRESH:
+        created = building.now()
+        st.session_state["report_made"] = (choices, created)
+    return sealed(report.model_copy(update={"created": created}))
+
+
+def _age(created: str) -> float:
+    """Seconds."""
+    moments = (datetime.datetime.fromisoformat(at) for at in (building.now(), created))
+    return (next(moments) - next(moments)).total_seconds()
 
 
 @until_deleted
 @st.cache_data(max_entries=60, show_spinner="Asking the models …")
 def _kept(_models: Zoo, content: tuple[str, ...], wanted: str, link: str) -> Report:
-    return build(_models, Asked.model_validate_json(wanted), address=link)
+    return building.build(_models, Asked.model_validate_json(wanted), address=link)
 
 
 page()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
+import pyarrow as pa
 import streamlit as st
 
 from app.kept import until_deleted
+from app.store.attributes import tidied
 from app.views import metrics as views
 from engine.runtime import Zoo
 
@@ -114,4 +116,15 @@ def _slicing(models: Zoo, one: views.Ranks, by: str) -> views.Slicing:
         return views.by_training(models.popularity[one.target])
     if by == "length":
         return views.by_number(one.length, 5, "item", "items")
-    return views.by_attribute(models.items[by.partition(":")[2]], one.target)
+    return views.by_attribute(_attribute(models, by), one.target)
+
+
+def overlap(models: Zoo, by: str) -> bool:
+    """Whether a user may be in several slices, because the held-out item may have several values."""
+    return by.startswith("attribute:") and pa.types.is_list(_attribute(models, by).type)
+
+
+def _attribute(models: Zoo, by: str) -> pa.ChunkedArray:
+    """As pages have it: texts that are lists as lists."""
+    name = by.partition(":")[2]
+    return tidied(models.items.select([name]))[name]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from app.looks import Style
 from app.text import label, short
+from app.views.axes import log_axis
 from app.views.map_colour import PALETTE
 from app.views.semantic_ids import Bias, Depth, Popular, Usage
 
@@ -58,7 +59,9 @@ def usage(found: Sequence[tuple[Named, Usage]], log: bool = False) -> go.Figure:
             yanchor="bottom", font={"size": 11, "color": QUIET},
         )  # fmt: skip
     fig.update_xaxes(title="codes, the most used first", showgrid=False, zeroline=False)
-    fig.update_yaxes(title="items", type="log" if log else "linear", rangemode="tozero", nticks=6)
+    fig.update_yaxes(title="items", rangemode="tozero", nticks=6)
+    if log:
+        fig.update_yaxes(log_axis([count for _, level in found for count in level.counts.tolist()]))
     return _laid_out(fig, 340, showlegend=True, legend=_LEGEND)
 
 
@@ -134,7 +137,8 @@ def popularity(found: Sequence[tuple[Named, Popular]]) -> go.Figure:
             ),
         )
     fig.update_xaxes(title="items with the code", rangemode="tozero", showgrid=False)
-    fig.update_yaxes(title="training events an item", type="log", nticks=6)
+    fig.update_yaxes(log_axis([value for _, codes in found for value in np.maximum(codes.events, 0.1).tolist()]))
+    fig.update_yaxes(title="training events an item")
     return _laid_out(fig, 360, showlegend=True, legend=_LEGEND)
 
 

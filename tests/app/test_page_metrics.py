@@ -398,6 +398,18 @@ def test_every_slice(opened: Opened, by: str) -> None:
     assert "fewer than 30" in words(page)
 
 
+def test_an_item_with_several_values_counts_in_each_slice(opened: Opened) -> None:
+    def as_text(path: Path) -> None:
+        items = pq.read_table(path / "items.parquet")
+        texts = pa.array([", ".join(values) for values in items["genres"].to_pylist()])
+        pq.write_table(items.set_column(items.column_names.index("genres"), "genres", texts), path / "items.parquet")
+
+    page = opened(as_text, by="attribute:genres")
+    assert not page.exception and not page.error and "Slices overlap" in words(page)
+    shown = answers.slices(zoo.open_zoo("toys"), "full", "attribute:genres", "HR@10")
+    assert set(shown["slice"]) <= {"wood", "tin", "plush"} and {"tin", "plush"} <= set(shown["slice"])
+
+
 def test_a_bundle_without_evaluation_is_listed_with_the_reason(opened: Opened) -> None:
     def strip(path: Path) -> None:
         (path / "alpha" / "ranks.parquet").unlink()

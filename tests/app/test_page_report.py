@@ -49,6 +49,15 @@ def test_the_preview_is_the_page(page: Opened) -> None:
     assert {"HTML", "PDF", "JSON", "All, as a zip"} <= labels
 
 
+def test_the_time_is_that_of_the_visit(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ["2026-11-20T12:00:00+00:00"]
+    monkeypatch.setattr("app.reports.build.now", lambda: clock[0])
+    assert "20 November 2026, 12:00 UTC" in preview(page(ds="toys", h="toy-9", parts="history"))
+    clock[0] = "2026-11-20T15:30:00+00:00"
+    later = page(ds="toys", h="toy-9", parts="history")
+    assert "20 November 2026, 15:30 UTC" in preview(later) and "12:00 UTC" not in preview(later)
+
+
 def test_parts_go_into_the_address_and_out_of_the_report(page: Opened) -> None:
     test = page(ds="toys", h="toy-9")
     test.pills(key="report_parts").set_value(["history", "lists"]).run()

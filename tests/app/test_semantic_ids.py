@@ -14,6 +14,7 @@ from app.views import semantic_ids as views
 from app.views import semantic_ids_figures as figures
 from app.views import semantic_ids_tables as tables
 from app.views import semantic_ids_tree as trees
+from app.views.axes import log_axis
 from app.views.semantic_ids import Usage
 from app.zoo import Style
 from engine.runtime.described import Catalogue
@@ -162,6 +163,18 @@ def test_colours_of_the_tree() -> None:
     popular = trees.by_popularity(tree, EVENTS)
     assert popular.scale is not None and len(popular.of) == len(tree)
     assert trees.by_popularity(tree, np.zeros(7, np.int64)).of[0].startswith("rgb")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [(1, 100, [1, 2, 5, 10, 20, 50, 100]), (1, 1e6, [1, 10, 100, 1e3, 1e4, 1e5, 1e6]), (21, 29, [22, 24, 26, 28])],
+)
+def test_labels_of_a_logarithmic_axis_are_whole_numbers(low: float, high: float, labels: list[float]) -> None:
+    axis = log_axis([0, low, high])
+    assert axis["tickvals"] == labels and axis["ticktext"] == [f"{tick:,.0f}" for tick in labels]
+    drawn = [figures.usage([(NAMED, views.usage(CODES, (4, 3))[0])], log=True)]
+    drawn.append(figures.popularity([(NAMED, views.popularity(CODES, 0, EVENTS))]))
+    assert all(fig.layout.yaxis.type == "log" and fig.layout.yaxis.tickvals for fig in drawn)
 
 
 @pytest.mark.parametrize("dark", [False, True])

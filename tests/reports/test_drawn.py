@@ -10,6 +10,7 @@ import pytest
 from app.reports import drawn, svg
 from app.reports.document import Report
 from app.reports.figures import figures
+from app.views.axes import ticks
 
 NS = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text><script>alert("1")</script>'
@@ -105,9 +106,9 @@ def test_every_marker_has_a_shape(marker: str) -> None:
 
 
 def test_ticks_are_round_and_within() -> None:
-    assert svg.ticks(0, 1, 5) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    assert svg.ticks(0.013, 0.047, 4) == [0.02, 0.03, 0.04]
-    assert svg.ticks(3, 3, 4) == [3]
+    assert ticks(0, 1, 5) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert ticks(0.013, 0.047, 4) == [0.02, 0.03, 0.04]
+    assert ticks(3, 3, 4) == [3]
 
 
 def test_wide_letters_take_more_room() -> None:

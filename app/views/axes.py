@@ -1,0 +1,44 @@
+"""Axes that figures share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+_MOST = 7  # labels of an axis
+_STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
+
+
+def ticks(low: float, high: float, many: int) -> list[float]:
+    """About so many round numbers from low to high."""
+    span = high - low
+    if not span > 0:
+        return [low]
+    raw = span / many
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= raw)
+    first = math.ceil(low / step - 1e-9)
+    return [round(step * at, 12) for at in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high (both above 0) for a logarithmic axis: 1, 2, 5, 10 …, where that is too many 1, 3, 10 …,
+    then powers of ten alone; evenly spaced numbers where the axis is too short for these."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in _STEPS:
+        found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        found = [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
+        if len(found) <= _MOST:
+            break
+    if len(found) < 2:
+        found = [tick for tick in ticks(low, high, 4) if tick > 0]
+    return found[:: math.ceil(len(found) / _MOST)]
+
+
+def log_axis(values: Sequence[float]) -> dict[str, Any]:
+    """What makes a Plotly axis logarithmic with labels that can be read; Plotly's own are single digits between its powers of
+    ten ("3 2 100 9 8"). values: what is drawn; those that are not above 0 have no place on it."""
+    shown = [value for value in values if value > 0] or [1.0]
+    found = log_ticks(min(shown), max(shown))
+    return {"type": "log", "tickvals": found, "ticktext": [f"{tick:,.10g}" for tick in found], "minor": {"ticks": ""}}
