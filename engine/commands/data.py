@@ -30,7 +30,8 @@ formats (--source; guessed from the layout where it is not given):
   amazon     review JSON lines with metadata, plain or .gz             k-core 5
   table      any CSV, TSV, JSON lines or Parquet with a header         k-core 0
 
-What is left out, in this order: bad rows, low ratings, repeated events, what is outside the k-core, items nobody has.
+What is left out, in this order: bad rows, low ratings, rows logged twice, repeats that do not count,
+what is outside the k-core, items nobody has.
 docs/data.md describes every option.
 """
 
@@ -111,8 +112,12 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
     events = parser.add_argument_group("events")
     events.add_argument("--min-rating", type=float, metavar="R", help="leave out events rated lower; default: none")
     events.add_argument(
-        "--duplicates", choices=("exact", "keep", "first", "last"), default="exact",
-        help="same user and item again: drop those that share the time too (default), keep all, keep the first or the last",
+        "--duplicates", default="exact", metavar="{exact,keep}",
+        help="rows logged twice, with the same user, item and time: drop the copies (default), or keep them",
+    )  # fmt: skip
+    events.add_argument(
+        "--repeats", choices=("count", "first", "auto"), default="auto",
+        help="items that a user comes back to: they count, or the first event alone is used; default: as measured",
     )  # fmt: skip
     events.add_argument(
         "--k-core", type=int, metavar="K", help="every user and item keeps at least K events; default: by format"
@@ -183,8 +188,8 @@ def _options(args: argparse.Namespace) -> ImportOptions:
         ),
         header=not args.no_header, delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
         encoding=args.encoding, time_unit=args.time_unit, list_columns=tuple(args.list_column), min_rating=args.min_rating,
-        duplicates=args.duplicates, k_core=args.k_core, min_history=args.min_history, ties=args.ties, seed=args.seed,
-        keep_unused_items=args.keep_unused_items,
+        duplicates=args.duplicates, repeats=args.repeats, k_core=args.k_core, min_history=args.min_history, ties=args.ties,
+        seed=args.seed, keep_unused_items=args.keep_unused_items,
         split=SplitOptions(
             args.split, _moment(args.valid_from, "--valid-from"), _moment(args.test_from, "--test-from"), *args.quantiles
         ),

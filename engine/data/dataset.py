@@ -18,15 +18,18 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from engine.data.ragged import Ragged
+from engine.data.repeats import RULES
 from engine.errors import SeqscopeError
 
 SCHEMA_VERSION = 1
+LATER = ("repeats", "measured")
+"""Entries of dataset.json that came later: left out where there is nothing to say, as readers of before know none of them."""
 
 
 class Role(enum.IntEnum):
@@ -70,7 +73,8 @@ class DatasetInfo:
     left_out: dict[str, int]
     """Rows that were not used, by reason."""
     fingerprint: str
-    """sha256 over item ids, events and roles: two datasets with one fingerprint give the same training and the same test."""
+    """sha256 over item ids, events, roles and whether repeats count: two datasets with one fingerprint give the same training
+    and the same test."""
     created: str
     """UTC time, ISO 8601."""
     created_by: str
@@ -78,9 +82,16 @@ class DatasetInfo:
     schema_version: int = SCHEMA_VERSION
     attributes: list[str] = field(default_factory=list)
     """Names of the attribute columns in items.parquet."""
+    repeats: Literal["count", "first"] | None = None
+    """Whether items that a user comes back to count (engine/data/repeats.py). None: a dataset of before this was asked, or one
+    without a log; the history is left out, and whatever repeats is in the log."""
+    measured: dict[str, float] = field(default_factory=dict)
+    """Of the log before repeats were dropped: repeated_events and repeated_targets, the shares of events and of the test's
+    held-out items whose item the user had before. Empty where nothing was measured."""
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"
+        said = {name: value for name, value in dataclasses.asdict(self).items() if name not in LATER or value}
+        return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> DatasetInfo:
@@ -98,10 +109,14 @@ class DatasetInfo:
                 f"{path}: schema version {found}, this program reads {SCHEMA_VERSION}. Import the dataset again."
             )
         names = {f.name for f in dataclasses.fields(cls)}
-        missing = sorted(names - raw.keys() - {"attributes"})
+        missing = sorted(names - raw.keys() - {"attributes", *LATER})
         if missing or raw.keys() - names:
             raise SeqscopeError(
                 f"{path}: missing {missing}, unknown {sorted(raw.keys() - names)}. Import the dataset again."
+            )
+        if raw.get("repeats") not in (None, *RULES):
+            raise SeqscopeError(
+                f"{path}: repeats is {raw['repeats']!r}, one of {', '.join(RULES)}. Import the dataset again."
             )
         return cls(**raw)
 
@@ -185,8 +200,13 @@ class Dataset:
         return Cases(users, Ragged(self.events.values[source], offsets), self.events.values[held])
 
 
-def fingerprint(item_ids: list[str], events: Ragged, timestamps: np.ndarray | None, roles: np.ndarray) -> str:
-    """sha256 (hex) over everything training and evaluation depend on, independent of file format and platform."""
+def fingerprint(
+    item_ids: list[str], events: Ragged, timestamps: np.ndarray | None, roles: np.ndarray, repeats: str | None = None
+) -> str:
+    """sha256 (hex) over everything training and evaluation depend on, independent of file format and platform.
+
+    Where repeats count, candidates are others, so that is part of it. It makes no difference to a log of first events.
+    """
     digest = hashlib.sha256()
     for item_id in item_ids:
         digest.update(item_id.encode("utf-8") + b"\0")
@@ -194,4 +214,6 @@ def fingerprint(item_ids: list[str], events: Ragged, timestamps: np.ndarray | No
     for array, dtype in zip(arrays, ("<i8", "<i4", "<i1", "<i8"), strict=True):
         digest.update(np.ascontiguousarray(array, dtype).tobytes())
         digest.update(b"\1")
+    if repeats == "count":
+        digest.update(b"repeats count\1")
     return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 from engine.data.dataset import DatasetInfo
+from engine.data.repeats import in_words
 
 
 def describe(info: DatasetInfo) -> str:
@@ -23,6 +24,7 @@ def describe(info: DatasetInfo) -> str:
         ("time", _time(info)),
         ("attributes", ", ".join(info.attributes) or "none"),
         ("split", _split(info)),
+        *([("repeats", in_words(info.measured, info.repeats))] if info.repeats and info.measured else []),
         ("left out", "; ".join(f"{count:,} {reason}" for reason, count in info.left_out.items()) or "nothing"),
         ("fingerprint", info.fingerprint),
     ]

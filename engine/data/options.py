@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.data.repeats import RULES
 from engine.data.split import SplitOptions
 from engine.errors import UsageError
 
-DUPLICATES = ("exact", "keep", "first", "last")
+DUPLICATES = ("exact", "keep")
+REPEATS = (*RULES, "auto")
 TIES = ("file", "item", "shuffle")
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -59,8 +61,11 @@ class ImportOptions:
     min_rating: float | None = None
     """Events rated lower are left out. None: every event counts, whatever its rating."""
     duplicates: str = "exact"
-    """Events with the same user and item: "exact" drops those that also share the time (logs without times have none),
-    "keep" keeps all, "first" and "last" keep one per user and item."""
+    """Events logged twice, with the same user, item and time: "exact" drops the copies (logs without times have none), "keep"
+    keeps them."""
+    repeats: str = "auto"
+    """Items that a user comes back to (engine/data/repeats.py): "count" keeps all events, "first" the first of each user and
+    item, "auto" measures and takes one of the two."""
     k_core: int | None = None
     """Users and items with fewer events are left out, again and again until none is. None: the format's convention."""
     min_history: int = 1
@@ -93,7 +98,12 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         checks = [
-            (self.duplicates in DUPLICATES, f"--duplicates {self.duplicates}: one of {', '.join(DUPLICATES)}"),
+            (
+                self.duplicates in DUPLICATES,
+                f"--duplicates {self.duplicates}: one of {', '.join(DUPLICATES)}; "
+                "--repeats first keeps one event per user and item",
+            ),
+            (self.repeats in REPEATS, f"--repeats {self.repeats}: one of {', '.join(REPEATS)}"),
             (self.ties in TIES, f"--ties {self.ties}: one of {', '.join(TIES)}"),
             (self.time_unit in (None, *TIME_UNITS), f"--time-unit {self.time_unit}: one of {', '.join(TIME_UNITS)}"),
             (self.k_core is None or self.k_core >= 0, "--k-core cannot be negative; 0 turns it off"),
@@ -105,8 +115,9 @@ class ImportOptions:
             if not holds:
                 raise UsageError(message)
 
-    def record(self, source: str, k_core: int) -> dict[str, Any]:
-        """The options as dataset.json keeps them: file names without folders, nothing about this machine."""
+    def record(self, source: str, k_core: int, repeats: str) -> dict[str, Any]:
+        """The options as dataset.json keeps them, with what was decided on the way: file names without folders, nothing about
+        this machine."""
         kept = asdict(self)
         for machine in ("out", "name", "report", "overwrite", "memory", "threads", "strict"):
             del kept[machine]
@@ -114,4 +125,4 @@ class ImportOptions:
         kept["items"] = self.items.name if self.items else None
         kept["item_map"] = self.item_map.name if self.item_map else None
         kept["list_columns"] = list(self.list_columns)
-        return kept | {"source": source, "k_core": k_core}
+        return kept | {"source": source, "k_core": k_core, "repeats": repeats}

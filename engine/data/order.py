@@ -1,4 +1,4 @@
-"""Sort a log, drop repeated events, take its k-core: pure functions on flat arrays.
+"""Sort a log, find its repeated events, take its k-core: pure functions on flat arrays.
 
 Arrays are user, item: int32 [events] and time: int64 [events] or None, in the order of the files unless said otherwise.
 """
@@ -23,21 +23,19 @@ def time_order(user: np.ndarray, item: np.ndarray, time: np.ndarray | None, ties
     return np.lexsort((time, user))  # stable: ties keep the order of the rows
 
 
-def first_mentions(user: np.ndarray, item: np.ndarray, time: np.ndarray | None, rule: str) -> np.ndarray:
-    """bool [events]: which events stay, of arrays that are sorted by user and time.
+def repeated(user: np.ndarray, item: np.ndarray, time: np.ndarray | None = None) -> np.ndarray:
+    """bool [events]: which events repeat an earlier one of the same user and item, and of the same time where `time` is given.
 
-    rule: "keep" all, "first" or "last" of each user and item, or "exact": the first of those that share the time as well.
+    Arrays are sorted by user and time.
     """
-    stays = np.ones(len(user), bool)
-    if rule == "keep" or (rule == "exact" and time is None):
-        return stays
+    again = np.zeros(len(user), bool)
     pair = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
     order = np.argsort(pair, kind="stable")  # within a pair still oldest first
-    again = pair[order][1:] == pair[order][:-1]
-    if rule == "exact" and time is not None:
-        again &= time[order][1:] == time[order][:-1]
-    stays[order[:-1][again] if rule == "last" else order[1:][again]] = False
-    return stays
+    same = pair[order][1:] == pair[order][:-1]
+    if time is not None:
+        same &= time[order][1:] == time[order][:-1]
+    again[order[1:][same]] = True
+    return again
 
 
 def core(user: np.ndarray, item: np.ndarray, min_user: int, min_item: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """The import: raw files to a prepared dataset, in one pass over the log and one over the catalogue.
 
-Order of what is left out: bad rows; events rated below --min-rating; repeated events (--duplicates); users and items outside the
-k-core, and users with a shorter history than --min-history; last, items that no user has.
+Order of what is left out: bad rows; events rated below --min-rating; rows logged twice (--duplicates); events that repeat an item
+where repeats do not count (--repeats); users and items outside the k-core, and users with a shorter history than --min-history;
+last, items that no user has.
 """
 
 from __future__ import annotations
@@ -11,21 +12,24 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from engine.data.catalogue import Notices, attribute_table, choose_id_column, read_catalogue
 from engine.data.connection import connect
-from engine.data.dataset import DatasetInfo
+from engine.data.dataset import DatasetInfo, Role
 from engine.data.log import Events, read_log
 from engine.data.options import ImportOptions
-from engine.data.order import core, first_mentions, renumber, time_order
+from engine.data.order import core, renumber, repeated, time_order
 from engine.data.problems import Problem, Problems
+from engine.data.repeats import in_words, measure, propose
 from engine.data.sources import SOURCES, Workshop
 from engine.data.sources.guess import guess_source
 from engine.data.sources.item_map import read_item_map
 from engine.data.sources.items import open_items
+from engine.data.split import split_roles
 from engine.data.staging import refuse_existing, staging
 from engine.data.write import NAME, fill_dataset
 from engine.errors import SeqscopeError, UsageError
@@ -112,9 +116,13 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             f"the whole log belongs to one user ({events.users[0].as_py()!r}), and a recommender learns from many. "
             "Is the user column the right one? Name it with --user-column."
         )
-    user, item, time, users, items = _filter(events, options, k_core, left_out)
+    log = _filter(events, options, k_core, left_out)
+    workshop.say(
+        f"repeats: {in_words(log.measured, log.repeats)}"
+        + (" (--repeats decides)" if options.repeats == "auto" else "")
+    )
 
-    item_ids = items.to_pylist()
+    item_ids = log.items.to_pylist()
     if items_file is not None and len(items_file.id_columns) > 1:
         # All items of the log decide, not those that the k-core kept: fewer of these may be in the file.
         chosen = choose_id_column(items_file, set(events.items.to_pylist()))
@@ -133,12 +141,14 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if unused and not options.keep_unused_items:
         left_out["items that no user has"] = unused
 
+    time = log.time
     time_unit = "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = fill_dataset(
         folder, name=options.name or options.out.name, title=options.title or source.title, source=options.about or source.about,
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
-        users=users, user=user, item=item, timestamp=time, time_unit=time_unit, split=options.split,
-        options=options.record(source.name, k_core), left_out=counts | left_out,
+        users=log.users, user=log.user, item=log.item, timestamp=time, time_unit=time_unit, split=options.split,
+        options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
+        repeats=log.repeats, measured=log.measured,
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
@@ -150,38 +160,77 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     return ImportResult(info, problems.first(SHOWN_PROBLEMS), counts, lines)
 
 
-def _filter(
-    events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, pa.ChunkedArray, pa.ChunkedArray]:
-    """Sort and filter: user, item (dense anew), time, and the ids of the users and items that are left."""
+@dataclass(frozen=True)
+class _Log:
+    """What is left of a log, sorted by user and time: user, item (numbered anew), time; the ids of its users and items; whether
+    repeats count, and what was measured of them."""
+
+    user: np.ndarray
+    item: np.ndarray
+    time: np.ndarray | None
+    users: pa.ChunkedArray
+    items: pa.ChunkedArray
+    repeats: Literal["count", "first"]
+    measured: dict[str, float]
+
+
+Flat = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int]) -> _Log:
     order = time_order(events.user, events.item, events.time, options.ties, options.seed)
-    user, item = events.user[order], events.item[order]
-    time = None if events.time is None else events.time[order]
+    rows: Flat = (events.user[order], events.item[order], None if events.time is None else events.time[order])
     del order
 
-    stays = first_mentions(user, item, time, options.duplicates)
-    repeated = int(len(stays) - np.count_nonzero(stays))
-    if repeated:
-        same = "user, item and time" if options.duplicates == "exact" else "user and item"
-        left_out[f"same {same} again"] = repeated
-        user, item, time = user[stays], item[stays], None if time is None else time[stays]
-    stays = core(user, item, max(k_core, options.min_history), k_core)
-    outside = int(len(stays) - np.count_nonzero(stays))
+    if options.duplicates == "exact" and rows[2] is not None:
+        rows = _take(rows, ~repeated(*rows), "same user, item and time again", left_out)
+    in_core, outside = _core(rows, options, k_core)
+    measured = measure(in_core[0], in_core[1], _tested(in_core, options))
+    rule = propose(measured) if options.repeats == "auto" else options.repeats
+    repeats: Literal["count", "first"] = "count" if rule == "count" else "first"
+    if repeats == "first" and measured["repeated_events"]:
+        rows = _take(rows, ~repeated(*rows[:2]), "same user and item again", left_out)
+        in_core, outside = _core(rows, options, k_core)
     if outside:
         left_out[_core_reason(k_core, options.min_history)] = outside
-        user, item, time = user[stays], item[stays], None if time is None else time[stays]
-    if not len(user):
-        raise SeqscopeError(
-            f"{_core_reason(k_core, options.min_history)}: that leaves out every one of the {outside:,} events. "
-            "Lower --k-core or --min-history."
-        )
-    user, used_users = renumber(user, len(events.users))
-    item, used_items = renumber(item, len(events.items))
+    user, used_users = renumber(in_core[0], len(events.users))
+    item, used_items = renumber(in_core[1], len(events.items))
     if len(used_users) == 1:
         raise SeqscopeError(
             "only one user is left, and a recommender learns from many. Lower --k-core or --min-history."
         )
-    return user, item, time, events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
+    users, items = events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
+    return _Log(user, item, in_core[2], users, items, repeats, measured)
+
+
+def _take(rows: Flat, stays: np.ndarray, reason: str, left_out: dict[str, int]) -> Flat:
+    count = int(len(stays) - np.count_nonzero(stays))
+    if not count:
+        return rows
+    left_out[reason] = count
+    return rows[0][stays], rows[1][stays], None if rows[2] is None else rows[2][stays]
+
+
+def _core(rows: Flat, options: ImportOptions, k_core: int) -> tuple[Flat, int]:
+    """The events in the core, and how many lie outside."""
+    stays = core(rows[0], rows[1], max(k_core, options.min_history), k_core)
+    left_out: dict[str, int] = {}
+    inside = _take(rows, stays, "outside", left_out)
+    outside = left_out.get("outside", 0)
+    if not len(inside[0]):
+        raise SeqscopeError(
+            f"{_core_reason(k_core, options.min_history)}: that leaves out every one of the {outside:,} events. "
+            "Lower --k-core or --min-history."
+        )
+    return inside, outside
+
+
+def _tested(rows: Flat, options: ImportOptions) -> np.ndarray:
+    """bool [events]: which events the test would ask for, if all stayed."""
+    user = rows[0]
+    starts = np.flatnonzero(np.append(True, user[1:] != user[:-1]))
+    roles, _ = split_roles(options.split, np.append(starts, len(user)).astype(np.int64), rows[2])
+    return roles == Role.TEST
 
 
 def _core_reason(k_core: int, min_history: int) -> str:

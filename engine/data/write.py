@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -42,11 +42,13 @@ def write_dataset(
     split: SplitOptions = SplitOptions(),  # noqa: B008 (frozen)
     options: Mapping[str, Any] | None = None,
     left_out: Mapping[str, int] | None = None,
+    repeats: Literal["count", "first"] | None = None,
+    measured: Mapping[str, float] | None = None,
     overwrite: bool = False,
 ) -> DatasetInfo:
     """Split a log, write it as the dataset folder `out`, open it once as a check, and only then let it appear.
 
-    name … simulated, options, left_out: fields of `DatasetInfo`.
+    name … simulated, options, left_out, repeats, measured: fields of `DatasetInfo`.
     items: item_id (string), title (string), then any attribute columns; row i is item i.
     users: user_id of user 0, 1, …
     user, item: int [events], sorted by user, each user's events oldest first.
@@ -57,6 +59,7 @@ def write_dataset(
         return fill_dataset(
             folder, name=name, title=title, source=source, licence=licence, simulated=simulated, items=items, users=users,
             user=user, item=item, timestamp=timestamp, time_unit=time_unit, split=split, options=options, left_out=left_out,
+            repeats=repeats, measured=measured,
         )  # fmt: skip
 
 
@@ -77,6 +80,8 @@ def fill_dataset(
     split: SplitOptions,
     options: Mapping[str, Any] | None,
     left_out: Mapping[str, int] | None,
+    repeats: Literal["count", "first"] | None = None,
+    measured: Mapping[str, float] | None = None,
 ) -> DatasetInfo:
     """`write_dataset` into a folder that exists, for callers that hold their own staging folder."""
     if not NAME.fullmatch(name):
@@ -108,10 +113,12 @@ def fill_dataset(
         split=described,
         options=dict(options or {}),
         left_out=dict(left_out or {}),
-        fingerprint=fingerprint(item_ids, events, timestamp, roles),
+        fingerprint=fingerprint(item_ids, events, timestamp, roles, repeats),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         created_by=f"seqscope {__version__}",
         attributes=[column for column in items.column_names if column not in ("item_id", "title")],
+        repeats=repeats,
+        measured=dict(measured or {}),
     )  # fmt: skip
 
     numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
@@ -123,7 +130,7 @@ def fill_dataset(
     (folder / "dataset.json").write_text(info.to_json(), "utf-8")
 
     written = Dataset(folder)
-    if fingerprint(item_ids, written.events, written.timestamps, written.roles) != info.fingerprint:
+    if fingerprint(item_ids, written.events, written.timestamps, written.roles, repeats) != info.fingerprint:
         raise SeqscopeError(
             f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
         )

@@ -85,11 +85,11 @@ def test_memory_that_cannot_do(bench: Bench) -> None:
 def test_the_options_in_dataset_json_repeat_the_import(bench: Bench) -> None:
     rows = LOG + "1,1,5\n1,1,5\n2,9,9\n"
     dataset = bench.load(
-        bench.write("log.csv", rows), "--duplicates", "last", "--ties", "shuffle", "--seed", 3, "--min-history", 2
+        bench.write("log.csv", rows), "--duplicates", "keep", "--ties", "shuffle", "--seed", 3, "--min-history", 2
     )
     kept = dataset.info.options
     assert kept["paths"] == ["log.csv"] and (kept["duplicates"], kept["ties"], kept["seed"], kept["min_history"]) == (
-        "last",
+        "keep",
         "shuffle",
         3,
         2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.data.dataset import fingerprint
 from tests.data.conftest import LOG, Bench, csv_log, histories, item_ids, user_ids
 
 
@@ -21,20 +22,62 @@ def test_min_rating(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected", "reason"),
+    ("rule", "expected", "left_out"),
     [
-        ("exact", ["a", "b", "a", "c", "a"], "same user, item and time again"),
-        ("keep", ["a", "a", "b", "a", "c", "a"], None),
-        ("first", ["a", "b", "c"], "same user and item again"),
-        ("last", ["b", "c", "a"], "same user and item again"),
+        (("--duplicates", "exact", "--repeats", "count"), "abaca", {"same user, item and time again": 2}),
+        (("--duplicates", "keep", "--repeats", "count"), "aabaca", {}),
+        (
+            ("--repeats", "first"),
+            "abc",
+            {"same user, item and time again": 2, "same user and item again": 4},
+        ),
+        ((), "abaca", {"same user, item and time again": 2}),
     ],
 )
-def test_duplicates(bench: Bench, rule: str, expected: list[str], reason: str | None) -> None:
+def test_rows_logged_twice_and_repeats(
+    bench: Bench, rule: tuple[str, ...], expected: str, left_out: dict[str, int]
+) -> None:
     events = [("a", 1), ("a", 9), ("a", 5), ("c", 7), ("a", 1), ("b", 3)]
     log = bench.write("log.csv", csv_log([(u, item, time) for u in "xy" for item, time in events]))
-    dataset = bench.load(log, "--duplicates", rule)
-    assert histories(dataset)["x"] == expected
-    assert dataset.info.left_out == ({reason: 2 * (6 - len(expected))} if reason else {})
+    dataset = bench.load(log, *rule)
+    assert histories(dataset)["x"] == list(expected)
+    assert dataset.info.left_out == left_out
+    assert dataset.info.repeats == dataset.info.options["repeats"] == ("first" if "first" in rule else "count")
+    assert "--repeats first" in bench.fails(log, "--duplicates", "last", code=2)
+
+
+def test_what_repeats_is_measured_before_anything_is_dropped_and_decides(bench: Bench) -> None:
+    rows = [(u, i, 10 * u + n) for u in range(20) for n, i in enumerate((u, u + 1, u + 2, u + 3))]
+    few = [*rows, (0, 0, 999), (1, 9, 999)]  # user 0 ends on a repeat, one of 20 targets
+    dataset = bench.load(bench.write("log.csv", csv_log(few)))
+    assert dataset.info.measured == {"repeated_events": 1 / 82, "repeated_targets": 1 / 20}
+    assert dataset.info.repeats == "count" and "5.0% of held-out items" in bench.err + bench.out
+    fewer = [
+        *few,
+        *((u, u, 1_000) for u in range(100, 130)),
+        *((u, v, v + 2_000) for u in range(100, 130) for v in (1, 2)),
+    ]
+    dataset = bench.load(bench.write("log.csv", csv_log(fewer)))
+    assert dataset.info.repeats == "first" and dataset.info.left_out == {"same user and item again": 1}
+    assert dataset.info.measured["repeated_targets"] == 1 / 50
+    none = bench.load(bench.write("log.csv", csv_log(rows)))
+    assert none.info.repeats == "first" and "no user has an item twice" in bench.err
+
+
+def test_the_core_is_taken_of_what_is_left_after_repeats(bench: Bench) -> None:
+    rows = [(u, i, i) for u in range(4) for i in range(4)] + [(9, 0, n) for n in range(4)]
+    log = bench.write("log.csv", csv_log(rows))
+    assert "9" in user_ids(bench.load(log, "--k-core", 4, "--repeats", "count"))
+    assert "9" not in user_ids(bench.load(log, "--k-core", 4, "--repeats", "first"))
+
+
+def test_whether_repeats_count_is_part_of_what_a_fingerprint_stands_for(bench: Bench) -> None:
+    rows = LOG + "1,1,999\n"
+    counted = bench.load(bench.write("log.csv", rows), "--repeats", "count")
+    ids, known = item_ids(counted), (counted.events, counted.timestamps, counted.roles)
+    assert counted.info.fingerprint == fingerprint(ids, *known, "count") != fingerprint(ids, *known)
+    first = bench.load(bench.write("log.csv", LOG))  # as of before: nothing in it repeats
+    assert first.info.fingerprint == fingerprint(ids, first.events, first.timestamps, first.roles)
 
 
 def test_k_core_and_min_history(bench: Bench) -> None:

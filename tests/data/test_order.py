@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from engine.data.order import core, first_mentions, renumber, time_order
+from engine.data.order import core, renumber, repeated, time_order
 
 Log = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -49,24 +49,15 @@ def test_without_times_rows_stand_in_order(log: Log) -> None:
         )
 
 
-@pytest.mark.parametrize("rule", ["exact", "keep", "first", "last"])
-def test_repeated_events(log: Log, rule: str) -> None:
+@pytest.mark.parametrize("timed", [False, True])
+def test_repeated_events(log: Log, timed: bool) -> None:
     order = time_order(*log, "file", 0)
     user, item, time = (column[order] for column in log)
-    rows = list(zip(user.tolist(), item.tolist(), time.tolist(), strict=True))
-    key = {"exact": lambda row: row, "first": lambda row: row[:2], "last": lambda row: row[:2]}.get(rule)
     expected, seen = [], set()
-    for position in reversed(range(len(rows))) if rule == "last" else range(len(rows)):
-        mark = key(rows[position]) if key else position
-        expected.append((position, mark not in seen))
-        seen.add(mark)
-    assert first_mentions(user, item, time, rule).tolist() == [stays for _, stays in sorted(expected)]
-
-
-def test_a_log_without_times_has_no_exact_repetitions() -> None:
-    user = item = np.zeros(3, np.int32)
-    assert first_mentions(user, item, None, "exact").all()
-    assert first_mentions(user, item, None, "first").tolist() == [True, False, False]
+    for row in zip(user.tolist(), item.tolist(), time.tolist() if timed else [0] * len(user), strict=True):
+        expected.append(row in seen)
+        seen.add(row)
+    assert repeated(user, item, time if timed else None).tolist() == expected
 
 
 @pytest.mark.parametrize(("min_user", "min_item"), [(0, 0), (5, 5), (16, 20), (18, 1), (1, 40), (500, 500)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,10 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SeqscopeError, match="cannot be read or written"), staging(tmp_path / "file" / "toy"):
         pass
+
+
+def test_a_rule_for_repeats_that_nobody_knows_is_refused(root: Path, tmp_path: Path) -> None:
+    before = json.loads((root / "data" / "sample" / "dataset.json").read_text("utf-8"))
+    (tmp_path / "dataset.json").write_text(json.dumps(before | {"repeats": "sometimes"}), "utf-8")
+    with pytest.raises(SeqscopeError, match="count, first"):
+        DatasetInfo.read(tmp_path / "dataset.json")

@@ -1,0 +1,114 @@
+"""The protocols that figures are made under: their names, what each asks, and which one is a dataset's own. Pure Python.
+
+A name is put together: what the held-out item is ranked among ("full": the whole catalogue; "u100", "p100": itself and 100
+negatives), then what becomes of the user's history among the candidates:
+
+    full                  it is left out (the held-out item never is)
+    full, repeats         nobody's is, because repeats count in this dataset (engine/data/repeats.py)
+    full, history kept    nobody's is, to compare with papers (`seqscope evaluate --keep-history`)
+
+then "+user" for a model's vectors of training users, and last, of metrics alone, the part of the held-out items they are over:
+"cold" (in nobody's training) and "warm", "repeated" (in the user's own history) and "new".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+SAMPLED = ("u100", "p100")
+"""Those with 100 negatives, drawn uniformly or by popularity."""
+HISTORIES = ("", "repeats", "history kept")
+PARTS = {
+    "cold": "held-out items in nobody's training",
+    "warm": "held-out items in somebody's training",
+    "repeated": "held-out items that repeat one of the history",
+    "new": "held-out items that the history does not have",
+}
+_NAME = re.compile(
+    rf"(?P<base>[^,+]+)(, (?P<history>{'|'.join(HISTORIES[1:])}))?(?P<user>\+user)?(, (?P<part>{'|'.join(PARTS)}))?"
+)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A protocol's name, taken apart; str() puts it together again."""
+
+    base: str
+    """"full", "u100", "p100", or whatever a foreign bundle says."""
+    history: str = ""
+    """One of HISTORIES: "" where the history is left out of the candidates."""
+    trained_users: bool = False
+    """With the model's vectors of training users in place of what it makes of their histories."""
+    part: str = ""
+    """One of PARTS where metrics are over a part of the held-out items, else ""."""
+
+    def __str__(self) -> str:
+        history, part = (f", {word}" if word else "" for word in (self.history, self.part))
+        return f"{self.base}{history}{'+user' if self.trained_users else ''}{part}"
+
+    @property
+    def full(self) -> bool:
+        """The held-out item is ranked among the whole catalogue."""
+        return self.base == "full"
+
+    @property
+    def sampled(self) -> int:
+        """Among how many negatives it is ranked; 0 where it is not."""
+        found = re.fullmatch(r"[up](\d{1,7})", self.base)
+        return int(found[1]) if found else 0
+
+
+def parse(name: str) -> Protocol:
+    """The protocol of that name. A name that is none of ours is all base, so that foreign bundles can be shown."""
+    found = _NAME.fullmatch(name)
+    if not found:
+        return Protocol(name)
+    return Protocol(found["base"], found["history"] or "", bool(found["user"]), found["part"] or "")
+
+
+def history_excluded(repeats: str | None) -> bool:
+    """Whether a dataset (its `DatasetInfo.repeats`) leaves the history out of candidates and of lists."""
+    return repeats != "count"
+
+
+def of_dataset(base: str, repeats: str | None, *, trained_users: bool = False, part: str = "") -> str:
+    """The name of the protocol `base` in a dataset (its `DatasetInfo.repeats`)."""
+    return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part))
+
+
+def main(repeats: str | None) -> str:
+    """The protocol that a dataset's models are judged by: full ranking."""
+    return of_dataset("full", repeats)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Each name once: full rankings first, then by name; plain ones before their variants."""
+    return sorted(set(names), key=lambda name: (not parse(name).full, parse(name).base, name))
+
+
+def sentence(name: str, items: int) -> str:
+    """What a protocol does, in a sentence; items: how many the catalogue has."""
+    protocol = parse(name)
+    if protocol.full:
+        history = {
+            "": "those of the history left out",
+            "repeats": "those of the history included, since repeats count",
+            "history kept": "those of the history included, to compare with papers that do so",
+        }[protocol.history]
+        words = f"Full ranking: the held-out item among all {items:,} items, {history}"
+    elif protocol.sampled:
+        drawn = "uniformly" if protocol.base[0] == "u" else "by popularity"
+        history = ", of the history too, since repeats count" if protocol.history == "repeats" else ""
+        words = (
+            f"Sampled: the held-out item among {protocol.sampled:,} others drawn {drawn}{history}, the same for every model. For "
+            "comparison with papers alone; such numbers are much higher and can order models differently (Krichene & Rendle 2020)"
+        )
+    else:
+        words = f"Protocol “{protocol.base}”"
+    if protocol.trained_users:
+        words += ", with the trained user's own vector in place of what the model makes of the history alone"
+    if protocol.part:
+        words += f"; {PARTS[protocol.part]} alone"
+    return words + "."

@@ -1,0 +1,39 @@
+"""Names of protocols: what they say, and that nothing is lost where they are taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.evaluation.protocols import Protocol, in_order, main, parse, sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("full", Protocol("full")),
+        ("full+user", Protocol("full", trained_users=True)),
+        ("full, history kept+user", Protocol("full", "history kept", True)),
+        ("full+user, cold", Protocol("full", "", True, "cold")),
+        ("full, repeats, repeated", Protocol("full", "repeats", part="repeated")),
+        ("u100, repeats+user, new", Protocol("u100", "repeats", True, "new")),
+        ("full, other words", Protocol("full, other words")),
+    ],
+)
+def test_a_name_is_taken_apart_and_put_together(name: str, expected: Protocol) -> None:
+    assert parse(name) == expected
+    assert str(expected) == name
+
+
+def test_a_datasets_own_protocol() -> None:
+    assert [main(None), main("first"), main("count")] == ["full", "full", "full, repeats"]
+
+
+def test_full_rankings_come_first() -> None:
+    names = ["u100", "full+user", "p100", "full", "u100+user"]
+    assert in_order(names) == ["full", "full+user", "p100", "u100", "u100+user"]
+
+
+def test_a_sentence_says_what_becomes_of_the_history() -> None:
+    said = [sentence(name, 1318) for name in ("full", "full, repeats", "full, history kept")]
+    assert "left out" in said[0] and "repeats count" in said[1] and "papers" in said[2]
+    assert "100 others" in sentence("u100", 1318) and "trained user" in sentence("p100+user", 1318)
