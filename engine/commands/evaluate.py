@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+
+from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--keep-history", action="store_true", help="also rank with items of the history as candidates")
     parser.add_argument("--exact", action="store_true", help="score all items of a generator, however many identifiers")
-    parser.add_argument("--beam", type=int, metavar="N", help="width of a generator's beam (default: its recipe's)")
+    parser.add_argument(
+        "--beam", type=int, metavar="N", help="width of a generator's beam (default: its recipe's, at least 50)"
+    )
     parser.add_argument(
         "--agreement", type=int, default=0, metavar="N",
         help="compare beams of several widths with exact scores on N histories (generators; into generation.json)",
@@ -58,14 +63,21 @@ def run(args: argparse.Namespace) -> int:
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
     if cold:
         print(f"{cold} of the test users are asked for an item that nobody has in training")
-    for protocol, values in found.items():
-        print(f"\n{protocol}")
-        names = list(dict.fromkeys(name.partition("@")[0] for name in values))
-        cuts = list(dict.fromkeys(name.partition("@")[2] for name in values))
-        print("".join(f"{head:>10}" for head in ["@", *cuts]))
-        for name in names:
-            print(
-                f"{name:>10}"
-                + "".join(f"{values[f'{name}@{k}']:>10.4f}" if f"{name}@{k}" in values else " " * 10 for k in cuts)
-            )
+    for protocol in found:
+        print("\n".join(["", protocol, *table(found, protocol)]))
     return 0
+
+
+def table(found: Mapping[str, Mapping[str, float]], protocol: str) -> list[str]:
+    """Lines: a row per metric, a column per cut-off; a dash where the beam says nothing, and why. found: of `evaluate`."""
+    values, width = found[protocol], beam_width(found, protocol)
+    names = list(dict.fromkeys(name.partition("@")[0] for name in values if not name.startswith("outside@")))
+    lines = ["".join(f"{head:>10}" for head in ["@", *CUTOFFS])]
+    for name in names:
+        cells = ["–" if beyond_beam(k, width) else f"{values[f'{name}@{k}']:.4f}" for k in CUTOFFS]
+        lines.append("".join(f"{cell:>10}" for cell in [name, *cells]))
+    if any(beyond_beam(k, width) for k in CUTOFFS):
+        lines.append(f"–: beyond the beam of {width}, which says nothing of places after its last")
+    if f"outside@{width}" in values:
+        lines.append(f"{values[f'outside@{width}']:.1%} of the held-out items are not reached by the beam of {width}")
+    return lines

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Mapping
+
 import numpy as np
 
+from engine.evaluation.protocols import parse
+
 CUTOFFS = (1, 5, 10, 20, 50)
+_OUTSIDE = re.compile(r"outside@([1-9]\d{0,6})")
+
+
+def beam_width(found: Mapping[str, Mapping[str, float]], protocol: str) -> int | None:
+    """The width of the beam that the ranks under `protocol` come from; None where every candidate was scored.
+
+    found: protocol → metric → value, as in metrics.json and in a bundle's manifest. A full ranking by a beam has the metric
+    outside@<width> there; all full rankings of an evaluation have one beam, and the few candidates of a sampled protocol are
+    scored one by one.
+    """
+    if not parse(protocol).full:
+        return None
+    widths = (_OUTSIDE.fullmatch(name) for name in itertools.chain.from_iterable(found.values()))
+    return next((int(width[1]) for width in widths if width), None)
+
+
+def beyond_beam(k: int, width: int | None) -> str | None:
+    """Why nothing can be said of the first k places, such as "beam of 20"; None where it can. A beam knows no more places than
+    it is wide: targets that it misses share those after it, so that HR@50 of a beam of 20 would be its HR@20."""
+    return f"beam of {width}" if width is not None and k > width else None
 
 
 def hit(ranks: np.ndarray, k: int) -> np.ndarray:
@@ -31,10 +57,14 @@ def per_user(metric: str, ranks: np.ndarray) -> np.ndarray:
     return PER_USER[name](ranks, int(k))
 
 
-def accuracy(ranks: np.ndarray) -> dict[str, float]:
-    """HR, NDCG and MRR at every cut-off. Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails: the ranks are wrong then."""
+def accuracy(ranks: np.ndarray, width: int | None = None) -> dict[str, float]:
+    """HR, NDCG and MRR at every cut-off, where ranks come from a beam at those within its width.
+
+    Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails: the ranks are wrong then."""
     found: dict[str, float] = {}
     for k in CUTOFFS:
+        if beyond_beam(k, width):
+            continue
         values = {
             name: float(function(ranks, k).mean()) if len(ranks) else float("nan")
             for name, function in PER_USER.items()

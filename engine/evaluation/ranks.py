@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from engine.data.dataset import Cases
+from engine.evaluation.metrics import CUTOFFS
 from engine.generation import Generator, beam_search
 from engine.generation.search import OUTSIDE, item_scores
 from engine.models import ItemIndex, Recommender, score
-
-CUTOFFS = (1, 5, 10, 20, 50)
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,14 @@ class Ranking:
     ranks: np.ndarray
     exposure: dict[int, np.ndarray]
     outside: int = 0
+
+
+def search_width(model: Recommender, beam: int | None = None) -> int | None:
+    """The width of the beam that test items are ranked with: `beam`, else the model's own, or the largest cut-off where that is
+    wider, since a beam says nothing of places beyond its width. None where all items are scored."""
+    if not isinstance(model, Generator) or model.walks:
+        return None
+    return beam or max(model.beam or 0, CUTOFFS[-1])
 
 
 @torch.no_grad()

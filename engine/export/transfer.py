@@ -45,7 +45,6 @@ GRAPHS = ("encoder.onnx", "attention.onnx")
 """Those that hold the words of all items."""
 CHUNK = 1024
 """Items whose rows are lost at most when the work is interrupted."""
-CUTOFFS = (1, 5, 10, 20, 50)
 MARK = " (zero-shot)"
 
 
@@ -363,7 +362,7 @@ def _opened(folder: Path, manifest: Manifest, catalogue: Catalogue) -> Bundle:
 def _evaluate(bundle: Bundle, data: Dataset, folder: Path) -> dict[str, dict[str, float]]:
     """Full ranking over the catalogue without the history, as `engine.evaluation` has it; metrics, and the tables in `folder`."""
     cases = data.cases("test")
-    ranks, exposure = np.empty(len(cases)), {k: np.zeros(data.num_items, np.int64) for k in CUTOFFS}
+    ranks, exposure = np.empty(len(cases)), {k: np.zeros(data.num_items, np.int64) for k in metrics.CUTOFFS}
     progress = Progress(len(cases), "evaluate")
     histories = [cases.history[row].astype(np.int64) for row in range(len(cases))]
     order = np.argsort(cases.history.lengths, kind="stable")
@@ -374,8 +373,8 @@ def _evaluate(bundle: Bundle, data: Dataset, folder: Path) -> dict[str, dict[str
         scores[histories[row]] = -np.inf
         scores[target] = own
         ranks[row] = 1 + (scores > own).sum() + ((scores == own).sum() - 1) / 2
-        top = best(scores, CUTOFFS[-1])
-        for k in CUTOFFS:
+        top = best(scores, metrics.CUTOFFS[-1])
+        for k in metrics.CUTOFFS:
             exposure[k][top[:k]] += 1
         progress.update(done)
     found = {"full": metrics.accuracy(ranks) | metrics.beyond_accuracy(exposure, data.popularity)}

@@ -9,7 +9,17 @@
 These are the functions that `seqscope evaluate` uses, so a page and a report cannot disagree.
 """
 
-from engine.evaluation.metrics import CUTOFFS, accuracy, beyond_accuracy, coverage, gini, novelty, per_user
+from engine.evaluation.metrics import (
+    CUTOFFS,
+    accuracy,
+    beam_width,
+    beyond_accuracy,
+    beyond_beam,
+    coverage,
+    gini,
+    novelty,
+    per_user,
+)
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
 
 __all__ = [
@@ -17,7 +27,9 @@ __all__ = [
     "Difference",
     "Interval",
     "accuracy",
+    "beam_width",
     "beyond_accuracy",
+    "beyond_beam",
     "coverage",
     "gini",
     "holm",

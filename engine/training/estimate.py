@@ -23,7 +23,7 @@ import torch
 
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
-from engine.evaluation.ranks import full_ranks
+from engine.evaluation.ranks import full_ranks, search_width
 from engine.generation import Generator
 from engine.models import Recommender
 from engine.registry import MODELS
@@ -171,10 +171,11 @@ def _step(trainer: Trainer, plan: list[Any]) -> float:
 
 
 def _ranking(model: Recommender, cases: Cases, trained: bool = False, lists: bool = False) -> float:
-    """Seconds to rank all of `cases`."""
+    """Seconds to rank all of `cases`. lists: as the test items are."""
     if not len(cases):
         return 0.0
     width = model.beam if isinstance(model, Generator) and not model.walks else None
+    width = search_width(model) if lists else width
 
     def ask(count: int) -> float:
         rows = np.linspace(0, len(cases) - 1, count).astype(int)

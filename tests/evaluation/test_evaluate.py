@@ -13,7 +13,8 @@ import pytest
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.ranks import CUTOFFS, full_ranks
+from engine.evaluation.metrics import CUTOFFS
+from engine.evaluation.ranks import full_ranks
 from engine.models import MODELS
 from engine.training.run import open_run
 

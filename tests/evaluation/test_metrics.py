@@ -49,6 +49,17 @@ def test_impossible_ranks_are_an_error() -> None:
             metrics.accuracy(np.array(ranks))
 
 
+def test_a_beam_says_nothing_beyond_its_width() -> None:
+    found = {"full": {"HR@10": 0.4, "outside@20": 0.3}, "full, cold": {}, "u100": {"HR@50": 0.9}}
+    widths = {name: metrics.beam_width(found, name) for name in (*found, "full, history kept", "u100, repeats")}
+    assert widths == {"full": 20, "full, cold": 20, "u100": None, "full, history kept": 20, "u100, repeats": None}
+    assert metrics.beam_width({"full": {"HR@10": 0.4}}, "full") is None  # every item was scored
+    assert [metrics.beyond_beam(k, 20) for k in (20, 50)] == [None, "beam of 20"]
+    assert set(metrics.accuracy(np.array([1.0, 500]), width=5)) == {
+        f"{m}@{k}" for m in metrics.PER_USER for k in (1, 5)
+    }
+
+
 def test_nobody() -> None:
     assert all(math.isnan(value) for value in metrics.accuracy(np.empty(0)).values())
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.evaluation.ranks import CUTOFFS, full_ranks, mean_rank, sampled_ranks
+from engine.evaluation.metrics import CUTOFFS
+from engine.evaluation.ranks import full_ranks, mean_rank, sampled_ranks
 from engine.models import Popularity, PopularityConfig
 from tests.evaluation.fakes import Fixed, cases, random_cases
 

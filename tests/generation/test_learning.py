@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
+from engine.commands.evaluate import table
 from engine.data.identifiers import Identifiers
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
@@ -128,6 +130,13 @@ def test_an_evaluation_says_how_it_ranked(shared: tuple[Generator, Any], tmp_pat
         by_beam = evaluate(model, dataset, tmp_path, beam=60)
         assert '"beam": 60' in (tmp_path / "generation.json").read_text("utf-8")
         again = evaluate(model, dataset, tmp_path, exact=True)
+        narrow = evaluate(model, dataset, tmp_path, beam=10)
+        shown = pq.read_table(tmp_path / "exposure.parquet")["k"].to_pylist()
+        assert '"beam": 50' in (
+            evaluate(model, dataset, tmp_path) and (tmp_path / "generation.json").read_text("utf-8")
+        )
+    assert {name for name in narrow["full"] if name.endswith(("@20", "@50"))} == set() and max(shown) == 10
+    assert "–" in "".join(table(narrow, "full")) and "–" not in "".join(table(by_beam, "full"))
     assert by_beam["full"]["NDCG@10"] == pytest.approx(all_items["full"]["NDCG@10"], abs=1e-6)
     assert again == all_items
     assert by_beam["full"]["outside@60"] == 0  # which pages show; exact ranks have nothing outside

@@ -21,7 +21,8 @@ from engine.data.dataset import Cases
 from engine.data.identifiers import Identifiers
 from engine.data.ragged import Ragged
 from engine.data.words import ItemWords, tokenize
-from engine.evaluation.ranks import CUTOFFS, full_ranks
+from engine.evaluation.metrics import CUTOFFS
+from engine.evaluation.ranks import full_ranks
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.words.tokenizer import learn
