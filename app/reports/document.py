@@ -26,7 +26,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from engine.errors import SeqscopeError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 Part = Literal["history", "lists", "what-ifs", "effects", "overlap", "attention", "codes", "map", "metrics"]
@@ -150,10 +151,11 @@ class Ranked(Item):
     place: int
     score: float
     """In the model's own units: comparable within this list alone."""
-    share: float
-    """Softmax over all items that could be recommended; of a model that writes codes, the probability of the item's."""
-    strength: float
-    """0 to 1 within the model: 1 is its best item."""
+    share: float | None
+    """The probability that it comes next, among all items that could be recommended; of a model that writes codes, that of the
+    item's. None where the model gives none."""
+    strength: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of format 1 alone: the score within the model, from an item in the middle of the catalogue (0) to its best one (1)."""
     ties: list[ItemId] = []
     """Items that the model cannot tell apart from this one."""
 
@@ -353,7 +355,7 @@ class Report(Strict):
     """The document. A part that was not wanted is None."""
 
     format: Literal["seqscope-report"] = "seqscope-report"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     created: str
     """UTC, ISO 8601."""
     address: str | None
@@ -380,6 +382,9 @@ class Report(Strict):
     def _adds_up(self) -> Report:
         """No part names a model that is not told of, and what belongs together is of one length: readers rely on it."""
         _moment(self.created)
+        for one in self.lists or []:
+            if any((item.strength is None) != (self.schema_version == 2) for item in one.items):
+                raise ValueError("strength belongs to lists of format 1, and to no others")
         known = {one.name for one in self.models}
         _known("lists", known, [one.model for one in self.lists or []])
         _known("attention", known, [one.model for one in self.attention or []])

@@ -21,7 +21,7 @@ from app.reports import words
 from app.reports.document import Report
 from app.reports.figures import Figure, figures, group_colours
 from app.reports.tables import tables, titled
-from app.text import clean, short
+from app.text import clean, percent, short
 
 Kind = Literal["static", "interactive"]
 KINDS: tuple[Kind, ...] = ("static", "interactive")
@@ -129,7 +129,13 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"clean": clean, "short": lambda text, limit: short(clean(text), limit), "told": told, "zip": zip}
+    found.filters |= {
+        "clean": clean,
+        "short": lambda text, limit: short(clean(text), limit),
+        "told": told,
+        "percent": percent,
+        "zip": zip,
+    }
     found.globals |= {"palette": group_colours, "linked": linked}
     return found
 

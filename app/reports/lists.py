@@ -79,20 +79,17 @@ def slow(models: Zoo, model: str, histories: int) -> bool:
 def _ranked(models: Zoo, model: str, found: Top) -> list[Ranked]:
     bundle = models.bundles[model]
     tied = bundle.cannot("distinct_items") is not None
+    shares = [None] * len(found.items) if found.share is None else found.share.tolist()
     return [
         Ranked(
             **item(models, at).model_dump(),
             place=place,
             score=number(score),
-            share=number(share),
-            strength=number(strength),
+            share=None if share is None else number(share),
             ties=[models.item_ids[other] for other in bundle.siblings(at)[-1]] if tied else [],
         )
-        for place, (at, score, share, strength) in enumerate(
-            zip(
-                found.items.tolist(), found.scores.tolist(), found.share.tolist(), found.strength.tolist(), strict=True
-            ),
-            1,
+        for place, (at, score, share) in enumerate(
+            zip(found.items.tolist(), found.scores.tolist(), shares, strict=True), 1
         )
     ]
 

@@ -21,7 +21,7 @@ from app.reports.figures import Figure, figures
 from app.reports.html import linked, parts
 from app.reports.svg import Svg
 from app.reports.tables import tables, titled
-from app.text import clean, listed, short
+from app.text import clean, listed, percent, short
 from engine.errors import SeqscopeError
 
 FONTS = ("Libertinus Serif", "DejaVu Sans Mono")  # both come with Typst
@@ -202,12 +202,15 @@ def _lists(report: Report, drawn: dict[str, Figure]) -> list[Block]:
                 "place": str(item.place),
                 "words": short(clean(item.title), 90),
                 "tag": f"in {times[item.item_id]} of {len(report.lists or [])}" if times[item.item_id] > 1 else "",
+                "share": "" if item.share is None or item.strength is not None else percent(item.share),
+                "bar": words.bar(one, item),
+                "colour": report.model(one.model).colour,
             }
             for item in one.items
         ]
         note = one.cannot or words.listing_note(one, report)
         cards.append({"head": _sign(report, one.model), "note": clean(note), "items": items})
-    return [{"kind": "lists", "lists": cards}]
+    return [{"kind": "quiet", "text": words.bars(report)}, {"kind": "lists", "lists": cards}]
 
 
 def _what_ifs(report: Report, drawn: dict[str, Figure]) -> list[Block]:

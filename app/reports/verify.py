@@ -177,7 +177,9 @@ def _lists(report: Report, then: Sequence[Listing], now: Sequence[Listing]) -> I
 
 
 def _list(what: str, then: Listing, now: Listing) -> Checked:
-    wrong = difference(then.model_dump(), now.model_dump())
+    old = any(item.strength is not None for item in then.items)  # of format 1, whose shares are made by other rules
+    left_out = {"items": {"__all__": {"share", "strength"}}} if old else None
+    wrong = difference(then.model_dump(exclude=left_out), now.model_dump(exclude=left_out))
     if then.cannot is not None or now.cannot is not None:
         if (then.cannot is None) != (now.cannot is None):
             wrong = f"then: {clean(then.cannot or 'a list', 300)}; now: {now.cannot or 'a list'}"
@@ -188,7 +190,8 @@ def _list(what: str, then: Listing, now: Listing) -> Checked:
         if was != found:
             return Checked(what, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(found, 80)}”")
     items = f"the same {len(then.items)} items in the same order"
-    return Checked(what, wrong is None, f"{items}, {f'but {wrong}' if wrong else f'scores within {TOLERANCE:g}'}")
+    within = f"scores within {TOLERANCE:g}{'; the shares of format 1 are not compared' if old else ''}"
+    return Checked(what, wrong is None, f"{items}, {f'but {wrong}' if wrong else within}")
 
 
 def _what_ifs(report: Report, then: Sequence[WhatIf], now: Sequence[WhatIf]) -> Iterator[Checked]:

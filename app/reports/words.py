@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from app.reports.document import Attention, Effects, Listing, Map, Metrics, Moves, Overlap, Report
+from app.bars import BARS, NO_BARS
+from app.bars import bar as relative
+from app.reports.document import Attention, Effects, Listing, Map, Metrics, Moves, Overlap, Ranked, Report
 from app.text import clean, count, listed, short
 
 CHANGES = {"up": "up", "down": "down", "same": "stay", "new": "new", "dropped": "dropped"}
@@ -46,12 +48,29 @@ def shared(lists: Sequence[Listing]) -> dict[str, int]:
     return found
 
 
+def bars(report: Report) -> str:
+    """What the bars of its lists show."""
+    if report.schema_version == 1:
+        return "Bars: the score within each model, from an item in the middle of the catalogue to its best one."
+    return BARS
+
+
+def bar(one: Listing, item: Ranked) -> float | None:
+    """How long an item's bar is, 0 to 1; None where its model gives no probabilities."""
+    first = one.items[0].share
+    if item.strength is not None:
+        return item.strength
+    return None if item.share is None or first is None else relative(item.share, first)
+
+
 def listing_note(one: Listing, report: Report) -> str:
     """How much of the history it read, or where what came next stands."""
     length = len(report.asked.history or [])
     words = "reads the last item" if one.read == 1 else f"reads the latest {one.read} of {length:,}"
     words = words if 0 < one.read < length else ""
     words = "the same for everybody" if report.model(one.model).family == "popularity" else words
+    if any(item.share is None for item in one.items):
+        words = f"{words}; {NO_BARS}" if words else NO_BARS
     if one.target_rank is not None:
         rank = f"what came next: rank {one.target_rank:,.10g}"
         words = f"{words}; {rank}" if words else rank

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import acts, examples, export, guard, state, whatif, widgets, zoo
+from app.bars import BARS
 from app.parts import beam_trace
 from app.text import clean, count, listed, md
 from app.views import beam_answers, compare, compare_answers
@@ -30,6 +31,7 @@ def show() -> None:
         models, names, asked, now.k, pinned=None if edited is None else history, target=target
     )
     why = _why(models, answers)
+    st.caption(BARS, help=_SHARE)
     widgets.recommendations(
         compare.cards(models, answers, asked, target=target, chosen=why),
         key="compare_lists",
@@ -54,9 +56,9 @@ def show() -> None:
 
 
 _SHARE = (
-    "Softmax of the scores over all items that could be recommended. A probability only for models trained with a softmax; "
-    "for the others it shows distances within the list. Of a model that writes codes: the probability that it writes the item's; "
-    "items that share a code share it, too. Never compare it between models."
+    "Softmax of the scores over all items that could be recommended. Popularity and the Markov chain: counts over their sum. "
+    "Generative models: the probability of the item’s semantic ID, which items in collision have in common. "
+    "Models trained with sampled negatives are too sure of themselves; AttRec ranks by distance and gives none."
 )
 
 

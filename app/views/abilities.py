@@ -13,6 +13,7 @@ _ABLE = {
     "map": "map",
     "unseen_items": "items it has never seen",
     "trained_users": "vectors of trained people",
+    "probability": "probabilities",
 }
 _WRITES = {
     "cross_attention": "attention from the codes it writes",

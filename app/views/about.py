@@ -168,9 +168,9 @@ CODES = (
 VIEWS = (
     Entry(
         "Lists side by side",
-        "Each model's best items for the same history; bars show an item's place within its own model. "
-        "Scores of different models have "
-        "different units and are never put on one scale.",
+        "Each model's best items for the same history, with the probability that the model gives each of them (popularity and "
+        "the Markov chain: counts over their sum; generative models: that of the semantic ID) and a bar relative to the list's "
+        "first item. Scores of different models have different units and are never put on one scale.",
         "Pin and compare, after LIT: Tenney et al., EMNLP 2020",
     ),
     Entry(
@@ -276,8 +276,7 @@ LIMITS = (
     "the outcome of an experiment.",
     "Intervals cover the choice of people alone. Another seed of the same training would move the numbers, too.",
     "Models know only the items they were trained on, unless their card says otherwise.",
-    "Softmax shares are a way to show distances within one list; they are probabilities only where a "
-    "model was trained to give them.",
+    "Probabilities of items are the models' own estimates. Models trained with sampled negatives are too sure of themselves.",
     "Answers are computed on the server with the exported graphs, which agree with the trained model up "
     "to rounding (see the cards).",
 )

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from app import zoo
-from app.text import clean, label, md, short, wide
+from app.bars import bar
+from app.text import clean, label, md, percent, short, wide
 from app.views import abilities
 from app.views.compare_answers import Answer, Why, moves, shared, tie_words
 from engine.runtime import Zoo
@@ -33,9 +34,11 @@ def cards(
     for answer in answers:
         changes = moves(answer)
         rows = [] if answer.top is None else [_row(models, item, rank) for rank, item in enumerate(answer.items, 1)]
-        for row, strength in zip(rows, [] if answer.top is None else answer.top.strength, strict=True):
+        shares = None if answer.top is None else answer.top.share
+        for place, row in enumerate(rows):
             times = counts[row["item"]]
-            row["strength"] = round(float(strength), 3)
+            if shares is not None:
+                row.update(bar=round(bar(shares[place], shares[0]), 3), share=percent(shares[place]))
             others = answer.ties.get(row["item"])
             if others:
                 row.update(tie=f"tied with {len(others):,}", tie_help=tie_words(models, others))
@@ -66,7 +69,6 @@ def cards(
                 "sign": answer.style.sign,
                 "colour": answer.style.colour,
                 "note": answer.note,
-                "bar": _BARS[models.bundles[answer.name].cannot("identifiers") is None],
                 "can": {term: clean(words) for term, words in abilities.in_short(models.bundles[answer.name]).items()},
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,
@@ -74,12 +76,6 @@ def cards(
             }
         )
     return found
-
-
-_BARS = {
-    False: "Score within this model: full is its best item, empty an item in the middle of the catalogue",
-    True: "Probability that the model writes this item's codes: full is its best item, empty none at all",
-}
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from app import zoo
+from app.bars import NO_BARS
 from app.text import clean, count, listed
 from app.views import beam_answers
 from engine.errors import SeqscopeError
@@ -119,6 +120,8 @@ def _note(models: Zoo, name: str, length: int) -> str:
         words.append("the same for everybody")
     elif read < length:
         words.append("reads the last item" if read == 1 else f"reads the latest {read} of {length:,}")
+    if bundle.cannot("probability") is not None:
+        words.append(NO_BARS)
     return ", ".join(words)
 
 
@@ -182,7 +185,7 @@ def lists_table(models: Zoo, answers: Sequence[Answer]) -> pd.DataFrame:
                 "item_id": models.item_ids[item],
                 "title": zoo.titled(models, item),
                 "score": float(answer.top.scores[rank - 1]),
-                "share": float(answer.top.share[rank - 1]),
+                "share": None if answer.top.share is None else float(answer.top.share[rank - 1]),
                 "in lists": counts[item],
             }
             if answer.before is not None:

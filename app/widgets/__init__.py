@@ -36,11 +36,11 @@ def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]
 def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]) -> None:
     """Lists of several models side by side.
 
-    models: {"name", "title", "sign", "colour", "note", "bar" (what the bars say), "can" (term → words, of what
-    it can and cannot do), "cannot" (why there are no rows, or None),
-    "rows", "dropped" (a sentence, or None)}; rows: {"id", "rank", "title", "detail", "strength" (0 to 1), "badge", "badge_help",
-    "tie", "tie_help" (it shares its codes with others), "change" ("up", "down", "new"), "moved" (its words), "truth" (it is what
-    came next), "chosen" (it is explained), "known" (it is in the history), "beyond" (after a gap)}.
+    models: {"name", "title", "sign", "colour", "note", "can" (term → words, of what it can and cannot do), "cannot" (why there
+    are no rows, or None), "rows", "dropped" (a sentence, or None)}; rows: {"id", "rank", "title", "detail", "share" (its
+    percentage, in words), "bar" (0 to 1; both absent where a model gives no probabilities), "badge", "badge_help", "tie",
+    "tie_help" (it shares its codes with others), "change" ("up", "down", "new"), "moved" (its words), "truth" (it is what came
+    next), "chosen" (it is explained), "known" (it is in the history), "beyond" (after a gap)}.
     Acts: {"do": "add" | "explain", "id", "model"}.
     """
     _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)

@@ -57,15 +57,7 @@ function ranked(model, report) {
     words.append(title)
     if (item.tie) words.append(" ", tag("tie", item.tie, item.tie_help))
     const line = element("div", "line")
-    if (item.strength !== null && item.strength !== undefined) {
-      const bar = element("span", "bar")
-      const length = element("span")
-      length.style.width = `${Math.round(100 * item.strength)}%`
-      length.style.background = model.colour
-      bar.append(length)
-      bar.title = model.bar ?? ""
-      line.append(bar)
-    }
+    if (item.share) line.append(element("span", "share", item.share))
     if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
     if (item.badge) line.append(tag("badge", item.badge, item.badge_help))
     if (!item.known) {
@@ -79,6 +71,14 @@ function ranked(model, report) {
     const rank = element("span", "rank", item.rank)
     if (item.moved) rank.append(tag(`moved ${item.change}`, item.moved, "Compared with the pinned history"))
     row.append(rank, words)
+    if (item.share) {
+      const bar = element("span", "bar")
+      const length = element("span")
+      length.style.width = `${100 * item.bar}%`
+      length.style.background = model.colour
+      bar.append(length)
+      row.append(bar)
+    }
     list.append(row)
   }
   return list

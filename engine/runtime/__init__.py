@@ -31,12 +31,12 @@ from engine.runtime.compare import (
     overlap,
     rbo,
     rbo_weight,
-    softmax_share,
     spearman,
 )
 from engine.runtime.explain import LeaveOneOut
 from engine.runtime.faults import BundleError, CapabilityError, QuestionError, Refusal
 from engine.runtime.manifest import Manifest, Projection
+from engine.runtime.probability import probabilities
 from engine.runtime.providers import describe
 from engine.runtime.reader import Word, WordAttention
 from engine.runtime.spaces import Space
@@ -84,9 +84,9 @@ __all__ = [
     "mean_ranks",
     "movement",
     "overlap",
+    "probabilities",
     "rbo",
     "rbo_weight",
     "rollout",
-    "softmax_share",
     "spearman",
 ]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.data.identifiers import Identifiers
 from engine.evaluation.settled import improving
-from engine.runtime import described
+from engine.runtime import described, probability
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, read_map
@@ -123,9 +123,11 @@ class Bundle:
         """None where the model can, else why not, in a sentence a page can show.
 
         capability: "attention", "neighbours", "map", "unseen_items", "trained_users", "identifiers" (write them, and show the
-        beam), "cross_attention", "words" (read them, and show which it looked at), or "distinct_items" (tell every item from
-        every other); KeyError for any other.
+        beam), "cross_attention", "words" (read them, and show which it looked at), "probability" (say how likely each item is to
+        be the next), or "distinct_items" (tell every item from every other); KeyError for any other.
         """
+        if capability == "probability":
+            return probability.lacking(self.manifest.family)
         if capability == "distinct_items":
             return self._cannot_tell_apart()
         if capability == "unseen_items" and self._sentences is not None:

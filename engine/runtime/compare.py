@@ -166,13 +166,3 @@ def movement(before: Items, after: Items) -> list[Move]:
     now = {int(item): place for place, item in enumerate(after, 1)}
     moves = [Move(item, was.get(item), place) for item, place in now.items()]
     return moves + [Move(item, place, None) for item, place in was.items() if item not in now]
-
-
-def softmax_share(scores: npt.ArrayLike) -> Float64:
-    """Each item's share among all scores of one model (−inf: no candidate, share 0): float64, summing to 1.
-
-    Only for models trained with a softmax is it a probability; for the others it is a way to show distances within a list.
-    """
-    values = np.asarray(scores, np.float64)
-    weights = np.exp(values - values.max())
-    return np.asarray(weights / weights.sum())

@@ -14,6 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, state, whatif, zoo
+from app.text import percent
 from app.views import compare
 from app.views import compare_answers as answers
 from engine.runtime import Zoo
@@ -51,18 +52,28 @@ def test_lists_are_what_the_models_say(models: Zoo) -> None:
         assert np.array_equal(answer.top.scores, said.scores)
 
 
-def test_shares_are_a_softmax_over_all_that_could_be_recommended(models: Zoo) -> None:
-    everything = zoo.top(models, "alpha", (1, 2), 100)
+@pytest.mark.parametrize("name", ["alpha", "popular"])
+def test_shares_are_probabilities_of_all_that_could_be_recommended(models: Zoo, name: str) -> None:
+    everything = zoo.top(models, name, (1, 2), 100)
     assert len(everything.items) == 38
     assert everything.share.sum() == pytest.approx(1)
-    assert np.all(np.diff(everything.share) <= 0)
+    scores = everything.scores.astype(float)
+    weights = scores if name == "popular" else np.exp(scores)  # counts, and logits of a softmax
+    assert everything.share / everything.share[0] == pytest.approx(weights / weights[0])
 
 
-def test_bars_are_full_for_the_best_and_empty_from_the_middle_down(models: Zoo) -> None:
-    everything = zoo.top(models, "alpha", (1, 2), 100)
-    assert everything.strength[0] == 1
-    assert everything.strength[-1] == 0
-    assert np.all(np.diff(everything.strength) <= 0)
+def test_a_model_of_distances_has_no_probabilities_and_no_bars(models: Zoo) -> None:
+    assert "distances" in str(models.bundles["beta"].cannot("probability"))
+    shown = {card["name"]: card for card in cards(models, (1, 2))}
+    assert [row.get("bar") for row in shown["beta"]["rows"]] == [None] * 5
+    assert "no probabilities" in shown["beta"]["note"] and "no probabilities" not in shown["alpha"]["note"]
+
+
+def test_bars_compare_probabilities_with_the_first_item_of_the_list(models: Zoo) -> None:
+    shares = zoo.top(models, "alpha", (1, 2), 5).share
+    alpha = next(card for card in cards(models, (1, 2)) if card["name"] == "alpha")
+    assert [row["bar"] for row in alpha["rows"]] == pytest.approx(shares / shares[0], abs=1e-3)
+    assert [row["share"] for row in alpha["rows"]] == [percent(share) for share in shares]
 
 
 def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -> None:
@@ -77,7 +88,7 @@ def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -
 def test_a_catalogue_that_is_used_up_gives_a_shorter_list(models: Zoo) -> None:
     assert len(zoo.top(models, "alpha", tuple(range(38)), 10).items) == 2
     nothing = zoo.top(models, "alpha", tuple(range(40)), 10)
-    assert len(nothing.items) == len(nothing.share) == len(nothing.strength) == 0
+    assert len(nothing.items) == len(nothing.share) == 0
 
 
 def test_agreement_of_a_pair(models: Zoo) -> None:

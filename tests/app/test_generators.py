@@ -77,7 +77,6 @@ def test_a_list_comes_with_probabilities_and_without_scores_of_all_items(
     monkeypatch.setattr(Bundle, "scores", lambda *_: pytest.fail("all items were scored"))
     top = zoo.top(models, "writer", HISTORY, 7)
     assert top.share == pytest.approx(exact[top.items], rel=1e-4)
-    assert top.strength == pytest.approx(top.share / top.share[0])
     assert len(zoo.top(models, "writer", tuple(range(40)), 7).share) == 0
 
 

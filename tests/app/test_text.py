@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.text import apart, cell, clean, count, label, listed, md, short, wide
+from app.text import apart, cell, clean, count, label, listed, md, percent, short, wide
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,13 @@ def test_words() -> None:
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a"]) == "a"
     assert listed([]) == ""
+    assert [percent(share) for share in (0.996, 0.3545, 0.0181, 0.0061, 0.0)] == [
+        "100%",
+        "35%",
+        "1.8%",
+        "0.61%",
+        "<0.01%",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,21 @@ def test_what_truly_came_next_is_marked(go: Callable[[str], Page]) -> None:
     page.get_by_text("What came next:").wait_for()
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_all_bars_are_drawn_on_tracks_of_one_length(
+    new_page: Callable[..., Page], url: str, settle: Settle, width: int
+) -> None:
+    page = new_page(viewport={"width": width, "height": 900})
+    page.goto(url + "/?ds=toys&u=u3")  # with badges, a target in the list and one beyond it
+    settle(page)
+    shown(page)
+    tracks = page.locator(".model .bar").evaluate_all("all => all.map(bar => bar.getBoundingClientRect().width)")
+    bars = page.locator(".model .bar > span").evaluate_all("all => all.map(bar => bar.getBoundingClientRect().width)")
+    assert len(tracks) == 40  # four of the five models give probabilities
+    assert min(tracks) > 100 and max(tracks) - min(tracks) < 1
+    assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_narrow_screens_need_no_sideways_scrolling(
     new_page: Callable[..., Page], url: str, settle: Settle, scheme: str, console_errors: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from app.reports import document
+from app.reports import document, verify, words
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from engine.errors import SeqscopeError
@@ -68,8 +69,23 @@ def test_what_is_no_report(content: bytes, words: str) -> None:
 
 
 def test_a_newer_one_is_not_guessed_at(report: Report) -> None:
-    with pytest.raises(SeqscopeError, match=r"newer Seqscope \(report format 2; this one reads 1\)"):
-        document.read(changed(report, schema_version=2, surprise={}))
+    with pytest.raises(SeqscopeError, match=r"newer Seqscope \(report format 3; this one reads 2\)"):
+        document.read(changed(report, schema_version=3, surprise={}))
+
+
+def test_format_1_opens_and_keeps_its_seal_its_bars_and_what_they_mean(report: Report, models: Zoo) -> None:
+    raw = json.loads(document.write(report)) | {"schema_version": 1}
+    for one in raw["lists"]:
+        for place, item in enumerate(one["items"]):
+            item.update(share=0.5, strength=1 - place / 10)
+    del raw["seal"]
+    raw["seal"] = hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    old = document.read(json.dumps(raw).encode())
+    assert verify.broken(old) is None and all(one.holds for one in verify.verify(old, models))
+    assert [words.bar(old.lists[0], item) for item in old.lists[0].items] == [1, 0.9, 0.8, 0.7, 0.6]  # type: ignore[index]
+    assert "middle of the catalogue" in words.bars(old) and "probability" in words.bars(report)
+    with pytest.raises(SeqscopeError, match="strength"):
+        document.read(json.dumps(raw | {"schema_version": 2}).encode())
 
 
 @pytest.mark.parametrize(

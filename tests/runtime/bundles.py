@@ -40,6 +40,7 @@ class Toy:
     min_history: int = 1
     order: int = 100
     decay: float = 0.8
+    family: str = "toy"
 
     @property
     def rows(self) -> np.ndarray:
@@ -88,9 +89,9 @@ class Toy:
 
 TOYS = (
     Toy("alpha", order=1),
-    Toy("beta", seed=10, attention="token", geometry="euclidean", order=2),
+    Toy("beta", seed=10, attention="token", geometry="euclidean", order=2, family="attrec"),
     Toy("gamma", seed=20, attention="pooled", max_length=5, order=2),
-    Toy("popular", seed=30, identity=True, dim=40, attention=None, geometry="none", min_history=0),
+    Toy("popular", seed=30, identity=True, dim=40, attention=None, geometry="none", min_history=0, family="markov"),
     Toy("plain", seed=40, attention=None, min_history=0),
 )
 
@@ -188,7 +189,7 @@ def manifest(toy: Toy) -> dict[str, Any]:
         "schema_version": 1,
         "name": toy.name,
         "title": toy.name.capitalize(),
-        "family": "toy",
+        "family": toy.family,
         "summary": "A toy. It is for tests.",
         "paper": "None.",
         "order": toy.order,

@@ -13,9 +13,9 @@ from engine.runtime import (
     mean_ranks,
     movement,
     overlap,
+    probabilities,
     rbo,
     rbo_weight,
-    softmax_share,
     spearman,
 )
 
@@ -115,7 +115,9 @@ def test_movement() -> None:
     assert movement([], []) == []
 
 
-def test_softmax_share() -> None:
-    shares = softmax_share(np.array([1.0, 1.0, -np.inf, 1.0], np.float32))
+def test_probabilities() -> None:
+    shares = probabilities("sasrec", np.array([1.0, 1.0, -np.inf, 1.0], np.float32))
     np.testing.assert_allclose(shares, [1 / 3, 1 / 3, 0, 1 / 3])
-    assert softmax_share([1000.0, 0.0]).tolist() == [1.0, 0.0]
+    assert probabilities("sasrec", [1000.0, 0.0]).tolist() == [1.0, 0.0]
+    assert probabilities("popularity", [3.0, -np.inf, 1.0]).tolist() == [0.75, 0.0, 0.25]
+    assert probabilities("popularity", [0.0, 0.0]).tolist() == [0.0, 0.0]  # of a catalogue that nobody took anything of
