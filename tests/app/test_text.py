@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from xml.etree import ElementTree
+
 import pytest
 
 from app.text import apart, cell, clean, count, label, listed, md, percent, short, wide
@@ -137,3 +140,8 @@ def test_titles_that_begin_alike_stay_apart() -> None:
     longer = apart(["반지의 제왕: 반지 원정대", "반지의 제왕: 반지 원정대 확장판"], 10)
     assert len(set(longer)) == 2
     assert all(len(text) <= 10 for text in longer)
+
+
+def test_the_wordmark_needs_no_font(root: Path) -> None:
+    drawing = ElementTree.parse(root / "app" / "logo.svg")
+    assert not [one.tag for one in drawing.iter() if one.tag.endswith(("text", "image", "use"))]
