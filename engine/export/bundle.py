@@ -160,7 +160,7 @@ def _fill(
     placed = None
     if geometry != "none" and rows is not None and len(rows) > projection.NEIGHBOURS:
         stage("drawing the map")
-        shown, xy, placed = places.found(rows, geometry)
+        shown, xy, placed = places.found(rows, geometry, model.card.centred)
         places.write(folder / "map.parquet", xy, item=shown)
     measured = all((run / file).exists() for file in EVALUATION)
     for table in EVALUATION[:2] if measured else ():
@@ -218,7 +218,7 @@ def _fill(
         generator=described,
         text=read,
         sentence=asks,
-        index=Index(kind=kind, geometry=geometry),  # type: ignore[arg-type]
+        index=Index(kind=kind, geometry=geometry, centred=model.card.centred or None),  # type: ignore[arg-type]
         capabilities=Capabilities(
             attention=shape is not None,
             neighbours=geometry != "none" and rows is not None,

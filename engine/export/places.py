@@ -19,10 +19,14 @@ SEED = 42
 Which = npt.NDArray[np.int64]
 
 
-def found(rows: npt.NDArray[np.float32], geometry: str) -> tuple[Which, npt.NDArray[np.float32], Projection]:
-    """(which rows have a place, float32 [those, 2] by UMAP, how it was made). Needs more than `projection.NEIGHBOURS` rows."""
+def found(
+    rows: npt.NDArray[np.float32], geometry: str, centred: bool = False
+) -> tuple[Which, npt.NDArray[np.float32], Projection]:
+    """(which rows have a place, float32 [those, 2] by UMAP, how it was made). Needs more than `projection.NEIGHBOURS` rows.
+
+    centred: nearness is that of rows less their mean."""
     which = projection.drawn(len(rows))
-    part = rows[which]
+    part = rows[which] - rows.mean(0, dtype=np.float64).astype(np.float32) if centred else rows[which]
     xy, parameters = projection.umap(part, geometry, SEED)
     trust = projection.trustworthiness(part, xy, geometry, projection.NEIGHBOURS, SEED)
     near = min(projection.NEIGHBOURS, (len(part) - 1) // 2)  # so many are asked about

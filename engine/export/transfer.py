@@ -249,11 +249,11 @@ def _fill(folder: Path, bundle: Bundle, words: ItemWords, longest: int, rows: Fl
     index = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
     np.save(folder / "index.npy", index, allow_pickle=False)
     pq.write_table(said(words), folder / "words.parquet", compression="zstd")
-    geometry = bundle.manifest.index.geometry
+    geometry, centred = bundle.manifest.index.geometry, bool(bundle.manifest.index.centred)
     if len(rows) <= projection.NEIGHBOURS or geometry == "none":
         return None
     stage("drawing the map")
-    which, xy, how = places.found(rows, geometry)
+    which, xy, how = places.found(rows, geometry, centred)
     places.write(folder / "map.parquet", xy, item=which)
     return how
 

@@ -25,7 +25,7 @@ def find(name: str, beside: Path) -> Path:
         if (folder / "run.json").exists():
             return folder
     raise SeqscopeError(
-        f"there is no run {beside / name} to learn from. Train one first (`seqscope train sasrec --dataset …`), "
+        f"there is no run {beside / name} to learn from. Train it first (`seqscope train {name} --dataset …`), "
         "or name another with --set tokenizer.teacher=…"
     )
 

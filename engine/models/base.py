@@ -40,6 +40,8 @@ class Card:
     summary: str
     paper: str
     geometry: str = "cosine"
+    centred: bool = False
+    """Item vectors have one large direction in common: nearness is that of vectors less their mean."""
     reasons: dict[str, str] = field(default_factory=dict)
 
 

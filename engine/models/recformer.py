@@ -158,6 +158,7 @@ class Recformer(Recommender):
         summary="Reads the words of the history as one text, the newest item first, and matches what it understood with what it "
         "understands of each item's own words. Items that nobody has taken yet are as good as any other.",
         paper="Li et al., Text Is All You Need: Learning Language Representations for Sequential Recommendation, KDD 2023",
+        centred=True,
     )
     needs = ("words", "start")
     unseen_items = True

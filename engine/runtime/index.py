@@ -97,17 +97,27 @@ class ItemIndex:
         order = np.lexsort((few, -exact))[:k]
         return few[order].astype(np.int32), exact[order]
 
-    def lengths(self) -> Float32:
-        """Euclidean length of every row, float32 [items]."""
-        with np.errstate(over="ignore"):
-            found: Float32 = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
-        return found
+    def lengths(self, centre: Float32 | None = None) -> Float32:
+        """Euclidean length of every row (less `centre`, float32 [dim]), float32 [items]."""
+        found = np.empty(len(self), np.float32)
+        step = max(1, _CHUNK // (4 * self.table.shape[1]))
+        for start in range(0, len(self), step):
+            rows = self.rows[start : start + step]
+            rows = rows if centre is None else rows - centre
+            with np.errstate(over="ignore"):
+                np.einsum("ij,ij->i", rows, rows, out=found[start : start + step])
+        return np.sqrt(found, out=found)
 
-    def cosines(self, item: int, lengths: Float32) -> Float32:
-        """Cosine of the angle between the item's row and every row, float32 [items]; 0 where a row has no length."""
-        place = np.append(self.rows[item], np.float32(0))  # the bias is no part of an item's place
-        found = products(self.table, place)
+    def cosines(self, item: int, lengths: Float32, centre: Float32 | None = None) -> Float32:
+        """Cosine of the angle between the item's row and every row, float32 [items]; 0 where a row has no length.
+
+        centre: float32 [dim], what is taken from every row before; lengths: float32 [items], of the rows less that.
+        """
+        place = self.rows[item] if centre is None else self.rows[item] - centre
+        found = products(self.table, np.append(place, np.float32(0)))  # the bias is no part of an item's place
         with np.errstate(over="ignore", invalid="ignore"):
+            if centre is not None:
+                found -= np.dot(centre, place)
             scale = lengths * lengths[item]
             np.divide(found, scale, out=found, where=scale > 0)
         found[scale == 0] = 0

@@ -31,6 +31,7 @@ class Indexed:
         self._index = Lazily(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=INDEX_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
+        self._centre = Lazily(self._middle)
         self._lengths = Lazily(self._measure)
 
     @property
@@ -91,10 +92,15 @@ class Indexed:
                 yield self._match(query)
 
     def near(self, item: int) -> Float32:
-        return self._finite(nearness(self.index, self._lengths, item, self.manifest.index.geometry))
+        geometry = self.manifest.index.geometry
+        return self._finite(nearness(self.index, self._lengths, item, geometry, self._centre.value()))
+
+    def _middle(self) -> Float32 | None:
+        """What is taken from every row before rows are compared, float32 [dim]; None where they are compared as they are."""
+        return self.index.rows.mean(0, dtype=np.float64).astype(np.float32) if self.manifest.index.centred else None
 
     def _measure(self) -> Float32:
-        return self.index.lengths()
+        return self.index.lengths(self._centre.value())
 
     def _match(self, query: Float32) -> Float32:
         return self._finite(self.index.scores(query))
@@ -108,8 +114,10 @@ class Indexed:
         return padded(histories, self.manifest.encoder.max_length, self.manifest.num_items)
 
 
-def nearness(index: ItemIndex, lengths: Lazily[Float32], item: int, geometry: str) -> Float32:
-    """Cosine or minus Euclidean distance of the item's row to every row, float32 [items]."""
+def nearness(
+    index: ItemIndex, lengths: Lazily[Float32], item: int, geometry: str, centre: Float32 | None = None
+) -> Float32:
+    """Cosine (of rows less `centre`) or minus Euclidean distance of the item's row to every row, float32 [items]."""
     if geometry == "euclidean":
         return 0 - index.distances(item)  # not −0, which a page would print
-    return index.cosines(item, lengths.value())
+    return index.cosines(item, lengths.value(), centre)

@@ -211,6 +211,13 @@ class Index(Strict):
     geometry: Literal["cosine", "euclidean", "none"]
     """How nearness of two item rows is meant by the model; "none": rows carry no meaning to compare. Of a generator: of its
     latents."""
+    centred: bool | None = None
+    """True: rows have one large direction in common, so nearness is that of rows less their mean; scores are of the rows as they
+    are. Absent: nearness is of the rows as they are."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "centred")
 
 
 class Capabilities(Strict):

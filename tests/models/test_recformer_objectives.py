@@ -202,6 +202,16 @@ def test_stages_follow_each_other(tmp_path: Path) -> None:
     torch.testing.assert_close(pre.matrix, kept, atol=1e-5, rtol=1e-5)
 
 
+def test_the_frozen_stage_refuses_a_start_without_encoded_items(tmp_path: Path) -> None:
+    data = write_log(tmp_path / "data", cycles(30, 20), 20)
+    with pytest.raises(UsageError, match=r"frozen.*fine-tune"):
+        train(stage("frozen", model={"start": ""}), data, tmp_path / "one", device="cpu")
+    smaller = write_log(tmp_path / "smaller", cycles(30, 18), 18)
+    train(stage("fine-tune", training={"epochs": 1}), smaller, tmp_path / "other", device="cpu")
+    with pytest.raises(UsageError, match=r"frozen.*fine-tune"):  # the items of another catalogue
+        train(stage("frozen", model={"start": "other"}), data, tmp_path / "two", device="cpu")
+
+
 def test_frozen_words_stay(tmp_path: Path) -> None:
     data = write_log(tmp_path / "data", cycles(30, 20), 20)
     train(stage("fine-tune", training={"epochs": 1}), data, tmp_path / "one", device="cpu")

@@ -166,6 +166,20 @@ def test_neighbours_by_cosine(zoo: Zoo) -> None:
     np.testing.assert_allclose(found.similarity, np.sort(near)[::-1][:5], atol=1e-6)
 
 
+def test_neighbours_where_all_rows_point_one_way_are_those_of_rows_less_their_mean(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (ALPHA,))
+    as_it_is = Zoo.open(path).bundles["alpha"].scores([1, 2])
+    seal(path / "alpha", index={"kind": "dense", "geometry": "cosine", "centred": True})
+    bundle = Zoo.open(path).bundles["alpha"]
+    rows = ALPHA.rows[:, :-1].astype(np.float64)
+    rows -= rows.mean(0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = bundle.neighbours(3, 5)
+    np.testing.assert_allclose(found.similarity, (rows @ rows[3])[found.items], atol=1e-6)
+    assert set(np.argsort(-(rows @ rows[3]))[1:6]) == set(found.items.tolist())
+    np.testing.assert_array_equal(bundle.scores([1, 2]), as_it_is)
+
+
 def test_neighbours_by_distance(zoo: Zoo) -> None:
     rows = TOYS[1].rows[:, :-1].astype(np.float64)
     apart = np.linalg.norm(rows - rows[3], axis=1)

@@ -31,6 +31,11 @@ def text(
         raise UsageError(
             "hidden words are filled in by a head: set model.masked_words=true, or objective.masked_weight=0"
         )
+    if config.stage == "frozen" and not model.matrix.any():
+        raise UsageError(
+            f"the stage frozen keeps the items as they are where training starts, and {model.config.start or 'nothing'!r} "
+            "has none of this catalogue: set model.start to a run of the stage fine-tune on this dataset"
+        )
     kind = Pretraining if config.stage == "pre-train" else FineTuning
     return kind(config, model, items, offsets, batch_size, dtype)
 
