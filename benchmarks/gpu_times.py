@@ -87,6 +87,7 @@ def work(what: Callable[[], object]) -> Work:
 
 def count(name: str, settings: list[str], dataset: Dataset, runs: Path) -> tuple[int, int, Work, Work]:
     """(epochs at most, steps of one, a step, a validation) of a recipe in full size."""
+    settings = [*settings, "training.precision=bfloat16"]  # what a GPU is fastest in
     recipe = load(name.rpartition("/")[2], dataset.info.name, name if "/" in name else None, settings)
     size = recipe.training.batch_size
     few = min(EXAMPLES, size)
@@ -94,6 +95,7 @@ def count(name: str, settings: list[str], dataset: Dataset, runs: Path) -> tuple
     model = build_model(small, dataset.num_items, dataset.num_users, gather(small, dataset, runs / name))
     with tempfile.TemporaryDirectory(prefix="seqscope-gpu-") as folder:
         trainer = build_trainer(small, dataset, model, Path(folder), torch.device("cpu"))
+        trainer.choose_compute()
         model.train()
         if trainer.staged:
             trainer.staged.begin_epoch(model)

@@ -44,6 +44,8 @@ class State:
     curve: list[dict[str, Any]] = field(default_factory=list)
     """One entry per epoch: epoch, step, seconds, loss, valid_ndcg (None between validations)."""
     finished: bool = False
+    compute: dict[str, Any] = field(default_factory=dict)
+    """An engine.training.precision.Compute; empty before the first step, and in a checkpoint of before there was one."""
     identity: str = ""
     """Digest of recipe and dataset: a checkpoint continues nothing else."""
 

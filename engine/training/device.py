@@ -1,6 +1,9 @@
-"""Where to train and in which precision, decided by looking at the machine."""
+"""Where to train, decided by looking at the machine, and what it is called."""
 
 from __future__ import annotations
+
+import platform
+from pathlib import Path
 
 import torch
 
@@ -18,18 +21,19 @@ def choose(name: str, local: int = 0) -> torch.device:
     return device
 
 
-def describe(device: torch.device) -> str:
+def describe(device: torch.device, threads: int | None = None) -> str:
+    """The name of what computes. threads: of a CPU, those that are taken; None: all there are."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"CPU, {threads} thread{'' if threads == 1 else 's'}"
+    count = torch.get_num_threads() if threads is None else threads
+    return f"{processor()}, {count} thread{'' if count == 1 else 's'}"
 
 
-def product_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """Precision of products with the item table: bfloat16 where `precision` asks for it or the processor is faster at it."""
-    if precision != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
-    fast = torch.cpu.get_capabilities().get("avx512_bf16") or torch.cpu.get_capabilities().get("amx_bf16")
-    return torch.bfloat16 if fast else torch.float32
+def processor() -> str:
+    """The name that this machine's processor gives itself; "CPU" where it gives none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        name = next(line.partition(":")[2] for line in lines if line.startswith("model name"))
+    except (OSError, UnicodeDecodeError, StopIteration):
+        name = platform.processor()
+    return " ".join(name.split()) or "CPU"

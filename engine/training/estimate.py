@@ -122,7 +122,11 @@ def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "a
     with tempfile.TemporaryDirectory(prefix="seqscope-estimate-") as temporary:
         trainer = build_trainer(recipe, dataset, model, Path(temporary), where)
         start = since_start()
-        return _learning(recipe, dataset, trainer, _finished(folder), start, cases)
+        path = folder / "checkpoint.safetensors"
+        before = checkpoint.read_state(path) if path.exists() else checkpoint.State()
+        trainer.state.compute = before.compute
+        trainer.choose_compute()
+        return _learning(recipe, dataset, trainer, before.epoch, start, cases)
 
 
 def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, start: float, cases: Cases) -> Estimate:
@@ -142,7 +146,7 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
     times = 2 if model.trained_users else 1
     return Estimate(
         recipe=recipe.name,
-        device=devices.describe(trainer.device),
+        device=devices.describe(trainer.device, trainer.compute.threads),
         epochs=training.epochs,
         done=done,
         steps=len(plan),
@@ -197,12 +201,6 @@ def _export(model: Recommender, start: float) -> float:
     )
     mapped = isinstance(model, Generator) or (model.card.geometry != "none" and model.num_items > 15)
     return start * (graphs + (MAP + MAPPED * min(model.num_items, 20_000) if mapped else 0.0))
-
-
-def _finished(folder: Path) -> int:
-    """Epochs that an interrupted training has behind it."""
-    path = folder / "checkpoint.safetensors"
-    return checkpoint.read_state(path).epoch if path.exists() else 0
 
 
 def _timed(do: Callable[[], Any]) -> float:

@@ -6,6 +6,7 @@ have computed without the interruption: on a CPU bit for bit.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import time
@@ -15,22 +16,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.console import Progress
+from engine.console import Progress, note
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.files import write_json
 from engine.models import Recommender
-from engine.training import checkpoint
+from engine.training import checkpoint, precision
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.objectives import Objective, Staged
 from engine.training.optimiser import build, climb, learning_rate
+from engine.training.precision import Compute
 from engine.training.recipe import Recipe
 
 CURVE = "curve.json"
 DIVERGED = 4.0
 """A mean loss so many times that of the first epoch is not coming back."""
+MEASURED = 9
+"""Batches among which one of typical size is looked for, to measure with."""
 
 
 def seed_of(*words: object) -> int:
@@ -80,11 +84,10 @@ class Trainer:
         folder: Path,
         device: torch.device,
         world: World,
-        autocast: bool,
         label: str = "",
     ) -> None:
         self.recipe, self.model, self.objective, self.validation = recipe, model, objective, validation
-        self.folder, self.device, self.world, self.autocast = folder, device, world, autocast
+        self.folder, self.device, self.world = folder, device, world
         self.label = label or recipe.name
         self.optimiser = build(recipe.optimiser, model)
         step: nn.Module = Step(model, objective)
@@ -94,6 +97,7 @@ class Trainer:
         self.typical_targets = objective.typical_targets
         self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
         self.state = State()
+        self.compute = Compute("float32", precision.available(device), precision.available(device), "not chosen yet")
         self.progress: Progress | None = None
 
     @property
@@ -108,8 +112,63 @@ class Trainer:
             self.state = state
         self.state.identity = identity
 
+    def choose_compute(self) -> None:
+        """Decide in which precision and on how many threads steps are computed: as the recipe says, or by measuring one.
+
+        A training that goes on keeps its precision on every machine, and its threads where there are as many as before.
+        """
+        setting, state = self.recipe.training.precision, self.state
+        before = Compute(**state.compute) if state.compute else None
+        threads = precision.available(self.device)
+        if before and before.available == threads:
+            self.compute = before
+        elif setting != "auto":
+            self.compute = Compute(setting, threads, threads, "the recipe says so")
+        else:
+            choices = precision.supported(self.device)
+            if before:
+                choices = [before.precision]
+            elif state.total_steps:  # begun before this was measured: bfloat16 wherever there were instructions for it
+                choices = choices[-1:]
+            self.compute = self._measure(choices)
+        state.compute = dataclasses.asdict(self.compute)
+
+    def _measure(self, precisions: list[str]) -> Compute:
+        """The fastest way to compute a step with a typical number of targets. Neither model nor optimiser is changed."""
+        generator = torch.Generator().manual_seed(0)
+        plan = list(self.objective.batches(generator))
+        spread = {len(plan) * part // MEASURED for part in range(MEASURED)}
+        batches = [
+            self.objective.draw(plan[number], torch.Generator(self.device).manual_seed(0)) for number in sorted(spread)
+        ]
+        typical = self.typical_targets
+        batch = min(batches, key=lambda some: abs(int(self.objective.targets(some).sum()) - typical))
+        batch = self.world.rows(batch) if len(batch[0]) >= self.world.size else batch
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+        def step(name: str) -> None:
+            with self._autocast(name):
+                loss = self.objective.loss(self.model, batch)
+            # not backward(): it would leave gradients, and have those of other processes waited for
+            torch.autograd.grad(loss, parameters, allow_unused=True)
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+
+        def clock() -> float:  # the leader's, so that all processes decide alike
+            return self.world.broadcast([time.perf_counter()], self.device)[0]
+
+        self.model.train()
+        return precision.fastest(precisions, self.device, step, clock)
+
+    def _autocast(self, name: str) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=name == "bfloat16")
+
     def run(self) -> State:
         training, state = self.recipe.training, self.state
+        if not state.finished:
+            self.choose_compute()
+            if self.world.leads:
+                note(f"{self.label} {self.compute}")
         self.model.train()
         progress = self.progress = Progress(training.epochs, self.label) if self.world.leads else None
         if progress:
@@ -121,8 +180,8 @@ class Trainer:
             if self.world.leads and progress:
                 entry = state.curve[-1]
                 ndcg = f" NDCG@10 {state.best:.4f} (epoch {state.best_epoch})" if state.best >= 0 else ""
-                note = f"epoch {state.epoch}/{training.epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
-                progress.update(training.epochs if state.finished else state.epoch, note + ", at most")
+                words = f"epoch {state.epoch}/{training.epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
+                progress.update(training.epochs if state.finished else state.epoch, words + ", at most")
         state.finished = True
         self._save()
         return state
@@ -173,6 +232,10 @@ class Trainer:
         return examples / max(train_seconds, 1e-9)
 
     def _step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
+        with precision.on_threads(self.compute.threads, self.device):
+            return self._compute_step(examples, steps)
+
+    def _compute_step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
         """One optimiser step; returns the batch's mean loss (float64 scalar on the device) and its number of targets."""
         training, state, world, optimiser = self.recipe.training, self.state, self.world, self.optimiser
         place = (training.seed, state.epoch, state.step)
@@ -187,7 +250,7 @@ class Trainer:
         rate = learning_rate(self.recipe.optimiser, state.total_steps, steps * training.epochs)
         for group in optimiser.param_groups:
             group["lr"] = rate
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+        with self._autocast(self.compute.precision):
             loss = self.step(*batch)
         # Batches hold sequences of like length, so some have ten times the targets of others. Each target weighs the same, as
         # in batches drawn at random: the mean over the batch is scaled by its size. Processes hold shares of a batch, and their

@@ -35,14 +35,17 @@ def sampled_softmax(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def cross_entropy(
-    hidden: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, *, dtype: torch.dtype = torch.float32
+    hidden: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     """Softmax cross-entropy over the whole catalogue. targets: int64 [targets]; bias: [items] or None.
 
     Logits exist a block of targets at a time, and the gradient is taken while a block is at hand, so memory does not grow with
-    targets × items. `dtype` is the precision of logits, probabilities and the three matrix products; sums, within a softmax too,
-    are float32.
+    targets × items. `dtype` is the precision of logits, probabilities and the three matrix products, by default that of autocast
+    (float32 outside of it); sums, within a softmax too, are float32.
     """
+    if dtype is None:
+        kind = hidden.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
     return _LinearCrossEntropy.apply(hidden, table, bias, targets, dtype)
 
 

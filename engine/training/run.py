@@ -125,6 +125,11 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
                 raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
             trainer.state.finished = True
         state = trainer.run()
+        if state.compute:
+            record |= {
+                "device": devices.describe(where, state.compute["threads"]),
+                "compute": state.compute | {"processor": devices.processor()},
+            }
     record |= {
         "seconds": round(state.seconds, 1),
         "epochs": state.epoch,
@@ -146,14 +151,13 @@ def build_trainer(
     training = dataset.training
     items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
     model.to(where)
-    dtype = devices.product_dtype(recipe.training.precision, where)
     objective = OBJECTIVES[recipe.family](
-        recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size, dtype
+        recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size
     )
     if not objective.steps:
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
     return Trainer(
-        recipe, model, objective, _validation(recipe, dataset, model), folder, where, world, dtype == torch.bfloat16,
+        recipe, model, objective, _validation(recipe, dataset, model), folder, where, world,
         label=f"{dataset.info.name}/{recipe.name}",
     )  # fmt: skip
 

@@ -108,7 +108,7 @@ def test_it_answers_as_the_whole_sequence_does(base: str, place: tuple[Dataset, 
 def test_answers_are_what_is_asked_for(base: str, place: tuple[Dataset, Path], task: str) -> None:
     model, dataset = build(base, place), place[0]
     items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
-    found = Instructions(recipe(base, objective={"tasks": task}).objective, model, items, offsets, 16, torch.float32)
+    found = Instructions(recipe(base, objective={"tasks": task}).objective, model, items, offsets, 16)
     generator = torch.Generator().manual_seed(0)
     batch = found.draw(next(iter(found.batches(generator))), generator)
     ids, parts = batch
@@ -146,4 +146,4 @@ def test_unknown_tasks_are_refused(base: str, place: tuple[Dataset, Path]) -> No
     model, dataset = build(base, place), place[0]
     items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
     with pytest.raises(UsageError, match="poetry"):
-        Instructions(recipe(base, objective={"tasks": "poetry"}).objective, model, items, offsets, 16, torch.float32)
+        Instructions(recipe(base, objective={"tasks": "poetry"}).objective, model, items, offsets, 16)

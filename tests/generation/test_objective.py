@@ -20,7 +20,7 @@ def objective(model: Generator, batch_size: int = 4, **settings: float) -> Ident
     log = Ragged.of(SEQUENCES, np.int64)
     items, offsets = torch.from_numpy(log.values), torch.from_numpy(log.offsets)
     config = IdentifierConfig(**settings)  # type: ignore[arg-type]
-    return Identifier(config, model, items, offsets, batch_size, torch.float32)
+    return Identifier(config, model, items, offsets, batch_size)
 
 
 def drawn(found: Identifier, seed: int = 0) -> list[tuple[torch.Tensor, ...]]:

@@ -77,7 +77,6 @@ def trainer(
             folder,
             torch.device("cpu"),
             World(),
-            False,
         )
     )
     made[0].resume("mine")

@@ -44,7 +44,7 @@ def objective(
         "bert4rec": (Cloze, ClozeConfig),
         "attrec": (Windows, WindowConfig),
     }[name]
-    return kind(settings(**config), model_of or model(name), *flat(sequences), batch_size, torch.float32)
+    return kind(settings(**config), model_of or model(name), *flat(sequences), batch_size)
 
 
 def drawn(what: Any, seed: int = 0) -> tuple[Tensor, ...]:

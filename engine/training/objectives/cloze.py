@@ -42,9 +42,8 @@ class Cloze:
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
-        dtype: torch.dtype,
     ) -> None:
-        self.config, self.batch_size, self.dtype = config, batch_size, dtype
+        self.config, self.batch_size = config, batch_size
         self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
         self.items = items
         size = model.config.max_length
@@ -87,9 +86,7 @@ class Cloze:
         tokens, targets = batch
         hidden = targets != self.pad
         states = model.transform(model.hidden(tokens)[hidden])
-        return losses.cross_entropy(
-            states, model.table[: self.num_items], model.bias, targets[hidden], dtype=self.dtype
-        )
+        return losses.cross_entropy(states, model.table[: self.num_items], model.bias, targets[hidden])
 
     def after_step(self, model: BERT4Rec) -> None:
         pass

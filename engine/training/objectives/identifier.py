@@ -37,7 +37,6 @@ class Identifier:
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
-        dtype: torch.dtype,
     ) -> None:
         self.config, self.batch_size, self.items = config, batch_size, items
         self.pad, self.written, self.shared = model.pad, model.written, model.shares

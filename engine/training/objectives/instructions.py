@@ -40,7 +40,6 @@ class Instructions:
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
-        dtype: torch.dtype,
     ) -> None:
         self.config, self.model, self.batch_size, self.device = config, model, batch_size, items.device
         chosen = [task.strip() for task in config.tasks.split(",")]

@@ -28,9 +28,8 @@ class NextItem:
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
-        dtype: torch.dtype,
     ) -> None:
-        self.config, self.batch_size, self.dtype = config, batch_size, dtype
+        self.config, self.batch_size = config, batch_size
         self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
         self.items = items
         lengths = offsets.diff()
@@ -73,7 +72,7 @@ class NextItem:
         hidden = model.hidden(inputs)[real]  # [targets, dim]
         wanted = targets[real]
         if not self.sampled:
-            return losses.cross_entropy(hidden, model.table[: self.num_items], None, wanted, dtype=self.dtype)
+            return losses.cross_entropy(hidden, model.table[: self.num_items], None, wanted)
         positive = (hidden * F.embedding(wanted, model.table)).sum(-1)
         negative = (hidden.unsqueeze(1) * F.embedding(batch[2][real], model.table)).sum(-1)
         if self.config.loss == "bce":

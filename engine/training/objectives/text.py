@@ -25,7 +25,7 @@ IGNORED = -100
 
 
 def text(
-    config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int, dtype: torch.dtype
+    config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int
 ) -> FineTuning | Pretraining:
     if config.stage == "pre-train" and config.masked_weight and model.head is None:
         raise UsageError(
@@ -37,7 +37,7 @@ def text(
             "has none of this catalogue: set model.start to a run of the stage fine-tune on this dataset"
         )
     kind = Pretraining if config.stage == "pre-train" else FineTuning
-    return kind(config, model, items, offsets, batch_size, dtype)
+    return kind(config, model, items, offsets, batch_size)
 
 
 class _Examples:
@@ -50,10 +50,8 @@ class _Examples:
     later_half = False
     """Targets of the second half of each history alone."""
 
-    def __init__(
-        self, config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int, dtype: torch.dtype
-    ) -> None:
-        self.config, self.batch_size, self.dtype, self.items = config, batch_size, dtype, items
+    def __init__(self, config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+        self.config, self.batch_size, self.items = config, batch_size, items
         self.pad = model.pad
         starts = offsets.cpu()
         lengths = starts.diff()
@@ -122,7 +120,7 @@ class FineTuning(_Examples):
 
     def loss(self, model: Recformer, batch: Batch) -> Tensor:
         history, targets = batch
-        return losses.cross_entropy(model.query(history), model.matrix, None, targets, dtype=self.dtype)
+        return losses.cross_entropy(model.query(history), model.matrix, None, targets)
 
 
 class Pretraining(_Examples):

@@ -32,7 +32,6 @@ class Windows:
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
-        dtype: torch.dtype,
     ) -> None:
         self.config, self.batch_size, self.items = config, batch_size, items
         self.pad, self.size = model.pad, model.config.window

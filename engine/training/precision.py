@@ -1,0 +1,116 @@
+"""In which precision, and on how many threads of a CPU, a training computes its steps: measured on a step of its own.
+
+Flags of a processor do not tell: with AVX512-BF16 and without AMX, bfloat16 is faster on an AMD EPYC and slower on an Intel Xeon.
+And where steps are small, a second thread only waits for the first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+
+TURNS, SECONDS = 8, 1.0
+"""Every way is tried so often, or until all of them took so long together; at least once."""
+LONGEST = 5.0
+"""Seconds that a step may take on one thread at worst, to be tried so: a longer one has work for all."""
+LEVEL = 1.1
+"""A way that takes up to so many times what the fastest takes is as good: of those the plainest is taken, not noise's choice."""
+
+
+class Way(NamedTuple):
+    precision: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.precision}, {self.threads} thread{'' if self.threads == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """How the steps of a training are computed, and why so."""
+
+    precision: str
+    """Of matrix products: float32, or bfloat16 (sums, softmax and parameters stay float32)."""
+    threads: int
+    """Of a CPU; validation takes all."""
+    available: int
+    """Threads there were to choose from."""
+    reason: str
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    """Of one step, forward and backward, in each way that was tried; empty where there was one way alone."""
+
+    def __str__(self) -> str:
+        tried = " · ".join(f"{way} {taken:.1f} ms" for way, taken in self.milliseconds.items())
+        return f"computes in {Way(self.precision, self.threads)}: {self.reason}{f' ({tried} a step)' if tried else ''}"
+
+
+def supported(device: torch.device) -> list[str]:
+    """The precisions that `device` has instructions for, plainest first."""
+    if device.type == "cuda":
+        bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        flags = torch.cpu.get_capabilities()
+        bfloat16 = bool(flags.get("avx512_bf16") or flags.get("amx_bf16"))
+    return ["float32", "bfloat16"] if bfloat16 else ["float32"]
+
+
+def available(device: torch.device) -> int:
+    """Threads that a training on `device` may take: OMP_NUM_THREADS, or all cores."""
+    return torch.get_num_threads() if device.type == "cpu" else 1
+
+
+@contextmanager
+def on_threads(count: int, device: torch.device) -> Iterator[None]:
+    """PyTorch computes on `count` threads, where `device` is a CPU."""
+    before = torch.get_num_threads()
+    if device.type != "cpu" or count == before:
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def fastest(
+    precisions: Sequence[str], device: torch.device, step: Callable[[str], None], clock: Callable[[], float]
+) -> Compute:
+    """The way in which `step` (called with a precision) takes least, among `precisions` and either all threads or one.
+
+    clock: seconds. Processes that train together must be given the same clock: then all of them decide alike.
+    """
+    threads = available(device)
+
+    def seconds(way: Way) -> float:
+        began = clock()
+        with on_threads(way.threads, device):
+            step(way.precision)
+        return clock() - began
+
+    counts = [threads]
+    # tried twice, as the first one also makes memory and kernels ready
+    if threads > 1 and any(threads * seconds(Way(precisions[0], threads)) <= LONGEST for _ in range(2)):
+        counts = [1, threads]
+    ways = [Way(*pair) for pair in itertools.product(precisions, counts)]
+    if len(ways) == 1:
+        return Compute(*ways[0], threads, "there is no other way here")
+    least = dict.fromkeys(ways, math.inf)
+    spent = 0.0
+    for _ in range(TURNS):
+        taken = {way: seconds(way) for way in ways}
+        least = {way: min(least[way], taken[way]) for way in ways}
+        spent += sum(taken.values())
+        if spent >= SECONDS:
+            break
+    limit = LEVEL * min(least.values())
+    chosen = next(way for way in ways if least[way] <= limit)
+    quickest = least[chosen] == min(least.values())
+    reason = "measured, the fastest" if quickest else f"measured, within {LEVEL - 1:.0%} of the fastest"
+    return Compute(*chosen, threads, reason, {str(way): round(1e3 * taken, 3) for way, taken in least.items()})

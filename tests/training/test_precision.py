@@ -1,0 +1,154 @@
+"""How steps are computed: measured with a clock of the test's own, remembered, and kept by who goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.data.dataset import Dataset
+from engine.training import checkpoint, precision
+from engine.training.loop import Trainer
+from engine.training.precision import Compute, fastest, on_threads
+from engine.training.recipe import Recipe
+from engine.training.run import build_model, build_trainer, train
+from tests.training.tiny import recipe
+
+CPU = torch.device("cpu")
+BOTH = ["float32", "bfloat16"]
+Seconds = dict[tuple[str, int], float]
+
+
+class Machine:
+    """What a step takes on a machine that is not this one: the clock goes on by as much as the table says."""
+
+    def __init__(self, seconds: Seconds) -> None:
+        self.seconds, self.now = seconds, 0.0
+        self.tried: list[tuple[str, int]] = []
+
+    def step(self, name: str) -> None:
+        way = (name, torch.get_num_threads())
+        self.tried.append(way)
+        self.now += self.seconds[way]
+
+    def clock(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("float32", "bfloat16", "chosen"),
+    [(0.112, 0.071, "bfloat16"), (0.092, 0.120, "float32"), (0.100, 0.095, "float32")],
+    ids=["bfloat16 is faster", "bfloat16 is slower", "level"],
+)
+def test_what_is_faster_is_taken_and_float32_where_they_are_level(float32: float, bfloat16: float, chosen: str) -> None:
+    machine = Machine({("float32", 1): float32, ("bfloat16", 1): bfloat16})
+    found = fastest(BOTH, CPU, machine.step, machine.clock)
+    assert (found.precision, found.threads) == (chosen, 1)
+    assert found.milliseconds == {"float32, 1 thread": 1e3 * float32, "bfloat16, 1 thread": 1e3 * bfloat16}
+
+
+THREADS = [(0.004, 0.009, 1), (0.009, 0.005, 2), (0.004, 0.004, 1), (0.1, 2.3, 1)]
+
+
+@pytest.mark.parametrize(("one", "two", "threads"), THREADS, ids=str)
+def test_threads_of_a_small_step(one: float, two: float, threads: int) -> None:
+    machine = Machine({("float32", 1): one, ("float32", 2): two})
+    with on_threads(2, CPU):
+        found = fastest(["float32"], CPU, machine.step, machine.clock)
+        assert torch.get_num_threads() == 2
+    assert (found.threads, found.available) == (threads, 2)
+
+
+def test_a_long_step_is_not_tried_on_one_thread() -> None:
+    machine = Machine({("float32", 2): 3.0, ("bfloat16", 2): 2.0})
+    with on_threads(2, CPU):
+        assert fastest(BOTH, CPU, machine.step, machine.clock).precision == "bfloat16"
+    assert ("float32", 1) not in machine.tried
+
+
+def test_where_there_is_one_way_nothing_is_measured() -> None:
+    assert fastest(["float32"], CPU, pytest.fail, pytest.fail).milliseconds == {}
+
+
+# --- in a training
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """Both precisions can be had, and this test says what they take."""
+    machine = Machine({("float32", 1): 0.2, ("bfloat16", 1): 0.1})
+    monkeypatch.setattr(precision, "supported", lambda device: BOTH)
+    monkeypatch.setattr(
+        precision, "fastest", lambda names, device, step, clock: fastest(names, device, machine.step, machine.clock)
+    )
+    yield machine
+
+
+def trainer(wanted: Recipe, data: Dataset, folder: Path) -> Trainer:
+    folder.mkdir(exist_ok=True)
+    return build_trainer(wanted, data, build_model(wanted, data.num_items, data.num_users), folder, CPU)
+
+
+AUTO = recipe("sasrec", training={"precision": "auto", "epochs": 1})
+
+
+def test_a_training_keeps_its_precision_on_another_machine(dataset: Dataset, tmp_path: Path, machine: Machine) -> None:
+    one = trainer(AUTO, dataset, tmp_path)
+    one.resume("mine")
+    one.run()
+    assert one.compute.precision == "bfloat16"
+    machine.seconds |= {("float32", 2): 0.01, ("bfloat16", 2): 0.05}  # another machine, of two threads, fast in float32
+    other = trainer(AUTO, dataset, tmp_path)
+    other.resume("mine")
+    with on_threads(2, CPU):
+        other.choose_compute()
+    assert (other.compute.precision, other.compute.threads) == ("bfloat16", 2)
+
+
+def test_a_training_begun_before_this_was_measured_goes_on_in_bfloat16(
+    dataset: Dataset, tmp_path: Path, machine: Machine
+) -> None:
+    machine.seconds["float32", 1] = 0.01
+    one = trainer(AUTO, dataset, tmp_path)
+    one.state.total_steps = 7
+    one.choose_compute()
+    assert one.compute.precision == "bfloat16"
+
+
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", "recformer"])
+def test_measuring_changes_nothing(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A training that measures, and ends up in float32, is to the last bit the one whose recipe says float32."""
+    monkeypatch.setattr(precision, "supported", lambda device: BOTH)
+    monkeypatch.setattr(precision, "LEVEL", float("inf"))  # all are as good: the plainest is taken
+    settings = {"epochs": 1, "precision": "auto"}
+    record = train(recipe(name, training=settings), dataset, tmp_path / "auto", device="cpu")
+    train(recipe(name, training=settings | {"precision": "float32"}), dataset, tmp_path / "set", device="cpu")
+    one, other = (load_file(tmp_path / folder / "checkpoint.safetensors") for folder in ("auto", "set"))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    assert record["compute"]["precision"] == "float32" and len(record["compute"]["milliseconds"]) == 2
+    assert record["compute"]["processor"] in record["device"]
+    compute = checkpoint.read_state(tmp_path / "auto" / "checkpoint.safetensors").compute
+    assert record["compute"] == {**compute, "processor": record["compute"]["processor"]}
+    assert json.loads((tmp_path / "set" / "run.json").read_text("utf-8"))["compute"]["milliseconds"] == {}
+
+
+def test_the_precision_reaches_the_products(dataset: Dataset, tmp_path: Path, machine: Machine) -> None:
+    """bfloat16 gives another model than float32, near it."""
+    found = {}
+    for name in BOTH:
+        wanted = recipe("sasrec", training={"precision": name, "epochs": 1})
+        record = train(wanted, dataset, tmp_path / name, device="cpu")
+        found[name] = record["curve"][0]["loss"]
+    assert found["float32"] != found["bfloat16"] == pytest.approx(found["float32"], rel=0.02)
+    assert machine.tried == []  # what a recipe says is not measured
+
+
+def test_what_is_said() -> None:
+    said = str(Compute("float32", 1, 2, "measured", {"float32, 1 thread": 4.0, "float32, 2 threads": 9.0}))
+    assert "float32, 1 thread: measured" in said and "9.0 ms" in said
