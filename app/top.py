@@ -30,7 +30,7 @@ def ask(bundle: Bundle, history: Sequence[int], k: int) -> Top:
         found = bundle.recommend_one(history, k)
         return Top(found.items, found.scores, np.exp(found.scores.astype(np.float64)))
     scores = bundle.scores(history)
-    scores[list(history)] = -np.inf
+    scores[~bundle.candidates(history)] = -np.inf
     items = best(scores, k)  # as `recommend_one`, without asking the model a second time
     if bundle.cannot("probability") is not None:
         return Top(items, scores[items], None)

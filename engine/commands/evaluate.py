@@ -1,6 +1,7 @@
 """Rank every test user's held-out item with the best model of a run, and print the metrics.
 
-Full ranking over the whole catalogue, items of the history excluded, is always done. The ranks are stored in the run folder.
+Full ranking over the whole catalogue is always done, items of the history excluded unless repeats count in the dataset. The ranks
+are stored in the run folder.
 
 A model that knows items by their words can be asked about a catalogue it never saw: --dataset names it, and the ranks go to
 RUN/elsewhere/<dataset>.
@@ -25,7 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--protocol", action="append", choices=("u100", "p100"), default=[],
         help="also rank among 100 frozen uniform or popular negatives, to compare with papers",
     )  # fmt: skip
-    parser.add_argument("--keep-history", action="store_true", help="also rank with items of the history as candidates")
+    parser.add_argument(
+        "--keep-history",
+        action="store_true",
+        help="also rank with items of the history as candidates, as some papers do",
+    )
     parser.add_argument("--exact", action="store_true", help="score all items of a generator, however many identifiers")
     parser.add_argument(
         "--beam", type=int, metavar="N", help="width of a generator's beam (default: its recipe's, at least 50)"

@@ -135,6 +135,12 @@ class Cases:
     def __len__(self) -> int:
         return len(self.users)
 
+    @functools.cached_property
+    def repeated(self) -> np.ndarray:
+        """bool [cases]: whether the target is in its own history."""
+        rows = np.repeat(np.arange(len(self)), self.history.lengths)
+        return np.bincount(rows[self.history.values == self.targets[rows]], minlength=len(self)) > 0
+
     def take(self, rows: np.ndarray) -> Cases:
         return Cases(self.users[rows], self.history.take(rows), self.targets[rows])
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from engine.console import Progress
 from engine.data.dataset import Dataset
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.faithful import agreement
 from engine.evaluation.metrics import beyond_beam
 from engine.evaluation.negatives import frozen
+from engine.evaluation.parts import accuracy_of_parts
+from engine.evaluation.protocols import Protocol, history_excluded, main, of_dataset, parse
 from engine.evaluation.ranks import full_ranks, sampled_ranks, search_width
 from engine.evaluation.tables import write_tables
 from engine.files import write_json
@@ -35,8 +37,9 @@ def evaluate(
     """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet and metrics.json into `folder`.
 
     Protocols are "full" (always), those of `protocols` ("u100", "p100") and, for a model with vectors of training users, the
-    same again with "+user": plain names use the fold-in, as the app does. "full, history kept" does not exclude the history.
-    "full, cold" is the part of "full" whose targets nobody has in training, "full, warm" the rest, where there are both.
+    same again with "+user": plain names use the fold-in, as the app does. Where the dataset's repeats count, nobody's history
+    is excluded, and the names say so ("full, repeats"). Elsewhere keep_history adds "full, history kept", to compare with
+    papers. Parts ("full, cold") are those of `accuracy_of_parts`.
 
     A generator's full ranking scores all items where its trie is small or `exact` asks for it, and searches with a beam of width
     `beam` elsewhere (default: its own, or the largest cut-off where that is wider); generation.json says which, and with
@@ -45,6 +48,13 @@ def evaluate(
     """
     model.eval()
     width = None if exact else search_width(model, beam)
+    repeats = dataset.info.repeats
+    excluded = history_excluded(repeats)
+    if keep_history and not excluded:
+        raise UsageError(
+            f"--keep-history: repeats count in {dataset.path}, so the history is among the candidates anyway, "
+            f"as “{main(repeats)}” says. Leave the option out."
+        )
     cases = dataset.cases("test")
     if not len(cases):
         raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
@@ -54,33 +64,34 @@ def evaluate(
     exposures: dict[str, dict[int, np.ndarray]] = {}
     missed: dict[str, dict[str, float]] = {}
     for trained in (False, True) if model.trained_users else (False,):
-        suffix = "+user" if trained else ""
-        full = full_ranks(model, cases, trained_users=trained, lists=True, beam=width, progress=progress.update)
-        ranks["full" + suffix] = full.ranks
-        exposures["full" + suffix] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
+        name = of_dataset("full", repeats, trained_users=trained)
+        full = full_ranks(
+            model, cases, exclude_history=excluded, trained_users=trained, lists=True, beam=width, progress=progress.update
+        )  # fmt: skip
+        ranks[name] = full.ranks
+        exposures[name] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
         if width is not None:
-            missed["full" + suffix] = {f"outside@{width}": full.outside / max(len(cases), 1)}
+            missed[name] = {f"outside@{width}": full.outside / max(len(cases), 1)}
         if keep_history:
             kept = full_ranks(model, cases, trained_users=trained, exclude_history=False, beam=width)
-            ranks["full, history kept" + suffix] = kept.ranks
+            ranks[str(Protocol("full", "history kept", trained))] = kept.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
-            ranks[protocol + suffix] = sampled_ranks(model, cases, negatives, trained_users=trained).ranks
+            sampled = sampled_ranks(model, cases, negatives, trained_users=trained)
+            ranks[of_dataset(protocol, repeats, trained_users=trained)] = sampled.ranks
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
-        few = protocol.removesuffix("+user") in protocols  # each of which is scored
-        found[protocol] = metrics.accuracy(values, None if few else width) | beyond | missed.get(protocol, {})
-    cold = dataset.popularity[cases.targets] == 0
-    if cold.any() and not cold.all():
-        for protocol in exposures:
-            for word, rows in (("cold", cold), ("warm", ~cold)):
-                found[f"{protocol}, {word}"] = metrics.accuracy(ranks[protocol][rows], width)
+        searched = width if parse(protocol).full else None  # of a few, each is scored
+        found[protocol] = metrics.accuracy(values, searched) | beyond | missed.get(protocol, {})
+    found |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
     if isinstance(model, Generator):
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
         if histories:
             watch = Progress(min(histories, len(cases)), "agreement")
-            about["agreement"] = agreement(model, cases, histories=histories, progress=watch.update)
+            about["agreement"] = agreement(
+                model, cases, exclude_history=excluded, histories=histories, progress=watch.update
+            )
         write_json(folder / "generation.json", about)
     write_json(folder / "metrics.json", found)
     return found

@@ -22,13 +22,15 @@ def agreement(
     model: Generator,
     cases: Cases,
     *,
+    exclude_history: bool = True,
     histories: int = 200,
     k: int = 10,
     widths: Sequence[int] = WIDTHS,
     seed: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> dict[str, Any]:
-    """Beams against the exact first k of the catalogue (items of the history left out), over `histories` cases drawn once.
+    """Beams against the exact first k of the catalogue, over `histories` cases drawn once; exclude_history: without items of the
+    history.
 
     Per width: `overlap`, the mean share of the exact first k that the beam has among its first k (agreement@k; items that tie
     with the k-th count as found where enough of them are); `same`, the share of histories whose best item is the same;
@@ -44,8 +46,9 @@ def agreement(
         part = cases.take(np.arange(start, min(start + BATCH, len(cases))))
         memory = model.encode(*inputs(model, part, False, device))
         blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
-        row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
-        blocked[row, torch.as_tensor(part.history.values.astype(np.int64), device=device)] = True
+        if exclude_history:
+            row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
+            blocked[row, torch.as_tensor(part.history.values.astype(np.int64), device=device)] = True
         exact = exact_scores(model, memory).masked_fill(blocked, -torch.inf)
         best = exact.topk(k, dim=1)
         for width in widths:

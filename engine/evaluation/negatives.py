@@ -1,7 +1,8 @@
 """Negatives of the sampled protocols, drawn once per dataset and kept in a file, so that every model is asked the same questions.
 
-u100: 100 uniform items. p100: 100 items drawn by training popularity without replacement. Neither contains an item of the
-user's history nor the target. These protocols exist to compare with papers; full ranking is the default.
+u100: 100 uniform items. p100: 100 items drawn by training popularity without replacement. Neither contains the target, nor an
+item of the user's history unless repeats count in the dataset. These protocols exist to compare with papers; full ranking is the
+default.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ import numpy as np
 
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError
+from engine.evaluation.protocols import history_excluded
 from engine.files import replacing
 
-PROTOCOLS = ("u100", "p100")
 COUNT = 100
 
 
-def draw(cases: Cases, weights: np.ndarray, seed: int) -> np.ndarray:
-    """int32 [cases, COUNT]: distinct items for each case, none of its history, drawn by `weights` (float [items])."""
+def draw(cases: Cases, weights: np.ndarray, seed: int, *, exclude_history: bool = True) -> np.ndarray:
+    """int32 [cases, COUNT]: distinct items for each case, never its target, drawn by `weights` (float [items]).
+
+    exclude_history: none of its history either.
+    """
     rng = np.random.default_rng(seed)
     items, drawable = len(weights), int((weights > 0).sum())
     cumulative = np.cumsum(weights / weights.sum())
     out = np.empty((len(cases), COUNT), np.int32)
     for row in range(len(cases)):
-        own = set(cases.history[row].tolist()) | {int(cases.targets[row])}
+        own = {int(cases.targets[row])} | (set(cases.history[row].tolist()) if exclude_history else set())
         possible = drawable - sum(weights[item] > 0 for item in own)
         if possible < COUNT:
             raise SeqscopeError(
@@ -61,7 +65,8 @@ def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
         return found
     digest = hashlib.sha256(f"{dataset.info.fingerprint}/{split}/{protocol}".encode()).digest()
     weights = np.ones(dataset.num_items) if protocol == "u100" else dataset.popularity.astype(np.float64)
-    drawn = draw(cases, weights, int.from_bytes(digest[:8], "little"))
+    excluded = history_excluded(dataset.info.repeats)
+    drawn = draw(cases, weights, int.from_bytes(digest[:8], "little"), exclude_history=excluded)
     try:
         with replacing(path) as staged, staged.open("wb") as file:
             np.save(file, drawn, allow_pickle=False)

@@ -48,7 +48,8 @@ def full_ranks(
 ) -> Ranking:
     """Rank each case's target among the whole catalogue.
 
-    exclude_history: items of the history are no candidates (the target always is one, even where it was taken before).
+    exclude_history: items of the history are no candidates (the target always is one, even where it repeats one of them:
+    a dataset whose repeats count is ranked without it, see engine/evaluation/protocols.py).
     trained_users: use the model's vectors of training users instead of the fold-in. lists: count exposure as well.
     beam: of a generator, search for so many identifiers instead of scoring all; items that the beam does not reach share the
     places after those that it does, and a target among them takes the mean of these.

@@ -28,6 +28,8 @@ from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
+from engine.evaluation.parts import accuracy_of_parts
+from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import write_tables
 from engine.export import places, projection
 from engine.export.said import said
@@ -360,26 +362,25 @@ def _opened(folder: Path, manifest: Manifest, catalogue: Catalogue) -> Bundle:
 
 
 def _evaluate(bundle: Bundle, data: Dataset, folder: Path) -> dict[str, dict[str, float]]:
-    """Full ranking over the catalogue without the history, as `engine.evaluation` has it; metrics, and the tables in `folder`."""
+    """Full ranking over the catalogue, as `engine.evaluation` has it; metrics, and the tables in `folder`."""
     cases = data.cases("test")
     ranks, exposure = np.empty(len(cases)), {k: np.zeros(data.num_items, np.int64) for k in metrics.CUTOFFS}
     progress = Progress(len(cases), "evaluate")
+    protocol, excluded = main(data.info.repeats), history_excluded(data.info.repeats)
     histories = [cases.history[row].astype(np.int64) for row in range(len(cases))]
     order = np.argsort(cases.history.lengths, kind="stable")
     answers = bundle.scores_near([histories[row] for row in order], np.empty(0, np.int64))
     for done, (row, scores) in enumerate(zip(order, answers, strict=True), 1):
         target = cases.targets[row]
         own = scores[target]
-        scores[histories[row]] = -np.inf
-        scores[target] = own
+        if excluded:
+            scores[histories[row]] = -np.inf
+            scores[target] = own
         ranks[row] = 1 + (scores > own).sum() + ((scores == own).sum() - 1) / 2
         top = best(scores, metrics.CUTOFFS[-1])
         for k in metrics.CUTOFFS:
             exposure[k][top[:k]] += 1
         progress.update(done)
-    found = {"full": metrics.accuracy(ranks) | metrics.beyond_accuracy(exposure, data.popularity)}
-    cold = data.popularity[cases.targets] == 0
-    if cold.any() and not cold.all():
-        found |= {f"full, {word}": metrics.accuracy(ranks[rows]) for word, rows in (("cold", cold), ("warm", ~cold))}
-    write_tables(folder, cases, {"full": ranks}, {"full": exposure})
-    return found
+    found = {protocol: metrics.accuracy(ranks) | metrics.beyond_accuracy(exposure, data.popularity)}
+    write_tables(folder, cases, {protocol: ranks}, {protocol: exposure})
+    return found | accuracy_of_parts({protocol: ranks}, cases, data.popularity)

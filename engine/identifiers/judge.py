@@ -10,6 +10,7 @@ import torch
 
 from engine.data.dataset import Dataset
 from engine.data.ragged import Ragged
+from engine.evaluation.protocols import history_excluded
 from engine.identifiers import measures, teacher
 from engine.identifiers.base import Vectors
 from engine.identifiers.recipe import TokenizerRecipe
@@ -20,10 +21,11 @@ BATCH = 512
 
 
 class Judge:
-    """vectors: float32 [items, d]; queries: float32 [cases, d] of the test cases; history, targets: theirs."""
+    """vectors: float32 [items, d]; queries: float32 [cases, d] of the test cases; targets: theirs; left_out: items
+    that are no candidates for a case, its history unless repeats count."""
 
-    def __init__(self, name: str, vectors: Vectors, queries: Vectors, history: Ragged, targets: np.ndarray) -> None:
-        self.name, self.vectors, self.queries, self.history, self.targets = name, vectors, queries, history, targets
+    def __init__(self, name: str, vectors: Vectors, queries: Vectors, left_out: Ragged, targets: np.ndarray) -> None:
+        self.name, self.vectors, self.queries, self.left_out, self.targets = name, vectors, queries, left_out, targets
 
     @classmethod
     def of(cls, folder: Path, dataset: Dataset) -> Judge:
@@ -37,7 +39,8 @@ class Judge:
                 past = cases.history.take(rows)
                 width = max(1, min(int(past.lengths.max(initial=1)), model.max_length))
                 queries[rows] = model.query(torch.from_numpy(past.padded(width, model.pad))).numpy()
-        return cls(str(about["run"]), vectors, queries, cases.history, cases.targets)
+        excluded = np.full(len(cases.history.values), history_excluded(dataset.info.repeats))
+        return cls(str(about["run"]), vectors, queries, cases.history.where(excluded), cases.targets)
 
     @functools.cached_property
     def nearest(self) -> np.ndarray:
@@ -55,7 +58,7 @@ class Judge:
 
     def rank(self, vectors: Vectors) -> float:
         """NDCG@10 of the run's own queries with `vectors`, float32 [items, d], in place of its item vectors."""
-        return measures.ndcg10(self.queries, vectors, self.history, self.targets)
+        return measures.ndcg10(self.queries, vectors, self.left_out, self.targets)
 
 
 def find_judge(given: Path | None, recipe: TokenizerRecipe, dataset: Dataset, beside: Path) -> Judge | None:

@@ -121,10 +121,10 @@ def expressed(codes: Array, vectors: Array, ridge: float = 1.0, rounds: int = 20
     return found
 
 
-def ndcg10(queries: Array, vectors: Array, history: Ragged, targets: Array) -> float:
-    """NDCG@10 of ranking all items by query · vector, items of the history left out; ties take the mean rank.
+def ndcg10(queries: Array, vectors: Array, left_out: Ragged, targets: Array) -> float:
+    """NDCG@10 of ranking all items by query · vector but those left out (never the target); ties take the mean rank.
 
-    queries: [cases, d]; vectors: [items, d]; history: one row per case; targets: int [cases].
+    queries: [cases, d]; vectors: [items, d]; left_out: items, one row per case; targets: int [cases].
     """
     gains = np.zeros(len(queries))
     for start in range(0, len(queries), CHUNK):
@@ -132,7 +132,7 @@ def ndcg10(queries: Array, vectors: Array, history: Ragged, targets: Array) -> f
         scores = queries[part] @ vectors.T
         rows = np.arange(len(scores))
         wanted = scores[rows, targets[part]].copy()
-        past = history.take(start + rows)
+        past = left_out.take(start + rows)
         scores[np.repeat(rows, past.lengths), past.values] = -np.inf
         scores[rows, targets[part]] = wanted
         higher, same = (scores > wanted[:, None]).sum(1), (scores == wanted[:, None]).sum(1) - 1

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.data.identifiers import Identifiers
 from engine.evaluation.settled import improving
-from engine.runtime import described, probability
+from engine.runtime import described, probability, protocols
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, read_map
@@ -52,19 +52,22 @@ class Bundle:
     """A model to ask. All methods may be called from many threads at once.
 
     Attributes: name, the folder's name; manifest (`Manifest`); digest, hex, changes with any content of the bundle (for cache
-    keys).
+    keys); protocol, the name of the one that its dataset's models are judged by; excludes_history, whether items of the history
+    are left out of answers unless a caller says otherwise: they are, except where the dataset's repeats count.
 
     Items are numbers 0..n−1; a history is their sequence, oldest first, of any length: the model reads the latest
-    `manifest.encoder.max_length` of it (`used`), and all of it is excluded from the answers. Every method that asks the model
+    `manifest.encoder.max_length` of it (`used`), and excluded is all of it. Every method that asks the model
     raises QuestionError where a number is no item, where the history is empty though the model needs one, or where k < 1, and
     BundleError where a file read on first use is damaged or the model answers nonsense.
     """
 
-    def __init__(self, folder: Folder, manifest: Manifest, digest: str) -> None:
+    def __init__(self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None) -> None:
         self.folder = folder
         self.name = manifest.name
         self.manifest = manifest
         self.digest = digest
+        self.protocol = protocols.main(repeats)
+        self.excludes_history = protocols.history_excluded(repeats)
         files, items = manifest.files, manifest.num_items
         self._writer = Generated(folder, manifest) if manifest.generator is not None else None
         self._reader = Reader(folder, manifest, manifest.text) if manifest.text is not None else None
@@ -96,7 +99,8 @@ class Bundle:
                 f"{catalogue.name} has {catalogue.fingerprint[:8]}…); train and export it again"
             )
             raise folder.fault("manifest.json", reason)
-        return cls(folder, manifest, hashlib.sha256(manifest.model_dump_json().encode()).hexdigest())
+        digest = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()
+        return cls(folder, manifest, digest, catalogue.repeats)
 
     def __repr__(self) -> str:
         return f"Bundle({self.name!r}, {self.manifest.title!r})"
@@ -150,12 +154,13 @@ class Bundle:
     # --- recommending
 
     def recommend(
-        self, histories: Sequence[History], k: int, *, exclude_history: bool = True, exclude: Iterable[int] = ()
+        self, histories: Sequence[History], k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
     ) -> Recommendations:
         """The k best items after each history, equal scores in the order of item numbers.
 
         A history's answer does not depend, to the last bit, on what else is in the batch: each is encoded alone, without
-        padding. k may exceed the catalogue; the answer is then as wide as the catalogue. `exclude`: further items to leave out.
+        padding. k may exceed the catalogue; the answer is then as wide as the catalogue. `exclude`: items to leave out;
+        `exclude_history`: those of the history, too (None: where `excludes_history` says so).
 
         A generator searches with a beam (`manifest.generator.beam` wide, or k where that is more), which may miss items that
         `scores` would place among the first; small trees of identifiers are walked whole. See `agreement`.
@@ -167,20 +172,20 @@ class Bundle:
         valid = np.zeros(len(histories), np.int64)
         for row, history in enumerate(histories):
             events = self.check_history(history)
-            found, own = self._answers.top(events, k, np.append(left_out, events) if exclude_history else left_out)
+            found, own = self._answers.top(events, k, self._without(left_out, events, exclude_history))
             valid[row] = len(found)
             items[row, : len(found)], scores[row, : len(found)] = found, own
         return Recommendations(items, scores, valid)
 
     def recommend_one(
-        self, history: History, k: int, *, exclude_history: bool = True, exclude: Iterable[int] = ()
+        self, history: History, k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
     ) -> Ranked:
         """`recommend` for one history; the answer ends with its last valid item."""
         items, scores, valid = self.recommend([history], k, exclude_history=exclude_history, exclude=exclude)
         return Ranked(items[0, : valid[0]], scores[0, : valid[0]])
 
     def recommend_many(
-        self, histories: Sequence[History], k: int, *, exclude_history: bool = True, exclude: Iterable[int] = ()
+        self, histories: Sequence[History], k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
     ) -> Recommendations:
         """As `recommend`, for thousands of histories: encoded and matched in batches of bounded memory; a generator answers them
         one by one.
@@ -196,7 +201,7 @@ class Bundle:
         checked = [self.check_items(history) for history in histories]
         able = [row for row, events in enumerate(checked) if len(events) >= self.manifest.encoder.min_history]
         asked = [checked[row] for row in able]
-        excluded = [np.append(left_out, events) if exclude_history else left_out for events in asked]
+        excluded = [self._without(left_out, events, exclude_history) for events in asked]
         for place, found, own in self._answers.top_many(asked, k, excluded):
             row = able[place]
             valid[row] = len(found)
@@ -211,16 +216,23 @@ class Bundle:
         """
         return self._answers.scores(self.check_history(history))
 
+    def candidates(self, history: History) -> npt.NDArray[np.bool_]:
+        """bool [items]: what may be recommended after a history, all items but its own where `excludes_history`."""
+        events = self.check_items(history)
+        found = np.ones(self.manifest.num_items, bool)
+        if self.excludes_history:
+            found[events] = False
+        return found
+
     def ranks(self, history: History, items: Iterable[int]) -> npt.NDArray[np.float64]:
         """The rank of each of `items` after the history, float64 [items], 1 is best, ties at their mean.
 
-        Candidates are all items but the history's; an item that is asked for is always a candidate.
+        Among the `candidates`; an item that is asked for is always one.
         """
         asked = self.check_items(items)
         events = self.check_history(history)
         (scores,) = self.scores_near([events], asked)
-        candidates = np.ones(len(scores), bool)
-        candidates[events] = False
+        candidates = self.candidates(events)
         ordered = np.sort(scores[candidates])
         own = scores[asked]
         not_above = np.searchsorted(ordered, own, side="right")
@@ -253,8 +265,8 @@ class Bundle:
         effect[j] = score(history) − score(history without event j), in the model's score units. Removed is the event, not the
         item: one that stands twice is removed once. Where the history is longer than the model reads, the shorter history is
         cut anew, so an earlier event slides in; events that are not read have effect 0. Where nothing is left that the
-        model could read, effect and rank are NaN. Ranks before and after are among the same candidates: all items but those of
-        the whole history. Costs one encoder batch and one pass over the index per event read.
+        model could read, effect and rank are NaN. Ranks before and after are among the same `candidates`, those of the whole
+        history. Costs one encoder batch and one pass over the index per event read.
         """
         return leave_one_out(self, history, item)
 
@@ -306,7 +318,7 @@ class Bundle:
         width: int | None = None,
         *,
         constrained: bool = True,
-        exclude_history: bool = True,
+        exclude_history: bool | None = None,
         exclude: Iterable[int] = (),
     ) -> Generation:
         """The identifiers that a beam of `width` (1 to 1,024; None: the model's own) ends with.
@@ -324,7 +336,7 @@ class Bundle:
         width: int | None = None,
         *,
         constrained: bool = True,
-        exclude_history: bool = True,
+        exclude_history: bool | None = None,
         exclude: Iterable[int] = (),
         dropped: int = 20,
     ) -> Trace:
@@ -334,12 +346,13 @@ class Bundle:
         return writer.trace(events, writer.shape.beam if width is None else width, left_out, constrained, dropped)
 
     def agreement(
-        self, histories: Sequence[History], widths: Sequence[int], k: int = 10, *, exclude_history: bool = True
+        self, histories: Sequence[History], widths: Sequence[int], k: int = 10, *, exclude_history: bool | None = None
     ) -> list[Agreement]:
         """For each width of a beam, how well its first k items agree with exact scores. Walks the whole tree per history."""
         writer = self._writes()
         asked = [self.check_history(history) for history in histories]
-        return writer.agreement(asked, widths, _count(k), exclude_history)
+        excluded = self.excludes_history if exclude_history is None else exclude_history
+        return writer.agreement(asked, widths, _count(k), excluded)
 
     def unconstrained_scores(self, history: History) -> Float32:
         """As `scores`, with the softmax of every step over the whole vocabulary: what is missing from 1 goes to identifiers that
@@ -456,10 +469,16 @@ class Bundle:
         return self._reader
 
     def _to_write(
-        self, history: History, exclude_history: bool, exclude: Iterable[int]
+        self, history: History, exclude_history: bool | None, exclude: Iterable[int]
     ) -> tuple[Generated, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         writer, events, left_out = self._writes(), self.check_history(history), self.check_items(exclude)
-        return writer, events, np.append(left_out, events) if exclude_history else left_out
+        return writer, events, self._without(left_out, events, exclude_history)
+
+    def _without(
+        self, left_out: npt.NDArray[np.int64], events: npt.NDArray[np.int64], exclude_history: bool | None
+    ) -> npt.NDArray[np.int64]:
+        excluded = self.excludes_history if exclude_history is None else exclude_history
+        return np.append(left_out, events) if excluded else left_out
 
     def _cannot_tell_apart(self) -> str | None:
         count = 0 if self._writer is None else self._writer.tied()

@@ -21,6 +21,8 @@ class Catalogue:
     name: str
     fingerprint: str
     items: int
+    repeats: str | None = None
+    """As of `DatasetInfo`: where "count", items of the history are candidates like all others."""
 
 
 class Described(Protocol):

@@ -39,8 +39,7 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
     effect = np.zeros(len(events), np.float32)
     asked = np.array([item], np.int64)
     (before,) = bundle.scores_near([events], asked)
-    candidates = np.ones(len(before), bool)
-    candidates[events] = False
+    candidates = bundle.candidates(events)
     candidates[item] = True
     rank = mean_rank(before, item, candidates)
     rank_without = np.full(len(events), rank)

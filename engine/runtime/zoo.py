@@ -92,7 +92,7 @@ class Zoo:
         info = _info(folder)
         items = _items(folder, info)
         users = _users(folder, items.num_rows)
-        catalogue = Catalogue(info.name, info.fingerprint, items.num_rows)
+        catalogue = Catalogue(info.name, info.fingerprint, items.num_rows, info.repeats)
         bundles: list[Bundle] = []
         refused: list[Refusal] = []
         for child in _folders(path):

@@ -23,6 +23,7 @@ from engine import __version__
 from engine.data.dataset import Dataset
 from engine.errors import UsageError
 from engine.evaluation.evaluate import evaluate
+from engine.evaluation.protocols import main
 from engine.evaluation.significance import interval
 from engine.identifiers import TOKENIZERS
 from engine.identifiers import recipe as tokenizers
@@ -233,7 +234,7 @@ def _ranks(folder: Path, dataset: Dataset) -> np.ndarray:
         model, _, _, _ = open_run(folder, dataset.path)
         evaluate(model, dataset, folder)
     table = pq.read_table(folder / "ranks.parquet")
-    table = table.filter(pc.equal(table["protocol"].cast("string"), "full"))
+    table = table.filter(pc.equal(table["protocol"].cast("string"), main(dataset.info.repeats)))
     if not np.array_equal(table["user"].to_numpy(), dataset.cases("test").users):
         raise UsageError(f"{folder}/ranks.parquet is of other people than {dataset.path}; remove the folder")
     # the file holds float32; ranks are halves, so nothing is lost up to the first million

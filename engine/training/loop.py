@@ -55,17 +55,25 @@ class Step(nn.Module):
 
 
 class Validation:
-    """NDCG@10 on the validation items; cases: engine.data.dataset.Cases; negatives: int32 [cases, m] or None for full ranking."""
+    """NDCG@10 on the validation items; cases: engine.data.dataset.Cases; negatives: int32 [cases, m] or None for full ranking,
+    of which `exclude_history` leaves the history out."""
 
-    def __init__(self, cases: Any, negatives: Any, trained_users: bool) -> None:
+    def __init__(self, cases: Any, negatives: Any, trained_users: bool, exclude_history: bool) -> None:
         self.cases, self.negatives, self.trained_users = cases, negatives, trained_users
+        self.exclude_history = exclude_history
 
     def __call__(self, model: Recommender) -> float:
         if not len(self.cases):
             return 0.0
         model.eval()
         if self.negatives is None:
-            ranking = full_ranks(model, self.cases, trained_users=self.trained_users, beam=model.beam)
+            ranking = full_ranks(
+                model,
+                self.cases,
+                exclude_history=self.exclude_history,
+                trained_users=self.trained_users,
+                beam=model.beam,
+            )
         else:
             ranking = sampled_ranks(model, self.cases, self.negatives, trained_users=self.trained_users)
         model.train()

@@ -20,6 +20,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
+from engine.evaluation.protocols import history_excluded
 from engine.evaluation.settled import improving, validated
 from engine.files import alone, write_json
 from engine.models import Recformer, Recommender
@@ -157,7 +158,7 @@ def build_trainer(
     if not objective.steps:
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
     return Trainer(
-        recipe, model, objective, _validation(recipe, dataset, model), folder, where, world,
+        recipe, model, objective, validation(recipe, dataset, model), folder, where, world,
         label=f"{dataset.info.name}/{recipe.name}",
     )  # fmt: skip
 
@@ -217,7 +218,8 @@ def _refuse_what_is_no_run(folder: Path) -> None:
         raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
 
 
-def _validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:
+def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:
+    """What chooses the checkpoint: the validation items of the recipe's number of users, under the dataset's protocol."""
     cases = dataset.cases("valid")
     negatives = (
         None if recipe.training.valid_protocol == "full" else frozen(dataset, "valid", recipe.training.valid_protocol)
@@ -226,7 +228,7 @@ def _validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validat
         rng = np.random.default_rng(seed_of(recipe.training.seed, "validation"))
         rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
         cases, negatives = cases.take(rows), None if negatives is None else negatives[rows]
-    return Validation(cases, negatives, model.trained_users)
+    return Validation(cases, negatives, model.trained_users, history_excluded(dataset.info.repeats))
 
 
 def provenance(recipe: dict[str, Any], dataset: Dataset, device: torch.device) -> dict[str, Any]:

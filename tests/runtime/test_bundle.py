@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SeqscopeError
-from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo
+from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo, compare
 from tests.runtime.bundles import TOYS, Toy, make_zoo, seal
 
 ALPHA = TOYS[0]
@@ -88,6 +89,22 @@ def test_what_is_left_out(zoo: Zoo) -> None:
     without = bundle.recommend_one(history, ALPHA.items, exclude=top[:2])
     assert without.items[0] == top[2]
     assert not set(without.items) & {*history, *top[:2]}
+
+
+def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (ALPHA,))
+    (path / "dataset.json").write_text(
+        json.dumps(json.loads((path / "dataset.json").read_text("utf-8")) | {"repeats": "count"}), "utf-8"
+    )
+    bundle, history = Zoo.open(path).bundles["alpha"], [4, 5, 4]
+    scores = bundle.scores(history)
+    expected = np.lexsort((np.arange(ALPHA.items), -scores)).tolist()
+    assert not bundle.excludes_history and bundle.protocol == "full, repeats"
+    assert bundle.recommend_one(history, ALPHA.items).items.tolist() == expected
+    assert bundle.recommend_many([history], ALPHA.items).items[0].tolist() == expected
+    assert bundle.ranks(history, range(ALPHA.items)).tolist() == compare.mean_ranks(scores).tolist()
+    assert bundle.leave_one_out(history, 30).rank == compare.mean_ranks(scores)[30]
+    assert not {4, 5} & set(bundle.recommend_one(history, ALPHA.items, exclude_history=True).items.tolist())
 
 
 def test_no_histories_at_all(zoo: Zoo) -> None:

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +94,7 @@ def write_log(
     items: int,
     name: str = "tiny",
     titles: Sequence[str] | None = None,
+    repeats: Literal["count", "first"] | None = None,
 ) -> Dataset:
     """A dataset with these sequences, one per person."""
     titles = titles or [f"Item {number}" for number in range(items)]
@@ -103,7 +104,7 @@ def write_log(
         users=[f"u{number}" for number in range(len(sequences))],
         user=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
         item=np.concatenate([np.asarray(s, np.int64) for s in sequences]),
-        timestamp=None, time_unit="order",
+        timestamp=None, time_unit="order", repeats=repeats,
     )  # fmt: skip
     return Dataset(folder)
 
