@@ -38,6 +38,7 @@ from collections.abc import Mapping
 from app import choices_map, choices_metrics, choices_report
 from app.checks import Check, Own, is_item, is_model, one_of, up_to
 from app.text import short
+from app.views.metrics import without_users
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -59,14 +60,17 @@ def read(page: str, address: Mapping[str, str], models: Zoo) -> tuple[dict[str, 
     for name, check in PAGES.get(page, {}).items():
         if name not in address:
             continue
+        text = (
+            without_users(address[name]) if name == "protocol" else address[name]
+        )  # an address of before may say full+user
         try:
-            problem = check(address[name], models, own)
+            problem = check(text, models, own)
         except SeqscopeError as error:  # a damaged file; the page itself says more
             problem = f"What the link asks for as “{name}” cannot be looked up: {error}"
         if problem:
             problems.append(problem)
         else:
-            own[name] = address[name]
+            own[name] = text
     return own, problems
 
 

@@ -23,6 +23,7 @@ from app.address import decode
 from app.checks import Check, Own, is_item, is_model, one_of
 from app.reports.document import PARTS
 from app.text import short
+from app.views.metrics import protocols
 from engine.runtime import Zoo
 
 MAX_TITLE = 120
@@ -50,8 +51,7 @@ def _tokenizers(text: str, models: Zoo, own: Own) -> str:
 
 
 def _protocol(text: str, models: Zoo, own: Own) -> str:
-    tables = [bundle.ranks_table() for bundle in models.bundles.values()]
-    found = {name for table in tables if table is not None for name in table["protocol"].unique().to_pylist()}
+    found = protocols({name: bundle.ranks_table() for name, bundle in models.bundles.items()})
     return (
         ""
         if text in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,17 @@ _MODELS = {
     "popularity": _GREY,
 }
 _TOKENIZERS = {"rqvae": _BLUE, "letter": _RED, "residual-kmeans": _GREEN, "lc-rec-rqvae": _VIOLET, "random": _GREY}
+
+_DOTTED = {"●": "◉", "■": "▣", "◆": "◈"}
+
+
+def with_users(look: Style) -> Style:
+    """The look of a model that knows its users by vectors of their own, beside the model itself."""
+    dotted = look.sign in _DOTTED
+    return dataclasses.replace(
+        look, marker=f"{look.marker}-dot" if dotted else look.marker, sign=_DOTTED.get(look.sign, look.sign)
+    )
+
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Plotly's names of line styles, one per level of an identifier."""

@@ -19,7 +19,7 @@ import streamlit as st
 
 from app import home, owner
 from app.kept import Kept, forget
-from app.looks import Style, style, titled  # noqa: F401  (pages take them from here)
+from app.looks import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
 from app.store.catalogue import Catalogue
 from app.store.database import open_store
 from app.top import Top, ask

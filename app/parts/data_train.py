@@ -21,6 +21,7 @@ LEARNED = ("sasrec", "bert4rec", "attrec", "recformer-tuned", "tiger")
 LONG = 3600.0
 """Seconds from which the estimate advises fewer epochs."""
 MODELS = (*LEARNED, "markov", "popularity")
+_FIRST = ("sasrec", "markov", "popularity")  # a model, and the floor that it has to be above
 _BUDGETS: dict[str, tuple[str, int | None]] = {
     "least": ("3 epochs", 3),
     "short": ("A quick look: 10 epochs", 10),
@@ -49,7 +50,7 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
         missing = [name for name in MODELS if not (folder.exports / name / "manifest.json").is_file()]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             models = st.pills(
-                "Models", MODELS, selection_mode="multi", default=[name for name in missing if name in ("sasrec", "markov")],
+                "Models", MODELS, selection_mode="multi", default=[name for name in missing if name in _FIRST],
                 format_func=lambda name: kinds.MODELS.get(name, name), key=f"data_models_{dataset.id}",
             )  # fmt: skip
             budget = st.segmented_control(

@@ -172,6 +172,7 @@ def model(models: Zoo, name: str) -> Model:
         command=made.training.command,
         device=made.training.device,
         created=made.created,
+        improving=bundle.improving,
     )
 
 

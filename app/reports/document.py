@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from engine.errors import SeqscopeError
+from engine.runtime import judge
 
 SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
@@ -126,6 +127,7 @@ class Dataset(Strict):
 
 
 class Model(Strict):
+    LATER = ("improving",)
     name: Name
     title: str
     family: str
@@ -142,6 +144,8 @@ class Model(Strict):
     command: str
     device: str
     created: str
+    improving: bool = False
+    """Validation was still improving when training stopped."""
 
 
 # --- what was found
@@ -307,7 +311,10 @@ class Map(Strict):
 
 
 class Estimate(Strict):
+    LATER = ("users",)
     model: Name
+    users: bool = False
+    """True: with the model's vectors of training users, in place of what it makes of the history alone."""
     metric: str
     mean: float
     low: float
@@ -320,7 +327,10 @@ class Estimate(Strict):
 
 
 class Beyond(Strict):
+    LATER = ("users",)
     model: Name
+    users: bool = False
+    """As `Estimate.users`; a row of the metrics is a model, with these vectors or without."""
     coverage: float | None
     gini: float | None
     novelty: float | None
@@ -328,6 +338,7 @@ class Beyond(Strict):
 
 
 class Metrics(Strict):
+    LATER = ("beams",)
     protocol: str
     words: str
     """What the protocol does."""
@@ -341,6 +352,17 @@ class Metrics(Strict):
     beyond: list[Beyond]
     absent: list[Name]
     """Models that were not evaluated so."""
+    beams: dict[Name, Annotated[int, Field(ge=1)]] = {}
+    """Models whose ranks come from a beam, and its width; such a model has no estimates where k is more than that."""
+
+    @property
+    def rows(self) -> list[tuple[str, bool]]:
+        """(model, users) of every row."""
+        return [(one.model, one.users) for one in self.beyond]
+
+    def cannot(self, model: str) -> str | None:
+        """Why a row of the model is empty, such as "beam of 20"."""
+        return judge.beyond_beam(self.k, self.beams.get(model))
 
 
 class History(Strict):
@@ -414,10 +436,12 @@ class Report(Strict):
                 raise ValueError("map has a group without a name")
         if self.metrics is not None:
             _known("metrics", known, [one.model for one in self.metrics.estimates])
-            _known("metrics", known, [*(one.model for one in self.metrics.beyond), *self.metrics.absent])
+            rows = [one.model for one in self.metrics.beyond]
+            _known("metrics", known, [*rows, *self.metrics.absent, *self.metrics.beams])
             kinds = {one.metric for one in self.metrics.estimates}
-            cells = {(one.model, one.metric) for one in self.metrics.estimates}
-            if cells != {(one.model, kind) for one in self.metrics.beyond for kind in kinds}:
+            cells = {(one.model, one.users, one.metric) for one in self.metrics.estimates}
+            told = [row for row in self.metrics.rows if self.metrics.cannot(row[0]) is None]
+            if cells != {(*row, kind) for row in told for kind in kinds}:
                 raise ValueError("metrics lack a model or a metric")
         return self
 

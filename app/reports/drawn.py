@@ -83,8 +83,9 @@ class Dot(NamedTuple):
     note: str
 
 
-def dots(rows: Sequence[Dot], words: str, alt: str, *, font: str = "") -> Markup:
-    """One dot per row with its interval, on one axis. words: what the axis measures."""
+def dots(rows: Sequence[Dot], words: str, alt: str, *, floor: float | None = None, font: str = "") -> Markup:
+    """One dot per row with its interval, on one axis. words: what the axis measures. floor: where a dotted line
+    says what counting alone reaches."""
     left, right, step = 150, 16, 28
     svg = Svg(step * len(rows) + 44)
     low, high = min(row.low for row in rows), max(row.high for row in rows)
@@ -98,6 +99,8 @@ def dots(rows: Sequence[Dot], words: str, alt: str, *, font: str = "") -> Markup
     for tick in ticks(low, high, 5):
         svg.line(at(tick), 0, at(tick), bottom, dash="1 4")
         svg.text(at(tick), bottom + 15, f"{tick:.10g}", "quiet", size=11, anchor="middle")
+    if floor is not None:
+        svg.line(at(floor), 0, at(floor), bottom, dash="2 3")
     for place, row in enumerate(rows):
         y = place * step + step / 2
         svg.text(left - 10, y + 4, fit(row.label, left - 14), anchor="end")

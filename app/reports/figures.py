@@ -12,6 +12,7 @@ from app.reports import drawn, words
 from app.reports.document import Attention, Codes, Estimate, Map, Part, Report
 from app.reports.tables import titled
 from app.text import clean, short
+from app.views import floor
 from app.views.map_colour import GROUPS, NOTHING, OTHER, PALETTE
 
 if TYPE_CHECKING:
@@ -222,23 +223,29 @@ def _metrics(report: Report) -> list[Figure]:
     found = report.metrics
     if found is None:
         return []
-    name, called = f"NDCG@{found.k}", words.titles(report)
-    part = sorted((one for one in found.estimates if one.metric == name), key=lambda one: -one.mean)
+    name, called = f"NDCG@{found.k}", words.judged_rows(report)
+    best_first = sorted((one for one in found.estimates if one.metric == name), key=lambda one: -one.mean)
+    own = {words.views_row(one.model, one.users): one for one in best_first}
+    families = words.families(report, own)
+    part = [own[row] for row in floor.first(own, families)]
+    counted = floor.best({row: one.mean for row, one in own.items()}, families)
     marks = {"best": "best", "level": "level with the best", "": ""}
 
     def draw(font: str) -> Markup:
         rows = []
         for one in part:
             model = report.model(one.model)
-            rows.append(drawn.Dot(called[one.model], *_span(one), model.colour, model.marker, marks[one.mark]))
-        return drawn.dots(rows, name, alt, font=font)
+            marker = f"{model.marker}-dot" if one.users else model.marker
+            title = called[one.model, one.users]
+            rows.append(drawn.Dot(title, *_span(one), model.colour, marker, marks[one.mark]))
+        return drawn.dots(rows, name, alt, floor=None if counted is None else counted[1], font=font)
 
     def live() -> go.Figure:
         from app.reports import live
 
         return live.judged(report, part, name)
 
-    alt = f"{name} of {len(part)} models with 95 % intervals, best on top"
+    alt = f"{name} of {len(part)} models with 95 % intervals: popularity and the Markov chain, then best on top"
     return [Figure("metrics", "metrics", "", alt, draw, live)] if part else []
 
 

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from app.reports.document import Asked, Beyond, Estimate, Metrics
 from app.reports.lists import number
 from app.views import metrics as views
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, judge
+from engine.runtime import Zoo, judge, protocols
 
 
 def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     """None where no model that is shown was evaluated."""
-    tables = {name: models.bundles[name].ranks_table() for name in names}
+    bundles = {name: models.bundles[name] for name in names}
+    tables = {name: bundle.ranks_table() for name, bundle in bundles.items()}
     possible = views.protocols(tables)
     if not possible:
         return None
-    protocol = asked.protocol or possible[0]
+    protocol = views.without_users(asked.protocol) if asked.protocol else possible[0]
     if protocol not in possible:
         raise SeqscopeError(
             f"No model was evaluated under the protocol “{protocol[:80]}”; there are {', '.join(possible)}."
         )
-    found = {name: views.ranks(table, protocol) for name, table in tables.items() if table is not None}
-    people, left_out = views.common({name: one for name, one in found.items() if one is not None})
+    measured = {name: bundle.manifest.metrics for name, bundle in bundles.items()}
+    people, left_out = views.common(views.ranked(tables, measured, protocol))
     if not people or not len(next(iter(people.values()))):
         return None
     k = max((cut for cut in judge.CUTOFFS if cut <= asked.k), default=min(judge.CUTOFFS))
     standing = views.standing(people, [f"{name}@{k}" for name in views.METRICS])
-    shown = {name: views.exposure(models.bundles[name].exposure_table(), protocol, k, len(models)) for name in people}
-    why = f"the bundle keeps no lists for “{protocol}” at {k}"
+    standing = standing[standing["note"] == ""]
+    exposures = {name: bundle.exposure_table() for name, bundle in bundles.items()}
+    shown, why = views.exposures(exposures, people, protocol, k, len(models))
     return Metrics(
         protocol=protocol,
-        words=views.protocol_words(protocol, len(models)),
+        words=protocols.sentence(protocol, len(models)),
         k=k,
         people=len(next(iter(people.values()))),
         left_out=left_out,
@@ -41,7 +44,7 @@ def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
         seed=views.SEED,
         estimates=[
             Estimate(
-                model=row.model,
+                **_row(row.model),
                 metric=row.metric,
                 mean=number(row.mean),
                 low=number(row.low),
@@ -54,7 +57,7 @@ def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
         ],
         beyond=[
             Beyond(
-                model=row.model,
+                **_row(row.model),
                 coverage=_known(row.coverage),
                 gini=_known(row.gini),
                 novelty=_known(row.novelty),
@@ -62,8 +65,13 @@ def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
             )
             for row in views.beyond(shown, models.popularity, why).itertuples()
         ],
-        absent=[name for name in names if name not in people],
+        absent=[name for name in names if name not in {views.model_of(row) for row in people}],
+        beams={views.model_of(row): one.width for row, one in people.items() if one.width is not None},
     )
+
+
+def _row(row: str) -> dict[str, Any]:
+    return {"model": views.model_of(row), "users": row.endswith(views.USERS)}
 
 
 def _known(value: float) -> float | None:

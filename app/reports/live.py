@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.looks import DASHES, Style
+from app.looks import DASHES, Style, with_users
 from app.reports import words
 from app.reports.document import Attention, Estimate, Level, Map, Model, Report
 from app.text import clean, label, short
 from app.views import attention as attention_views
 from app.views import attention_figures, map_colour, metrics_figures, semantic_ids_figures
 from app.views import map as map_views
+from app.views import metrics as metrics_views
 from app.views.map_points import Marks, Points
 from app.views.semantic_ids import Usage
 
@@ -148,9 +149,15 @@ def place(found: Map, model: Model) -> go.Figure:
 
 
 def judged(report: Report, part: Sequence[Estimate], metric: str) -> go.Figure:
-    table = pd.DataFrame([one.model_dump() for one in part])
+    rows = [words.views_row(one.model, one.users) for one in part]
+    table = pd.DataFrame([one.model_dump() for one in part]).assign(model=rows, note="")
     looks = {one.name: Style(one.colour, one.marker, one.sign, one.dash) for one in report.models}
-    return metrics_figures.dots(table, metric, words.titles(report), looks)
+    shown = {
+        row: with_users(looks[one.model]) if one.users else looks[one.model]
+        for row, one in zip(rows, part, strict=True)
+    }
+    called = metrics_views.titled(words.titles(report), rows)
+    return metrics_figures.dots(table, metric, called, shown, words.families(report, rows))
 
 
 _MARGIN = {"l": 8, "r": 8, "t": 36, "b": 8}

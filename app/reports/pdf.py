@@ -318,18 +318,19 @@ def _metrics(report: Report, drawn: dict[str, Figure]) -> list[Block]:
         found.append(_figures([drawn["metrics"]], 62))
     kinds = list(dict.fromkeys(one.metric for one in report.metrics.estimates))
     rows: list[list[Any]] = []
-    for beyond in report.metrics.beyond:
-        own = {one.metric: one for one in report.metrics.estimates if one.model == beyond.model}
-        cells = []
-        for metric in kinds:
-            one = own[metric]
+    told = {(one.model, one.users): one for one in report.metrics.beyond}
+    for row, title in words.judged_rows(report).items():
+        beyond, why = told[row], report.metrics.cannot(row[0])
+        own = [one for one in report.metrics.estimates if (one.model, one.users) == row]
+        cells = [f"n/a ({why})"] * len(kinds) if why else []
+        for one in own:
             mark = {"best": " *", "level": " ≈", "": ""}[one.mark]
             cells.append(f"{one.mean:.3f}{mark} ({one.low:.3f} – {one.high:.3f})")
         more = [
             "n/a" if value is None else form.format(value)
             for value, form in ((beyond.coverage, "{:.1%}"), (beyond.gini, "{:.3f}"), (beyond.novelty, "{:.2f}"))
         ]
-        rows.append([_sign(report, beyond.model), *cells, *more])
+        rows.append([{**_sign(report, row[0]), "words": title}, *cells, *more])
     head = ["Model", *kinds, "coverage", "Gini", "novelty"]
     found.append(_table(head, rows, [1, *[0] * (len(kinds) + 3)]))
     return [*found, {"kind": "quiet", "text": f"* the best. {words.protocol(report.metrics, report)}"}]
@@ -355,13 +356,17 @@ def _made(report: Report) -> list[Block]:
     elif report.address is not None:
         found.append({"kind": "quiet", "text": report.address})
     rows: list[list[Any]] = [
-        [_sign(report, one.name), f"{one.digest[:16]}…", _commit(one), clean(one.device, 60), str(one.seed)]
+        [_sign(report, one.name), f"{one.digest[:16]}…", _commit(one), _trained(one), str(one.seed)]
         for one in report.models
     ]
     found.append(_table(["Model", "Bundle (sha256)", "Commit", "Trained on", "Seed"], rows, [2, 2, 1, 2, 0]))
     if report.notes:
         found.append({"kind": "notes", "notes": [clean(note, 1_000) for note in report.notes]})
     return found
+
+
+def _trained(model: Model) -> str:
+    return clean(model.device, 60) + (f"; {words.STILL_IMPROVING}" if model.improving else "")
 
 
 def _commit(model: Model) -> str:

@@ -61,7 +61,10 @@ class Svg:
         self.add("line", look, x1=x1, y1=y1, x2=x2, y2=y2, stroke_width=width)
 
     def marker(self, x: float, y: float, shape: str, colour: str, *, size: float = 6, hint: str = "") -> None:
-        self.add("path", hint=hint, d=_shape(shape, x, y, size), fill=colour)
+        """A name of Plotly's; with -dot behind it, it has a hole."""
+        self.add("path", hint=hint, d=_shape(shape.removesuffix("-dot"), x, y, size), fill=colour)
+        if shape.endswith("-dot"):
+            self.add("circle", {"class_": "paper", "fill": FILL["paper"]}, cx=x, cy=y, r=size / 3)
 
     def done(self, alt: str, font: str = "") -> Markup:
         """font: a font family, for where the figure stands alone."""

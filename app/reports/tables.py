@@ -195,29 +195,50 @@ def _metrics(report: Report) -> Table | None:
     found = report.metrics
     if found is None:
         return None
-    called = words.titles(report)
-    rows = [
-        (called[o.model], found.protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p)
-        for o in found.estimates
-    ]
-    return Table("Metrics", ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)"), rows)
+    kinds = list(dict.fromkeys(one.metric for one in found.estimates))
+    rows: list[tuple[Any, ...]] = []
+    for row, title in words.judged_rows(report).items():
+        own = [one for one in found.estimates if (one.model, one.users) == row]
+        rows += [(title, found.protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p, "") for o in own]
+        why = found.cannot(row[0])
+        rows += [(title, found.protocol, kind, *[None] * 3, found.people, "", None, why) for kind in kinds if why]
+    columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
+    return Table("Metrics", columns, rows)
 
 
 def _beyond(report: Report) -> Table | None:
     found = report.metrics
     if found is None:
         return None
-    called = words.titles(report)
-    rows = [(called[o.model], found.k, o.coverage, o.gini, o.novelty, o.note) for o in found.beyond]
+    own = {(one.model, one.users): one for one in found.beyond}
+    rows = [
+        (title, found.k, own[row].coverage, own[row].gini, own[row].novelty, own[row].note)
+        for row, title in words.judged_rows(report).items()
+    ]
     return Table("Beyond accuracy", ("model", "k", "coverage", "Gini", "novelty, bits", "note"), rows)
 
 
 def _models(report: Report) -> Table:
     rows = [
-        (o.name, o.title, o.family, o.digest, o.seed, o.commit, o.command, o.device, o.created, o.provider)
+        (
+            *(o.name, o.title, o.family, o.digest, o.seed, o.commit, o.command, o.device, o.created, o.provider),
+            words.STILL_IMPROVING if o.improving else "",
+        )
         for o in report.models
     ]
-    columns = ("name", "title", "family", "digest", "seed", "commit", "command", "device", "created", "provider")
+    columns = (
+        "name",
+        "title",
+        "family",
+        "digest",
+        "seed",
+        "commit",
+        "command",
+        "device",
+        "created",
+        "provider",
+        "note",
+    )
     return Table("Models", columns, rows)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
 from app.reports.document import Attention, Effects, Listing, Map, Metrics, Moves, Overlap, Ranked, Report
 from app.text import clean, count, listed, short
+from app.views import floor
+from app.views import metrics as metrics_views
+from engine.runtime import STILL_IMPROVING
 
 CHANGES = {"up": "up", "down": "down", "same": "stay", "new": "new", "dropped": "dropped"}
 KINDS = ("same", "up", "down", "new", "dropped")
@@ -148,22 +151,45 @@ def place(found: Map) -> str:
     )
 
 
+Row = tuple[str, bool]
+"""Of the metrics: a model, and whether with its vectors of training users."""
+
+
+def judged_rows(report: Report) -> dict[Row, str]:
+    """Row → what it is called, popularity and the Markov chain first, as tables and figures have them."""
+    called = titles(report)
+    rows = {views_row(*row): row for row in report.metrics.rows} if report.metrics is not None else {}
+    found = metrics_views.titled(called, floor.first(rows, families(report, rows)))
+    return {rows[row]: title for row, title in found.items()}
+
+
+def views_row(model: str, users: bool) -> str:
+    """A row as the page Metrics names it."""
+    return model + (metrics_views.USERS if users else "")
+
+
+def families(report: Report, rows: Iterable[str]) -> dict[str, str]:
+    """Row, as the page Metrics names it → the family of its model."""
+    return {row: report.model(metrics_views.model_of(row)).family for row in rows}
+
+
 def metrics(found: Metrics, report: Report) -> str:
-    """Which model is best, and who is level with it."""
+    """Which model is best, who is level with it, who is below the floor, and what is missing."""
     name = f"NDCG@{found.k}"
-    part = [one for one in found.estimates if one.metric == name]
-    best = next((one for one in part if one.mark == "best"), None)
-    if best is None:
-        return ""
-    called_ = titles(report)
-    text = (
-        f"{called_[best.model]} has the highest {name}: {best.mean:.3f} (95 % interval {best.low:.3f} – {best.high:.3f}, "
-        f"{count(best.people, 'person', 'people')})."
-    )
-    level = [called_[one.model] for one in part if one.mark == "level"]
-    if level:
-        return f"{text} {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
-    return text if len(part) == 1 else f"{text} No other model is level with it."
+    part = [
+        metrics_views.Judged(views_row(one.model, one.users), one.mean, one.low, one.high, one.people, one.mark)
+        for one in found.estimates
+        if one.metric == name
+    ]
+    rows = [views_row(*row) for row in found.rows]
+    called_ = metrics_views.titled(titles(report), rows)
+    beams = [f"{called_[views_row(*row)]} ({found.cannot(row[0])})" for row in found.rows if found.cannot(row[0])]
+    said = [
+        metrics_views.verdict(part, name, families(report, rows), called_),
+        f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
+        floor.missing(families(report, rows)).replace("`", ""),
+    ]
+    return " ".join(words for words in said if words)
 
 
 def protocol(found: Metrics, report: Report) -> str:
@@ -176,6 +202,9 @@ def protocol(found: Metrics, report: Report) -> str:
         text += f" {count(found.left_out, 'person', 'people')} that not every model was evaluated on were left out."
     if found.absent:
         text += f" Not evaluated so: {listed([titles(report)[name] for name in found.absent])}."
+    early = [titles(report)[one.name] for one in report.models if one.improving]
+    if early:
+        text += f" {STILL_IMPROVING.capitalize()}: {listed(early)}."
     return text
 
 

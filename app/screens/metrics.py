@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -9,12 +10,14 @@ import streamlit as st
 
 from app import choices_metrics, export, guard, state, zoo
 from app.parts import metrics_studies
-from app.text import clean, count, md
+from app.text import clean, count, listed, md
+from app.views import floor
 from app.views import metrics as views
 from app.views import metrics_answers as answers
 from app.views import metrics_figures as figures
 from app.widgets import choice
-from engine.runtime import Zoo, judge
+from engine.runtime import STILL_IMPROVING, Zoo, judge
+from engine.runtime import protocols as naming
 
 _COMPARE = Path(__file__).with_name("compare.py")
 _FOUR = st.column_config.NumberColumn(format="%.4f")
@@ -30,17 +33,50 @@ class Page:
         self.models, self.protocol, self.k = models, protocol, k
         self.metric = f"{name}@{k}"
         self.people, self.left_out = answers.people(models, protocol)
-        self.titles = {model: bundle.manifest.title for model, bundle in models.bundles.items()}
-        self.looks = {model: zoo.style(models, model) for model in models.bundles}
+        named = {model: bundle.manifest.title for model, bundle in models.bundles.items()}
+        absent = [model for model in named if model not in {views.model_of(row) for row in self.people}]
+        rows = [row for name in named for row in (name, name + views.USERS) if row in self.people or row in absent]
+        self.families = answers.families(models, rows)
+        self.rows = floor.first(rows, self.families)
+        """Of every table: a model, or one with its users' vectors (`views.ranked`); the floor first."""
+        self.titles = views.titled(named, self.rows)
+        looks = {model: zoo.style(models, model) for model in named}
+        self.looks = {
+            row: zoo.with_users(looks[views.model_of(row)]) if row.endswith(views.USERS) else looks[row]
+            for row in self.rows
+        }
 
     def named(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table for people: titles in place of the models' names."""
         return table.assign(model=[clean(self.titles[name]) for name in table["model"]])
 
-    def absent(self) -> dict[str, str]:
-        """Models without ranks under this protocol, and why they are not compared."""
-        reason = f"not evaluated under “{self.protocol}”"
-        return {model: reason for model in self.titles if model not in self.people}
+    def notes(self) -> dict[str, str]:
+        """Row → why it is not compared, or what has to be known of it."""
+        found = {}
+        for row in self.rows:
+            if row not in self.people:
+                found[row] = f"not evaluated under “{self.protocol}”"
+            elif self.models.bundles[views.model_of(row)].improving:
+                found[row] = STILL_IMPROVING
+        return found
+
+    def means(self) -> dict[str, float]:
+        """Row → the chosen metric; NaN where there is none."""
+        table = answers.standing(self.models, self.protocol, self.k)
+        part = table[table["metric"] == self.metric]
+        return dict(zip(part["model"], part["mean"], strict=True))
+
+    def below(self, rows: Sequence[str]) -> str:
+        """Which of the rows are below the floor, as Markdown."""
+        counted = [row for row in self.people if row not in floor.learned(self.people, self.families)]
+        means = {row: mean for row, mean in self.means().items() if row in (*rows, *counted)}
+        return floor.below(means, self.families, views.bold(self.titles))
+
+    def beams(self) -> str:
+        """Rows that have nothing at this cut-off, and why; "" where there are none."""
+        reasons = {row: views.beyond_beam(one, self.metric) for row, one in self.people.items()}
+        found = [f"{self.titles[row]} (ranked by a {why})" for row, why in reasons.items() if why]
+        return f"Left out, as nothing is known of places beyond the beam: {listed(found)}." if found else ""
 
 
 def page() -> None:
@@ -101,7 +137,7 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
     n = len(next(iter(this.people.values()), ()))
     split = models.info.split.get("kind", "unknown")
     note = (
-        f"{views.protocol_words(this.protocol, len(models))} Split: {split}; {count(n, 'person', 'people')} with a held-out "
+        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {count(n, 'person', 'people')} with a held-out "
         f"item. Intervals: 95 %, bootstrap over people, {views.SAMPLES:,} samples, seed {views.SEED}."
     )
     if this.left_out:
@@ -122,19 +158,19 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
 def _standing(this: Page) -> None:
     table = answers.standing(this.models, this.protocol, this.k)
     st.subheader("Which model is best")
-    st.markdown(views.headline(table, this.metric, this.titles))
+    st.markdown(views.headline(table, this.metric, this.families, this.titles))
     part = table[table["metric"] == this.metric]
     export.figure(
-        figures.dots(part, this.metric, this.titles, this.looks),
+        figures.dots(part, this.metric, this.titles, this.looks, this.families),
         key="metrics_dots",
-        alt=f"{this.metric} of {count(len(part), 'model')} with 95 % intervals, best on top.",
+        alt=f"{this.metric} of {len(part)} models with 95 % intervals: the floor first, then the best on top.",
         table=this.named(table),
         name=f"metrics {this.protocol} {this.k}",
         columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR, "p": _P},
     )
     signs = {model: look.sign for model, look in this.looks.items()}
     st.table(
-        views.grid(table, this.absent(), this.titles, signs),
+        views.grid(table, this.notes(), this.titles, signs),
         border="horizontal",
         hide_index=True,
         alt=f"Metrics of every model at {this.k}, with 95 % intervals.",
@@ -143,6 +179,9 @@ def _standing(this: Page) -> None:
         "**Bold**: the best. ≈: level with the best, by a paired bootstrap over the same people and Holm's correction (adjusted "
         "p > .05, or an interval of the difference that contains 0). In brackets: 95 % interval."
     )
+    for words in (this.beams(), floor.missing(this.families)):
+        if words:
+            st.caption(words)
 
 
 def _baseline(this: Page) -> None:
@@ -153,22 +192,29 @@ def _baseline(this: Page) -> None:
             "Only one model was evaluated under this protocol, so there is no other to compare it with. Choose another protocol."
         )
         return
+    counted = floor.best(this.means(), this.families)
     baseline = choice.selected(
         "Baseline",
         "baseline",
         {name: this.titles[name] for name in models},
-        models[-1],
+        counted[0] if counted else models[-1],
         key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
         width=320,
     )
     table = answers.against(this.models, this.protocol, baseline, this.metric)
-    better = [f"**{md(this.titles[name])}**" for name in table[table["verdict"] == "better"]["model"]]
+    if table.empty:
+        st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller cut-off.")
+        return
+    rows = table[table["verdict"] == "better"]["model"].tolist()
+    better = [f"**{md(this.titles[name])}**" for name in rows]
     st.markdown(
         f"{count(len(better), 'model')} of {len(table)} {'is' if len(better) == 1 else 'are'} better than "
-        f"{md(this.titles[baseline])} beyond chance" + (f": {', '.join(better)}." if better else ".")
+        f"{md(this.titles[baseline])} beyond chance"
+        + (f": {', '.join(better)}." if better else ".")
+        + f"{this.below([baseline, *rows])} {views.ONE_SEED}"
     )
     export.figure(
-        figures.differences(table, this.metric, this.titles[baseline], this.titles, this.looks),
+        figures.differences(table, this.metric, this.titles[baseline], this.titles, this.looks, this.families),
         key="metrics_differences",
         alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
         table=this.named(table),
@@ -193,12 +239,12 @@ def _beyond(this: Page) -> None:
         st.info(
             md(
                 f"n/a: no bundle keeps the lists for “{this.protocol}” at {this.k}; they are kept for full rankings. "
-                "Choose the protocol “full” to see them."
+                f"Choose the protocol “{naming.main(this.models.info.repeats)}” to see them."
             )
         )
         return
     scored = answers.standing(this.models, this.protocol, this.k)
-    scored = scored[scored["metric"] == this.metric][["model", "mean"]]
+    scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
     export.figure(
         figures.trade_off(table.dropna().merge(scored, on="model"), this.metric, this.k, this.titles, this.looks),
         key="metrics_beyond",
@@ -232,7 +278,7 @@ def _slices(this: Page) -> None:
     )
     table = answers.slices(this.models, this.protocol, by, this.metric)
     if table.empty:
-        st.info("No held-out item has a value here, so there are no groups. Choose another attribute.")
+        st.info(f"No held-out item has a value here, so there are no groups. Choose another attribute. {this.beams()}")
         return
     export.figure(
         figures.slices(table, this.metric, this.titles, this.looks),
@@ -263,7 +309,8 @@ def _slices(this: Page) -> None:
 
 def _disputed(this: Page) -> None:
     st.subheader("People on whom two models differ")
-    models = list(this.people)
+    models = [*floor.learned(this.people, this.families)]
+    models += [row for row in this.people if row not in models]
     if len(models) < 2:
         st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
         return
@@ -287,7 +334,7 @@ def _disputed(this: Page) -> None:
     better, worse, level = views.wins(ours, theirs)
     st.markdown(
         f"{md(titled[first])} ranks the held-out item higher for **{count(better, 'person', 'people')}**, "
-        f"{md(titled[second])} for **{worse:,}**; {level:,} are level."
+        f"{md(titled[second])} for **{worse:,}**; {level:,} are level.{this.below([first, second])}"
     )
     ids = dict(zip(this.models.users["user"].to_pylist(), this.models.users["user_id"].to_pylist(), strict=True))
     rows = views.among(ours, list(ids))
@@ -314,6 +361,9 @@ def _disputed(this: Page) -> None:
         key="metrics_people",
     )
     export.csv_button(shown, f"people {first} {second}", key="metrics_people")
+    widths = [one.width for one in (ours, theirs) if one.width]
+    if widths:
+        st.caption(f"No rank: beyond the beam of {min(widths)}, where nobody's place is known.")
     if not len(rows):
         st.caption("Their histories are not part of this export, so they cannot be opened in Compare.")
         return
@@ -369,8 +419,9 @@ def _curves(this: Page) -> None:
 def _made(models: Zoo) -> None:
     st.subheader("How it was made")
     rows = []
-    for bundle in models.bundles.values():
-        made = bundle.manifest.training
+    for name in floor.first(models.bundles, answers.families(models, models.bundles)):
+        bundle = models.bundles[name]
+        made, still = bundle.manifest.training, f", {STILL_IMPROVING}" if bundle.improving else ""
         rows.append(
             {
                 "Model": md(bundle.manifest.title),
@@ -378,7 +429,7 @@ def _made(models: Zoo) -> None:
                 "Device": md(made.device),
                 "Time": views.span(made.seconds),
                 "Seed": str(made.seed),
-                "Epochs": f"{made.epochs:,} (best {made.best_epoch:,})" if made.epochs else "counted once",
+                "Epochs": f"{made.epochs:,} (best {made.best_epoch:,}{still})" if made.epochs else "counted once",
                 "Parameters": f"{made.parameters:,}",
             }
         )

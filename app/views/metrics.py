@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,15 @@ import pandas as pd
 import pyarrow as pa
 
 from app.text import clean, count, listed, md
+from app.views import floor
 from engine.runtime import judge
+from engine.runtime import protocols as naming
 
 METRICS = ("NDCG", "HR", "MRR")
 LEVEL = 0.05
+USERS = "+user"
+"""Behind a model's name: the row in which its users are known by vectors of their own."""
+ONE_SEED = "One seed per model: intervals are over people, and do not say how far another training would be."
 FEW = 30  # people in a slice below which it says little
 SEED = 0
 SAMPLES = 2_000
@@ -32,18 +39,59 @@ class Ranks:
     target: npt.NDArray[np.int32]
     length: npt.NDArray[np.int32]
     rank: Floats
+    width: int | None = None
+    """Of the beam that the ranks come from, which says nothing of places beyond it; None where all candidates were scored."""
 
     def __len__(self) -> int:
         return len(self.rank)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Ranks:
-        return Ranks(self.user[rows], self.target[rows], self.length[rows], self.rank[rows])
+        return Ranks(self.user[rows], self.target[rows], self.length[rows], self.rank[rows], self.width)
 
 
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
-    """Every protocol that some model was evaluated under: full ranking first, each followed by its variants."""
+    """Every protocol that some model was evaluated under, full rankings first. What a model reaches with its vectors of training
+    users is no protocol of its own, but a row (`ranked`)."""
     found = {name for table in tables.values() if table is not None for name in table["protocol"].unique().to_pylist()}
-    return sorted(found, key=lambda name: (not name.startswith("full"), name))
+    return naming.in_order(map(without_users, found))
+
+
+def without_users(protocol: str) -> str:
+    """The protocol in whose tables a model with its users' vectors stands: "full+user" → "full"."""
+    return str(dataclasses.replace(naming.parse(protocol), trained_users=False))
+
+
+def with_users(protocol: str) -> str:
+    return str(dataclasses.replace(naming.parse(protocol), trained_users=True))
+
+
+def model_of(row: str) -> str:
+    """The model that a row is of."""
+    return row.removesuffix(USERS)
+
+
+def ranked(
+    tables: Mapping[str, pa.Table | None], measured: Mapping[str, Mapping[str, Mapping[str, float]]], protocol: str
+) -> dict[str, Ranks]:
+    """Row → its ranks under `protocol`. A row is a model by its name; one that was also asked with its vectors of training users
+    has a second row, its name with USERS behind it. measured: model → its manifest's metrics."""
+    found: dict[str, Ranks] = {}
+    for name, table in tables.items():
+        for row, variant in ((name, protocol), (name + USERS, with_users(protocol))):
+            one = None if table is None else ranks(table, variant)
+            if one is not None:
+                found[row] = dataclasses.replace(one, width=judge.beam_width(measured[name], variant))
+    return found
+
+
+def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
+    """Row → what it is called. titles: of the models."""
+    return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
+
+
+def beyond_beam(one: Ranks, metric: str) -> str | None:
+    """Why a row has no figure for a metric, such as "beam of 20"; None where it has."""
+    return judge.beyond_beam(int(metric.partition("@")[2]), one.width)
 
 
 def ranks(table: pa.Table, protocol: str) -> Ranks | None:
@@ -68,90 +116,110 @@ def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
     return kept, len(everybody) - len(shared)
 
 
-def protocol_words(protocol: str, items: int) -> str:
-    """What a protocol does, in a sentence."""
-    base, _, variant = protocol.partition("+")
-    sampled = re.fullmatch(r"([up])(\d{1,7})", base)
-    if base == "full":
-        words = f"Full ranking: the held-out item among all {count(items, 'item')}, those of the history left out"
-    elif sampled:
-        how = "uniformly" if sampled[1] == "u" else "by popularity"
-        words = (
-            f"Sampled: the held-out item among {int(sampled[2]):,} others drawn {how}, the same for every model. For comparison "
-            "with papers alone; such numbers are much higher and can order models differently (Krichene & Rendle 2020)"
-        )
-    else:
-        words = f"Protocol “{base}”"
-    if variant == "user":
-        words += ", with the trained person's own vector in place of what the model makes of the history alone"
-    elif variant:
-        words += f", variant “{variant}”"
-    return words + "."
-
-
 def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:
     """Where the ranks of a model that writes codes come from, in a sentence; metrics: its manifest's."""
-    if re.match(r"[up]\d", protocol):
+    if naming.parse(protocol).sampled:
         return f"{title}: these few are scored by writing the codes of each."
-    found = next((name for name in metrics.get(protocol, {}) if re.fullmatch(r"outside@\d{1,7}", name)), None)
-    if found is None:
+    width = judge.beam_width(metrics, protocol)
+    if width is None:
         return f"{title}: exact ranks, the probability of writing an item's codes, for all {count(items, 'item')}."
-    width, share = int(found.partition("@")[2]), metrics[protocol][found]
-    return (
-        f"{title}: ranks from a beam that keeps {count(width, 'beginning')} at each step. {share:.0%} of the held-out items are "
-        "not among what was written; they share the mean of the places that are left."
-    )
+    words = f"{title}: ranks from a beam that keeps {count(width, 'beginning')} at each step."
+    share = metrics.get(protocol, {}).get(f"outside@{width}")
+    if share is not None:
+        words += f" {share:.0%} of the held-out items are not among what was written; they share the mean of the places left."
+    return words + f" Nothing is said of places beyond {width}."
 
 
 # --- models × metrics
 
 
 def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFrame:
-    """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best).
+    """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best), note.
 
     People must be the same for every model (`common`). A model is level with the best where the paired interval of their
-    difference contains 0 or the adjusted p is above 0.05.
+    difference contains 0 or the adjusted p is above 0.05; one model alone is not called the best. note: why there is no figure.
     """
     rows = []
     for metric in metrics:
-        values = {name: judge.per_user(metric, one.rank) for name, one in people.items()}
+        reasons = {name: beyond_beam(one, metric) for name, one in people.items()}
+        values = {name: judge.per_user(metric, one.rank) for name, one in people.items() if reasons[name] is None}
+        rows += [
+            (name, metric, *[float("nan")] * 3, len(people[name]), "", float("nan"), why)
+            for name, why in reasons.items()
+            if why is not None
+        ]
         if not values:
             continue
         best = max(values, key=lambda name: float(values[name].mean()) if len(values[name]) else -1.0)
+        alone = len({model_of(name) for name in values}) == 1
         others = [name for name in values if name != best]
         tests = [judge.paired(values[best], values[name], seed=SEED, samples=SAMPLES) for name in others]
         adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
         for name, own in values.items():
             found = judge.interval(own, seed=SEED, samples=SAMPLES)
-            mark, p = "best", float("nan")
+            mark, p = "" if alone else "best", float("nan")
             if name != best:
                 test, p = adjusted[name]
-                mark = "level" if test.low <= 0 <= test.high or p > LEVEL else ""
-            rows.append((name, metric, found.mean, found.low, found.high, len(own), mark, p))
-    return pd.DataFrame(rows, columns=["model", "metric", "mean", "low", "high", "n", "mark", "p"])
+                mark = "level" if not alone and (test.low <= 0 <= test.high or p > LEVEL) else ""
+            rows.append((name, metric, found.mean, found.low, found.high, len(own), mark, p, ""))
+    columns = ["model", "metric", "mean", "low", "high", "n", "mark", "p", "note"]
+    order = {name: place for place, name in enumerate(people)}
+    table = pd.DataFrame(rows, columns=columns)
+    return table.sort_values("model", key=lambda names: names.map(order), kind="stable", ignore_index=True)
 
 
-def headline(table: pd.DataFrame, metric: str, titles: Mapping[str, str]) -> str:
-    """Which model is best, and who is level with it, in a sentence of Markdown."""
-    part = table[table["metric"] == metric]
-    best = part[part["mark"] == "best"].iloc[0]
-    level = [f"**{md(titles[name])}**" for name in part[part["mark"] == "level"]["model"]]
+class Judged(NamedTuple):
+    """A row of `standing`, as `verdict` reads it."""
+
+    row: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    mark: str
+
+
+def verdict(part: Sequence[Judged], metric: str, families: Mapping[str, str], called: Mapping[str, str]) -> str:
+    """Which model is best, who is level with it and who is below the floor. part: rows with figures of one metric; called:
+    row → its title, escaped for where it is shown."""
+    best = next((one for one in part if one.mark == "best"), None)
+    if best is None:
+        figures = [
+            f"{called[one.row]}: {metric} {one.mean:.3f} (95 % interval {one.low:.3f} – {one.high:.3f}, "
+            f"{count(one.n, 'person', 'people')})."
+            for one in part
+        ]
+        return " ".join([*figures, f"There is no other model to compare it with. {ONE_SEED}"] if part else [])
+    means = {one.row: one.mean for one in part}
     text = (
-        f"**{md(titles[best['model']])}** has the highest {metric}: {best['mean']:.3f} "
-        f"(95 % interval {best['low']:.3f} – {best['high']:.3f}, {count(int(best['n']), 'person', 'people')})."
+        f"{called[best.row]} has the highest {metric}: {best.mean:.3f} "
+        f"(95 % interval {best.low:.3f} – {best.high:.3f}, {count(best.n, 'person', 'people')})."
     )
-    if len(part) == 1:
-        return text
+    level = [called[one.row] for one in part if one.mark == "level"]
     if level:
-        verb = "is" if len(level) == 1 else "are"
-        return f"{text} {listed(level)} {verb} level with it: the difference could be chance."
-    return f"{text} No other model is level with it."
+        text += f" {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
+    else:
+        text += " No other model is level with it."
+    return f"{text}{floor.below(means, families, called)} {ONE_SEED}"
+
+
+def headline(table: pd.DataFrame, metric: str, families: Mapping[str, str], titles: Mapping[str, str]) -> str:
+    """`verdict` as Markdown. table: of `standing`."""
+    part = table[(table["metric"] == metric) & (table["note"] == "")]
+    rows = [Judged(row.model, row.mean, row.low, row.high, int(row.n), row.mark) for row in part.itertuples()]
+    return verdict(rows, metric, families, bold(titles))
+
+
+def bold(titles: Mapping[str, str]) -> dict[str, str]:
+    """As Markdown."""
+    return {row: f"**{md(title)}**" for row, title in titles.items()}
 
 
 def grid(
-    table: pd.DataFrame, absent: Mapping[str, str], titles: Mapping[str, str], signs: Mapping[str, str]
+    table: pd.DataFrame, notes: Mapping[str, str], titles: Mapping[str, str], signs: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per model and one column per metric, as Markdown for st.table; best in bold, those level with it marked ≈."""
+    """One row per entry of `titles` and one column per metric, as Markdown for st.table; best in bold, those level with it
+    marked ≈. notes: row → what has to be known of it."""
     rows = []
     metrics = list(dict.fromkeys(table["metric"]))
     for name in titles:
@@ -160,22 +228,28 @@ def grid(
         for metric in metrics:
             if metric in own.index:
                 cell = own.loc[metric]
+                if cell["note"]:
+                    row[metric] = f"n/a :small[({md(cell['note'])})]"
+                    continue
                 mean = f"**{cell['mean']:.3f}**" if cell["mark"] == "best" else f"{cell['mean']:.3f}"
                 row[metric] = (
                     f"{mean}{' ≈' if cell['mark'] == 'level' else ''} :small[({cell['low']:.3f}\u00a0–\u00a0{cell['high']:.3f})]"
                 )
             else:
                 row[metric] = "n/a"
-        row["Note"] = md(absent.get(name, ""))
+        row["Note"] = md(notes.get(name, ""))
         rows.append(row)
     found = pd.DataFrame(rows)
-    return found if absent else found.drop(columns="Note")
+    return found if notes else found.drop(columns="Note")
 
 
 def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataFrame:
-    """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people."""
-    values = {name: judge.per_user(metric, one.rank) for name, one in people.items()}
-    others = [name for name in values if name != baseline]
+    """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people; those alone that
+    have a figure, and none where the baseline has none."""
+    values = {
+        name: judge.per_user(metric, one.rank) for name, one in people.items() if beyond_beam(one, metric) is None
+    }
+    others = [name for name in values if name != baseline and baseline in values]
     tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
     adjusted = judge.holm([test.p for test in tests])
     rows = []
@@ -201,14 +275,28 @@ def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.N
     return found
 
 
+def exposures(
+    tables: Mapping[str, pa.Table | None], people: Mapping[str, Ranks], protocol: str, k: int, items: int
+) -> tuple[dict[str, npt.NDArray[np.int64] | None], dict[str, str]]:
+    """(row → `exposure` under `protocol`, row → why there is none). tables: of the models."""
+    found: dict[str, npt.NDArray[np.int64] | None] = {}
+    why = {}
+    for row, one in people.items():
+        variant = with_users(protocol) if row.endswith(USERS) else protocol
+        beam = judge.beyond_beam(k, one.width)
+        found[row] = None if beam else exposure(tables[model_of(row)], variant, k, items)
+        why[row] = beam or f"the bundle keeps no lists for “{variant}” at {k}"
+    return found, why
+
+
 def beyond(
-    shown: Mapping[str, npt.NDArray[np.int64] | None], popularity: npt.NDArray[np.int64], why: str
+    shown: Mapping[str, npt.NDArray[np.int64] | None], popularity: npt.NDArray[np.int64], why: Mapping[str, str]
 ) -> pd.DataFrame:
-    """model, coverage, gini, novelty, note; NaN with the reason where a bundle does not say."""
+    """model, coverage, gini, novelty, note; NaN with the reason of `why` where there are no lists."""
     rows = []
     for name, counts in shown.items():
         if counts is None or not counts.sum():
-            rows.append((name, np.nan, np.nan, np.nan, why))
+            rows.append((name, np.nan, np.nan, np.nan, why[name]))
         else:
             rows.append((name, judge.coverage(counts), judge.gini(counts), judge.novelty(counts, popularity), ""))
     return pd.DataFrame(rows, columns=["model", "coverage", "gini", "novelty", "note"])
@@ -303,6 +391,8 @@ def slices(people: Mapping[str, Ranks], slicing: Slicing, metric: str) -> pd.Dat
     """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
     rows = []
     for name, one in people.items():
+        if beyond_beam(one, metric):
+            continue
         values = judge.per_user(metric, one.rank)
         for label, mask in slicing.groups.items():
             found = judge.interval(values[mask], seed=SEED, samples=SAMPLES)
@@ -316,8 +406,16 @@ def slices(people: Mapping[str, Ranks], slicing: Slicing, metric: str) -> pd.Dat
 
 def wins(first: Ranks, second: Ranks) -> tuple[int, int, int]:
     """Over how many people the first model ranks the held-out item higher, over how many the second, and the rest."""
-    better, worse = int((first.rank < second.rank).sum()), int((first.rank > second.rank).sum())
+    ours, theirs = _told_apart(first, second)
+    better, worse = int((ours < theirs).sum()), int((ours > theirs).sum())
     return better, worse, len(first) - better - worse
+
+
+def _told_apart(first: Ranks, second: Ranks) -> tuple[Floats, Floats]:
+    """Both ranks, infinite beyond the beams that they come from: places that nobody knows differ in nothing."""
+    reach = min(one.width or math.inf for one in (first, second))
+    ours, theirs = (np.where(one.rank > reach, np.inf, one.rank) for one in (first, second))
+    return ours, theirs
 
 
 def among(one: Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
@@ -327,17 +425,19 @@ def among(one: Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
 
 def disputed(first: Ranks, second: Ranks, many: int = 20) -> pd.DataFrame:
     """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
-    the top of the list: from 1 to 10 weighs as much as from 10 to 100."""
-    ratio = np.log2(second.rank / first.rank)
-    best = np.minimum(first.rank, second.rank)
+    the top of the list: from 1 to 10 weighs as much as from 10 to 100. Beyond a beam a rank is NaN, and counts as the next."""
+    ours, theirs = _told_apart(first, second)
+    reach = min(one.width or math.inf for one in (first, second))
+    ratio = np.log2(np.minimum(theirs, reach + 1) / np.minimum(ours, reach + 1))
+    best = np.minimum(ours, theirs)
     order = np.lexsort((first.user, best, -np.abs(ratio)))[:many]
     order = order[ratio[order] != 0]
     columns = {
         "user": first.user[order],
         "target": first.target[order],
         "length": first.length[order],
-        "first": first.rank[order],
-        "second": second.rank[order],
+        "first": np.where(np.isinf(ours), np.nan, ours)[order],
+        "second": np.where(np.isinf(theirs), np.nan, theirs)[order],
         "ratio": 2 ** np.abs(ratio[order]),
     }
     return pd.DataFrame(columns)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
 from app.kept import until_deleted
 from app.store.attributes import tidied
+from app.views import floor
 from app.views import metrics as views
 from engine.runtime import Zoo
 
@@ -19,18 +22,24 @@ COLD = "cold"
 
 
 def protocols(models: Zoo) -> list[str]:
-    """Every protocol that some model was evaluated under, full ranking first."""
+    """Every protocol that some model was evaluated under, full rankings first."""
     return _protocols(models, _content(models))
 
 
 def people(models: Zoo, protocol: str) -> tuple[dict[str, views.Ranks], int]:
-    """(the ranks of every model that has them, over the same people in the same order; how many people some model lacks)."""
+    """(the ranks of every row that has them (`views.ranked`), over the same people in the same order, the floor first; how many
+    people some row lacks)."""
     return _people(models, _content(models), protocol)
 
 
 def standing(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
     """`views.standing` of all metrics at k."""
     return _standing(models, _content(models), protocol, k)
+
+
+def families(models: Zoo, rows: Iterable[str]) -> dict[str, str]:
+    """Row → the family of its model."""
+    return {row: models.bundles[views.model_of(row)].manifest.family for row in rows}
 
 
 def against(models: Zoo, protocol: str, baseline: str, metric: str) -> pd.DataFrame:
@@ -77,8 +86,9 @@ def _protocols(_zoo: Zoo, content: tuple[str, ...]) -> list[str]:
 @st.cache_resource(max_entries=20, show_spinner=False)  # arrays that nobody changes
 def _people(_zoo: Zoo, content: tuple[str, ...], protocol: str) -> tuple[dict[str, views.Ranks], int]:
     tables = {name: bundle.ranks_table() for name, bundle in _zoo.bundles.items()}
-    found = {name: views.ranks(table, protocol) for name, table in tables.items() if table is not None}
-    return views.common({name: one for name, one in found.items() if one is not None})
+    measured = {name: bundle.manifest.metrics for name, bundle in _zoo.bundles.items()}
+    found = views.ranked(tables, measured, protocol)
+    return views.common({row: found[row] for row in floor.first(found, families(_zoo, found))})
 
 
 @until_deleted
@@ -96,10 +106,9 @@ def _against(_zoo: Zoo, content: tuple[str, ...], protocol: str, baseline: str, 
 @until_deleted
 @st.cache_data(max_entries=100, show_spinner=False)
 def _beyond(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.DataFrame:
-    shown = {
-        name: views.exposure(bundle.exposure_table(), protocol, k, len(_zoo)) for name, bundle in _zoo.bundles.items()
-    }
-    return views.beyond(shown, _zoo.popularity, f"the bundle keeps no lists for “{protocol}” at {k}")
+    tables = {name: bundle.exposure_table() for name, bundle in _zoo.bundles.items()}
+    shown, why = views.exposures(tables, people(_zoo, protocol)[0], protocol, k, len(_zoo))
+    return views.beyond(shown, _zoo.popularity, why)
 
 
 @until_deleted

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from app.looks import Style
 from app.text import label, short
+from app.views import floor
 
 Looks = Mapping[str, Style]
 Titles = Mapping[str, str]
@@ -19,11 +20,19 @@ _LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _MARK = {"best": "best", "level": "level with the best", "": ""}
 
 
-def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go.Figure:
-    """One dot per model with its interval, best on top. table: of `standing`, one metric."""
-    part = table.sort_values("mean", ascending=False)
+def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]) -> go.Figure:
+    """One dot per row with its interval: the floor first, and a line where it ends, then the best on top. table: of `standing`,
+    one metric; rows without a figure say why."""
+    part = _ordered(table, "mean", families)
+    low, high = (0.0, 1.0) if part["mean"].isna().all() else (float(part["low"].min()), float(part["high"].max()))
+    span = (high - low) or 1.0
     fig = go.Figure()
     for place, row in enumerate(part.itertuples()):
+        if row.note:
+            fig.add_annotation(
+                x=low, y=place, text=f"n/a: {label(row.note)}", showarrow=False, xanchor="left", font={"size": 12, "color": QUIET}
+            )  # fmt: skip
+            continue
         fig.add_scatter(
             x=[row.mean],
             y=[place],
@@ -37,17 +46,19 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go.F
                 x=row.high, y=place, text=_MARK[row.mark], showarrow=False, xanchor="left", xshift=10,
                 font={"size": 12, "color": QUIET},
             )  # fmt: skip
-    _named_rows(fig, [label(short(titles[name], 20)) for name in part["model"]])
-    span = float(part["high"].max() - part["low"].min()) or 1.0
-    fig.update_xaxes(
-        title=metric, range=[float(part["low"].min()) - 0.06 * span, float(part["high"].max()) + 0.3 * span]
-    )
+    _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
+    best = floor.best(dict(zip(part["model"], part["mean"], strict=True)), families)
+    if best is not None:
+        fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
+    fig.update_xaxes(title=metric, range=[low - 0.06 * span, high + 0.3 * span])
     return _laid_out(fig, 84 + 40 * len(part))
 
 
-def differences(table: pd.DataFrame, metric: str, baseline: str, titles: Titles, looks: Looks) -> go.Figure:
-    """Each model's difference to the baseline. table: of `against`."""
-    part = table.sort_values("difference", ascending=False)
+def differences(
+    table: pd.DataFrame, metric: str, baseline: str, titles: Titles, looks: Looks, families: Mapping[str, str]
+) -> go.Figure:
+    """Each row's difference to the baseline, the floor first. table: of `against`."""
+    part = _ordered(table, "difference", families)
     fig = go.Figure()
     for place, row in enumerate(part.itertuples()):
         colour = looks[row.model].colour
@@ -69,7 +80,7 @@ def differences(table: pd.DataFrame, metric: str, baseline: str, titles: Titles,
             ),
         )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
-    _named_rows(fig, [label(short(titles[name], 20)) for name in part["model"]])
+    _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
     return _laid_out(fig, 84 + 40 * len(part))
 
@@ -173,6 +184,12 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_annotations(font_size=13)
     return _laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+
+
+def _ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:
+    """The floor first, then the largest first."""
+    part = table.sort_values(by, ascending=False)
+    return part.set_index("model", drop=False).loc[floor.first(part["model"], families)]
 
 
 def _error(mean: object, low: object, high: object, colour: str, *, thin: bool = False) -> dict[str, object]:

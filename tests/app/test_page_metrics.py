@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import state, zoo
+from app.views import floor
 from app.views import metrics as views
 from app.views import metrics_answers as answers
 from app.views import metrics_figures as figures
@@ -24,6 +26,7 @@ from tests.runtime.bundles import TOYS, make_zoo, seal
 Opened = Callable[..., AppTest]
 
 LOOKS = {name: Style("#0072b2", "circle", "●", "solid") for name in "abcd"}
+FAMILIES = {"a": "sasrec", "b": "tiger", "c": "popularity", "d": "markov"}
 TITLES = {"a": "A", "b": "<script>B</script>", "c": "$C$", "d": "D"}
 
 
@@ -60,7 +63,35 @@ def test_protocols_start_with_full_ranking() -> None:
     found = views.protocols(
         {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
     )
-    assert found == ["full", "full+user", "u100"]
+    assert found == ["full", "u100"]
+
+
+def test_vectors_of_users_are_a_second_row_of_the_model() -> None:
+    tables = {
+        "a": table({"full": np.ones(3), "full+user": np.full(3, 2.0)}),
+        "b": table({"full": np.ones(3)}),
+        "c": None,
+    }
+    found = views.ranked(tables, {"a": {}, "b": {}, "c": {}}, "full")
+    assert {row: one.rank[0] for row, one in found.items()} == {"a": 1.0, "a+user": 2.0, "b": 1.0}
+    assert views.titled(TITLES, found)["a+user"] == "A, user vectors"
+
+
+def test_a_beam_says_nothing_beyond_its_width() -> None:
+    measured = {"a": {"full": {"outside@20": 0.5}}, "b": {}}
+    tables = {"a": table({"full": np.array([1.0, 3, 21, 300])}), "b": table({"full": np.array([2.0, 4, 40, 50])})}
+    found = views.ranked(tables, measured, "full")
+    judged = views.standing(found, ["HR@20", "HR@50"]).set_index(["model", "metric"])
+    assert judged.loc[("a", "HR@20"), "mean"] == 0.5 and judged.loc[("b", "HR@20"), "mark"] == "level"
+    assert judged.loc[("a", "HR@50"), "note"] == "beam of 20" and np.isnan(judged.loc[("a", "HR@50"), "mean"])
+    assert judged.loc[("b", "HR@50"), "mark"] == ""  # nobody to be better than
+    assert views.against(found, "b", "HR@50").empty and views.against(found, "a", "HR@50").empty
+    shown, why = views.exposures({"a": None, "b": None}, found, "full", 50, 9)
+    assert shown["a"] is None and why["a"] == "beam of 20" and "no lists" in why["b"]
+    assert set(views.slices(found, views.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]) == {"b"}
+    assert views.wins(found["a"], found["b"]) == (2, 0, 2)  # beyond the beam nobody's place is known
+    assert views.disputed(found["a"], found["b"])["user"].tolist() == [0, 1]
+    figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
 
 def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
@@ -97,15 +128,31 @@ def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
     pd.testing.assert_frame_equal(found, again)
 
 
+def headline(**means: float) -> str:
+    return views.headline(views.standing(people(**means), ["HR@10"]), "HR@10", FAMILIES, TITLES)
+
+
 def test_headline() -> None:
-    alone = views.standing(people(a=0.5), ["HR@10"])
-    assert "level" not in views.headline(alone, "HR@10", TITLES)
-    two = views.standing(people(a=0.5, b=0.5), ["HR@10"])
-    text = views.headline(two, "HR@10", TITLES)
-    assert "is level with it: the difference could be chance" in text
+    text = headline(a=0.5, b=0.5)
+    assert "is level with it: the difference could be chance" in text and "One seed" in text
     assert "\\<script\\>B" in text
-    far = views.standing(people(a=0.5, d=0.1), ["HR@10"])
-    assert "No other model is level with it" in views.headline(far, "HR@10", TITLES)
+    assert "No other model is level with it" in headline(a=0.5, d=0.1)
+
+
+def test_one_model_alone_is_not_crowned() -> None:
+    assert set(views.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}
+    text = headline(a=0.5)
+    assert "no other model to compare it with" in text and "highest" not in text and "level" not in text
+
+
+def test_models_below_the_floor_are_named() -> None:
+    assert "below" not in headline(a=0.5, d=0.2)
+    assert "**A** is below the Markov chain (0." in headline(a=0.1, d=0.9)
+    assert "**A** and **\\<script\\>B\\</script\\>** are both below the Markov chain" in headline(
+        a=0.1, b=0.2, d=0.9, c=0.3
+    )
+    assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+    assert floor.missing(FAMILIES) == "" and "`markov`" in floor.missing({"a": "sasrec", "c": "popularity"})
 
 
 def test_grid_escapes_and_gives_reasons() -> None:
@@ -132,7 +179,7 @@ def test_beyond_accuracy_or_the_reason() -> None:
         "b": views.exposure(source, "u100", 10, 4),
         "c": views.exposure(None, "full", 10, 4),
     }
-    found = views.beyond(shown, popularity, "no lists").set_index("model")
+    found = views.beyond(shown, popularity, dict.fromkeys("bc", "no lists")).set_index("model")
     assert found.loc["a", ["coverage", "gini", "novelty"]].tolist() == pytest.approx([0.5, 0.5, 1.0])
     assert found.loc[["b", "c"], "note"].tolist() == ["no lists", "no lists"]
     assert found.loc["b", "coverage"] != found.loc["b", "coverage"]
@@ -219,13 +266,6 @@ def test_curves_of_models_that_were_trained() -> None:
     assert views.curves({}).empty
     figures.validation(found, "epoch", "epochs", TITLES, LOOKS)
     figures.losses(found, "epoch", "epochs", TITLES, LOOKS)
-
-
-@pytest.mark.parametrize("protocol", ["full", "full+user", "u100", "p100", "u100+user", "weird+one"])
-def test_every_protocol_is_said_in_words(protocol: str) -> None:
-    text = views.protocol_words(protocol, 1000)
-    assert text.endswith(".") and text.count(". ") <= 1
-    assert ("own vector" in text) == protocol.endswith("+user")
 
 
 def test_spans() -> None:
@@ -418,6 +458,28 @@ def test_a_bundle_without_evaluation_is_listed_with_the_reason(opened: Opened) -
     page = opened(strip)
     assert not page.exception and not page.error
     assert "not evaluated under" in page.table[0].value["Note"].iloc[0]
+
+
+def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Opened) -> None:
+    def change(path: Path) -> None:
+        seal(path / "plain", family="markov", title="Markov chain")
+        made = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
+        seal(path / "beta", training={**made, "epochs": 2, "best_epoch": 2, "improving": True})
+        ranks = pq.read_table(path / "alpha" / "ranks.parquet")
+        worse = ranks.set_column(4, "rank", pa.array([30.0, 30.0, 30.0, 40.0]))
+        known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4))
+        pq.write_table(pa.concat_tables([worse, known]), path / "alpha" / "ranks.parquet")
+        seal(path / "alpha")
+
+    page = opened(change, protocol="full+user")
+    assert not page.exception and not page.error and not page.session_state["seqscope_state"].problems
+    shown = page.table[0].value.set_index("Model")["Note"]
+    assert [name[2:] for name in shown.index[:3]] == ["Markov chain", "Alpha", "Alpha, user vectors"]
+    assert shown.iloc[3] == "still improving when stopped"
+    (made,) = (one.value for one in page.table if "Epochs" in one.value)
+    assert made["Epochs"].tolist().count("2 (best 2, still improving when stopped)") == 1
+    assert page.selectbox(key="metrics_baseline_toys_6").value == "plain"
+    assert "**Alpha** is below the Markov chain" in words(page) and "The floor is missing: popularity is" in words(page)
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:

@@ -213,7 +213,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
 
     def estimate(folder: Path, model: str, settings: dict[str, object]) -> Estimate:
         asked.append((model, settings))
-        if model == "markov":
+        if model != "sasrec":
             raise SeqscopeError("no user has two training events")
         return Estimate(
             recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
@@ -228,7 +228,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     test = page(root, ANNA)
     assert not [one for one in test.button if one.key == f"data_train_{dataset.id}"]
     test.button(key=f"data_estimate_{dataset.id}").click().run()
-    assert asked == [("sasrec", {"training.epochs": 10}), ("markov", {})]
+    assert asked == [("sasrec", {"training.epochs": 10}), ("markov", {}), ("popularity", {})]
     text = said(test)
     assert "At most 2 min" in text and "no user has two training events" in text
     test.button(key=f"data_train_{dataset.id}").click().run()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from app.reports import document
+from app.reports import document, html, pdf, words
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.lists import moves
+from app.reports.tables import tables
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
 from tests.reports.conftest import HISTORY
+from tests.runtime.bundles import seal
 
 
 def events(models: Zoo, ids: list[str]) -> list[int]:
@@ -159,3 +164,26 @@ def test_what_was_chosen_of_models_that_are_not_shown_is_left_out(models: Zoo) -
     made = build(models, Asked(history=["toy-9"], models=["alpha"], attention=["beta"], map="beta"))
     assert made.attention == [] and made.asked.attention == [] and made.asked.map is None
     assert made.map is not None and made.map.model == "alpha"
+
+
+def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path) -> None:
+    seal(copied / "plain", family="markov")
+    made = json.loads((copied / "beta" / "manifest.json").read_text("utf-8"))["training"]
+    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}}, training={**made, "improving": True})
+    ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
+    known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array([40.0] * 4))
+    pq.write_table(pa.concat_tables([ranks, known]), copied / "alpha" / "ranks.parquet")
+    seal(copied / "alpha")
+    report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha", "beta", "plain"], protocol="full+user"))
+    assert report.metrics is not None and report.metrics.protocol == "full"
+    titles = [row[0] for row in tables(report)["metrics"].rows]
+    assert list(dict.fromkeys(titles))[:3] == ["Plain", "Alpha", "Alpha, user vectors"]
+    assert {row[3:6] + row[-1:] for row in tables(report)["metrics"].rows if "script" in row[0]} == {
+        (*[None] * 3, "beam of 5")
+    }
+    said = words.metrics(report.metrics, report)
+    assert "Alpha, user vectors is below the Markov chain" in said and "(beam of 5)" in said and "One seed" in said
+    page = html.render(report, "interactive").decode()
+    assert "n/a <small>(beam of 5)" in page and page.count("still improving when stopped") == 1
+    assert page.index("Plain</span>") < page.index("Alpha, user vectors</span>")
+    assert document.read(document.write(report)) == report and pdf.render(report)
