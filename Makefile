@@ -4,7 +4,6 @@ VENV     := .venv
 PYTHON   := $(VENV)/bin/python
 SEQSCOPE := $(PYTHON) -m engine
 WORDS    := build/words/minilm/words.json
-PIP      := $(PYTHON) -m pip install --disable-pip-version-check -qq -c requirements.lock
 SECONDS_SINCE = $$(( $$(date +%s) - $(1) ))
 .SHELLFLAGS := -ec
 
@@ -20,13 +19,8 @@ done; \
 test -n "$$python" || { echo "make: no Python 3.11 or newer with the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 endef
 
-# Makes the environment; also mends one that an interrupted run left half made.
-define MAKE_VENV
-$(PYTHON) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { $(FIND_PYTHON); $$python -m venv --clear $(VENV); }
-endef
-
-# The pretrained text encoder and what reads others (230 MB) are a help, not a need; --encoder scratch does without.
-TEXT = $(PIP) -e '.[text]' || echo "The pretrained text encoder could not be installed; everything else works without it."
+# uv, or pip where there is no uv; install.py says how.
+INSTALL = $(FIND_PYTHON); $$python install.py $(VENV)
 
 # An environment whose Python has gone, after an upgrade of the system say, is made again.
 ifneq ($(shell $(PYTHON) -c 'print("works")' 2>/dev/null),works)
@@ -40,8 +34,9 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: install $(WORDS) ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
-	$(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
+run: install ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
+	@nice $(MAKE) --no-print-directory $(WORDS) & \
+	exec $(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 
 test: ## install, then lint, types, import contracts and tests with coverage
 	@start=$$(date +%s); \
@@ -54,12 +49,10 @@ install: $(VENV)/.run ## the environment that `make run` needs
 install-dev: $(VENV)/.dev ## the environment that `make test` needs
 
 $(VENV)/.run: pyproject.toml requirements.lock
-	@start=$$(date +%s); $(MAKE_VENV); echo "Installing the pinned packages into $(VENV) (a minute or two) …"; \
-	$(PIP) -e . && { $(TEXT); } && touch $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
+	@$(INSTALL) text && touch $@
 
 $(VENV)/.dev: pyproject.toml requirements.lock
-	@start=$$(date +%s); $(MAKE_VENV); echo "Installing the pinned packages and the tools for tests into $(VENV) (a minute or two) …"; \
-	$(PIP) -e '.[dev]' && { $(TEXT); } && touch $(VENV)/.run $@ && echo "Installed in $(call SECONDS_SINCE,$$start) s."
+	@$(INSTALL) dev text && touch $(VENV)/.run $@
 
 # The browser tests drive Debian's chromium. Where it is missing and cannot be had they are skipped, but never in CI.
 chromium: install-dev
@@ -70,15 +63,10 @@ chromium: install-dev
 	  || echo "Browser tests: chromium could not be installed."; \
 	else echo "Browser tests: chromium not found, they will be skipped (apt-get install chromium)."; fi
 
-lock: ## renew requirements.lock from pyproject.toml in a fresh environment
-	@rm -rf build/lock && mkdir -p build; $(FIND_PYTHON); $$python -m venv build/lock
-	build/lock/bin/python -m pip install --disable-pip-version-check -qq -e '.[dev,text]'
-	@{ echo "# Every version that was tested. Made by \`make lock\`; used as constraints, so platforms may leave packages out."; \
-	  build/lock/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude pip --exclude seqscope \
-	  | sed -E -e 's/\+[A-Za-z0-9.]+$$//' -e 's/^(onnxruntime)-gpu==(.*)$$/\1==\2\n&/'; } > build/requirements.lock
-	mv build/requirements.lock requirements.lock && rm -rf build/lock
+lock: install-dev ## renew requirements.lock from pyproject.toml
+	$(INSTALL) --lock
 
-# The text encoder as the app runs it, for items that are new to a catalogue.
+# The text encoder as the app runs it, for items that are new to a catalogue: made while the app serves already.
 $(WORDS): $(VENV)/.run
 	@$(SEQSCOPE) embed --encoder minilm --export build/words && touch $@ || \
 	echo "The app goes on without a text encoder."

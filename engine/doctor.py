@@ -213,7 +213,7 @@ def _missing(names: Iterable[str], packages: Mapping[str, str | None]) -> str:
     if not absent:
         return ""
     target = "install-dev" if set(absent) & set(BROWSER) else "install"
-    return f"not installed: {', '.join(absent)} (make {target}, or pip install -c requirements.lock {' '.join(absent)})"
+    return f"not installed: {', '.join(absent)} (make {target})"
 
 
 def _ability(name: str, missing: str, note: str, *, needed: bool = False) -> Ability:

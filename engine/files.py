@@ -18,9 +18,9 @@ from engine.errors import SeqscopeError
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A path beside `path` to write to; it takes the place of `path` when the block ends without an error.
 
-    durable: what was written also survives the loss of power. Raises OSError.
+    durable: what was written also survives the loss of power. Raises OSError, also where the folder is missing: it is never made
+    here, or a late writer would bring back what somebody deleted.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
     os.close(handle)
     staged = Path(name)

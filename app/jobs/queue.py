@@ -157,7 +157,8 @@ class Queue:
                 "state": "queued", "step": first, "parts": parts, "message": "", "notes": (), "tries": 0, "ended": None,
                 "words": "Waiting for its turn",
             }  # fmt: skip
-            now.model_copy(update=changes).write(folder, durable=True)
+            if self._write(folder, now, **changes) is None:
+                raise SeqscopeError("The job was deleted.")
         self._wake.set()
 
     def position(self, id: str) -> int:

@@ -82,7 +82,7 @@ class Runner:
         self._written = 0.0
 
     def run(self) -> int:
-        """0: the job is over or left to another runner; 1: it failed."""
+        """0: the job is over or left to another runner; 1: it failed. Raises Failed, and Gone."""
         if self.status.over:
             return 0
         signal.signal(signal.SIGTERM, self._stop)
@@ -98,8 +98,6 @@ class Runner:
             self._note(state="cancelled", words="Cancelled", left=None, pid=None, ended=time.time(), durable=True)
         except Left:
             self._note(state="queued", words="Interrupted; it goes on from here", left=None, pid=None, durable=True)
-        except Gone:
-            pass
         return 0
 
     def _stop(self, signum: int, frame: Any) -> None:
@@ -219,9 +217,12 @@ class Runner:
         return self._made().get(step.output)
 
     def _remember(self, step: Step, made: str) -> None:
-        write_text(
-            self.place / f".{MADE}", json.dumps(self._made() | {step.output: made}, indent=1) + "\n", durable=False
-        )
+        memory = json.dumps(self._made() | {step.output: made}, indent=1) + "\n"
+        try:
+            write_text(self.place / f".{MADE}", memory, durable=False)
+        except FileNotFoundError:
+            self._look()  # says which folder was taken away
+            raise
 
     def _made(self) -> dict[str, str]:
         try:
@@ -386,6 +387,8 @@ def main() -> int:
                 runner.fail(f"The job could not be carried out ({type(error).__name__}: {error}).")
                 raise
             return 1
+    except Gone:
+        return 0
     except (SeqscopeError, FileNotFoundError) as error:
         print(f"seqscope: {error}", file=sys.stderr)
         return 1

@@ -124,6 +124,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     base = args.link or (args.address if "://" in (args.address or "") else None)
     link = _page(base, address.query(asked, models.path.name, own))
     report = build(models, asked, address=link, told=_told)
+    args.to.mkdir(parents=True, exist_ok=True)
     for name, content in files(report, args.forms or FORMS, figures).items():
         with replacing(args.to / name) as staged:
             staged.write_bytes(content)

@@ -29,9 +29,13 @@ FINDINGS = ("findings.parquet", "findings.csv")
 
 
 def keep(folder: Path, what: What, content: BinaryIO | bytes, limits: Limits) -> Path:
-    """Writes an upload as it came; an earlier one of the same kind goes. Raises UploadFailed where it is too large or empty."""
+    """Writes an upload as it came; an earlier one of the same kind goes. Raises UploadFailed where it is too large or empty, or
+    where the folder was deleted."""
     target = folder / UPLOAD
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        target.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        raise UploadFailed("What was uploaded before was deleted. Begin the upload again.") from None
     path = target / f"{what}-{secrets.token_hex(8)}"
     try:
         with path.open("xb") as file:

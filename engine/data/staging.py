@@ -34,11 +34,14 @@ def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     What stood at `out` is moved aside first and removed last, so that a reader always finds one whole dataset.
     """
-    out = out.absolute()
     refuse_existing(out, overwrite)
+    made, out = out.parent, out.absolute()
     folder = out.parent / f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.staging"
     try:
-        folder.mkdir(parents=True)
+        made.mkdir(
+            parents=True, exist_ok=True
+        )  # as given: where the working folder was deleted, there is nothing to make it in
+        folder.mkdir()
         yield folder
         refuse_existing(out, overwrite)  # somebody else may have written it meanwhile
         if out.exists():

@@ -7,6 +7,7 @@ project. One with another digest is another encoder.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -32,12 +33,13 @@ class SentenceReader:
         self.folder, self.manifest, self.sentence = folder, manifest, sentence
         shape = (1, manifest.encoder.dim)
         self._centre = Lazily(lambda: read_matrix(folder, CENTRE, manifest.files[CENTRE], shape)[0])
-        self._encoder: Lazily[TextEncoder | None] = Lazily(self._find)
+        self._encoder: TextEncoder | None = None
+        self._opening = threading.Lock()
         self.fields = [_field(text) for text in sentence.fields]
 
     def cannot(self) -> str | None:
         """None where new items can be encoded, else why not, in a sentence."""
-        if self._encoder.value() is not None:
+        if self._open() is not None:
             return None
         return (
             f"Its text encoder, {self.sentence.title}, is not installed here "
@@ -49,7 +51,7 @@ class SentenceReader:
         texts = [self._text(item) for item in items]
         if len(texts) > ITEMS:
             raise QuestionError(f"{len(texts):,} new items at once; ask for at most {ITEMS:,}.")
-        encoder = self._encoder.value()
+        encoder = self._open()
         if encoder is None:
             raise CapabilityError(self.cannot() or "")
         found = np.zeros((len(texts), self.manifest.encoder.dim), np.float32)
@@ -73,6 +75,13 @@ class SentenceReader:
             if text:
                 parts.append(text if field is self.fields[0] else f"{field.key}: {text}")
         return SEPARATOR.join(parts)
+
+    def _open(self) -> TextEncoder | None:
+        """Looked for again while there is none: `make run` exports it while the app serves already."""
+        if self._encoder is None:
+            with self._opening:
+                self._encoder = self._encoder or self._find()
+        return self._encoder
 
     def _find(self) -> TextEncoder | None:
         own = Path(__file__).resolve().parents[2] / "build" / "words"

@@ -27,6 +27,7 @@ def write(study: Study, folder: Path) -> Path:
     size = len(text.encode())
     if size > LIMIT:
         raise SeqscopeError(f"{study.name}: {size:,} bytes, more than the {LIMIT:,} of one study")
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{study.name}.json"
     with replacing(path) as staged:
         staged.write_text(text + "\n", "utf-8")

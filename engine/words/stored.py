@@ -145,6 +145,7 @@ def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -
     different = list(places)
     order = np.argsort(np.array([len(text) for text in different], np.int64), kind="stable")
     found = np.empty((len(different), encoder.dim), np.float32)
+    parts.mkdir(parents=True, exist_ok=True)
     progress = Progress(len(different), f"Embedding with {encoder.title}")
     for number, start in enumerate(range(0, len(order), CHUNK)):
         rows = order[start : start + CHUNK]

@@ -100,6 +100,8 @@ def test_the_history_may_be_kept(dataset: Dataset, run_of: Callable[[str], Path]
 
 def test_evaluating_again_changes_nothing(dataset: Dataset, run_of: Callable[[str], Path], tmp_path: Path) -> None:
     model, *_ = open_run(run_of("sasrec"))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
     one = evaluate(model, dataset, tmp_path / "one", protocols=["u100"])
     other = evaluate(model.train(), dataset, tmp_path / "other", protocols=["u100"])  # dropout has no say
     assert one == other

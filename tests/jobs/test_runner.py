@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.jobs import status
-from app.jobs.runner import CANCEL, LOG, said
+from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, said
+from app.jobs.spec import Job, Step
 from app.jobs.status import Status
 from tests.jobs.conftest import gone, job, step, wait
 
@@ -178,6 +179,54 @@ def test_the_folder_is_taken_away(folder: Path, begin: Begin, tmp_path: Path) ->
     assert child.wait() in (0, 1)
     assert gone(pids(tmp_path / "out")[0]) and not folder.exists()
     shutil.rmtree(tmp_path / "gone")
+
+
+@pytest.fixture
+def runner(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], Runner]:
+    """A runner in this process, between two lines of which something may happen."""
+
+    def make(wanted: Job) -> Runner:
+        wanted.write(folder)
+        return Runner(folder)
+
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)  # pytest's stay
+    return make
+
+
+def test_nothing_is_written_after_the_folder_was_taken_away(
+    folder: Path, runner: Callable[[Job], Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runner has looked and found its folder; then the folder goes; then the runner writes."""
+    begun = runner(job(step("count", "out", 1, 0)))
+    write = Status.write
+
+    def write_late(self: Status, folder: Path, *, durable: bool = False) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        write(self, folder, durable=durable)
+
+    monkeypatch.setattr(Status, "write", write_late)
+    with pytest.raises(Gone):
+        begun.run()
+    assert not folder.exists()
+
+
+def test_the_dataset_is_deleted_while_a_step_ends(
+    tmp_path: Path, runner: Callable[[Job], Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "in").touch()
+    begun = runner(job(step("count", "out", 1, 0, inputs=("in",), output="out"), folder="../../data"))
+    remember = begun._remember
+
+    def remember_late(step: Step, made: str) -> None:
+        shutil.rmtree(data)
+        remember(step, made)
+
+    monkeypatch.setattr(begun, "_remember", remember_late)
+    with pytest.raises(Failed, match="the dataset was deleted"):
+        begun.run()
+    assert not data.exists()
 
 
 def test_the_files_are_taken_away(folder: Path, begin: Begin, now: Now, tmp_path: Path) -> None:

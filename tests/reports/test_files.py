@@ -71,6 +71,12 @@ def test_the_zip_is_whole_and_the_same_again(report: Report) -> None:
         assert document.read(packed.read(f"{files.stem(report)}/report.json")) == report
 
 
+def test_writing_brings_no_folder_back_that_was_deleted(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "deleted" / "a.txt"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_writing_leaves_nothing_half(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
