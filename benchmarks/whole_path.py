@@ -170,7 +170,7 @@ def jobs(home: Path) -> None:
         zoo = Zoo.open(exports)
         print(f"{json.loads((exports / 'dataset.json').read_text('utf-8'))['counts']}")
         for bundle in zoo.bundles.values():
-            found = bundle.manifest.metrics.get("full", {})
+            found = bundle.manifest.metrics.get(bundle.protocol, {})
             print(f"           {bundle.manifest.title}: NDCG@10 {found.get('NDCG@10', float('nan')):.4f}")
 
 

@@ -102,7 +102,7 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
     tied = sum(len(items) > 1 for row, items in enumerate(trace.items) if trace.places[row] >= 0)
     if tied:
         note += f" +: items that share the identifier ({tied} here); the model cannot tell them apart."
-    st.caption(f"{note} {views.known_words(found, not free)}")
+    st.caption(f"{note} {views.known_words(found, not free, bundle.excludes_history)}")
     _faithful(models, name, history, width, k, free)
 
 

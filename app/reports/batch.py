@@ -42,6 +42,7 @@ _PART = pa.schema(
         ("rank", pa.int16()),
         ("item", pa.int32()),
         ("score", pa.float32()),
+        ("in_history", pa.bool_()),
     ]
 )
 # What a spreadsheet would run, as `app.text.cell` has it.
@@ -169,6 +170,7 @@ def _answer(
                         "rank": np.broadcast_to(np.arange(1, real.shape[1] + 1, dtype=np.int16), real.shape)[real],
                         "item": found.items[real],
                         "score": found.scores[real],
+                        "in_history": _inside(chunk.events[own], found.items)[real],
                     },
                     _PART,
                 )
@@ -176,6 +178,11 @@ def _answer(
             progress.update(before + at * len(chunk.names) + min(start + slow, len(chunk.names)), bundle.manifest.title)
     with replacing(path) as staged:
         pq.write_table(pa.concat_tables(tables), staged, compression="zstd")
+
+
+def _inside(histories: Sequence[Sequence[int]], items: np.ndarray) -> np.ndarray:
+    """bool [histories, k]: which items, [histories, k], their histories hold."""
+    return np.stack([np.isin(row, np.asarray(events)) for events, row in zip(histories, items, strict=True)])
 
 
 def _missing(path: Path, many: int) -> dict[int, int]:
@@ -207,6 +214,8 @@ def _write(
     }
     kinds = {"history": pa.string(), "model": pa.dictionary(pa.int8(), pa.string()), "rank": pa.int16()}
     kinds |= dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string())) | {"score": pa.float32()}
+    repeats = any(not models.bundles[name].excludes_history for name in chosen)
+    kinds |= {"in_history": pa.bool_()} if repeats else {}
     schema = pa.schema(kinds, {"seqscope": json.dumps(about)})
     rows = 0
     with replacing(out) as staged, _writer(staged, schema, out.suffix.lower() == ".csv") as write:
@@ -219,6 +228,7 @@ def _write(
                 "rank": part["rank"].combine_chunks(),
                 **{name: pa.DictionaryArray.from_arrays(item, text) for name, text in texts.items()},
                 "score": part["score"].combine_chunks(),
+                **({"in_history": part["in_history"].combine_chunks()} if repeats else {}),
             }
             write(pa.table(columns, schema))
             too_large(staged.stat().st_size, bounds)
@@ -278,6 +288,7 @@ def _plan(models: Zoo, source: Path | str, chosen: Sequence[str], k: int, column
             "models": {name: models.bundles[name].digest for name in chosen},
             "k": k,
             "chunk": CHUNK,
+            "parts": _PART.names,
         },
         indent=1,
     )

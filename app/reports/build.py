@@ -150,6 +150,8 @@ def dataset(models: Zoo) -> Dataset:
         source=info.source,
         licence=info.licence,
         split=info.split,
+        repeats=info.repeats,
+        measured=info.measured,
     )
 
 

@@ -113,6 +113,7 @@ class Program(Strict):
 
 
 class Dataset(Strict):
+    LATER = ("repeats", "measured")
     name: str
     title: str
     fingerprint: Sha256
@@ -124,6 +125,10 @@ class Dataset(Strict):
     source: str
     licence: str
     split: dict[str, Any]
+    repeats: Literal["count", "first"] | None = None
+    """Whether items that a user comes back to count; None: not asked when the dataset was made."""
+    measured: dict[str, float] = {}
+    """Shares of events and of held-out items that repeat an earlier item of the same user, where they were measured."""
 
 
 class Model(Strict):

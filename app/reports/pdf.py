@@ -11,12 +11,12 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from app.reports import words
-from app.reports.document import Model, Report
+from app.reports.document import Model, Ranked, Report
 from app.reports.figures import Figure, figures
 from app.reports.html import linked, parts
 from app.reports.svg import Svg
@@ -201,7 +201,7 @@ def _lists(report: Report, drawn: dict[str, Figure]) -> list[Block]:
             {
                 "place": str(item.place),
                 "words": short(clean(item.title), 90),
-                "tag": f"in {times[item.item_id]} of {len(report.lists or [])}" if times[item.item_id] > 1 else "",
+                "tag": ", ".join(_tags(report, item, times)),
                 "share": "" if item.share is None or item.strength is not None else percent(item.share),
                 "bar": words.bar(one, item),
                 "colour": report.model(one.model).colour,
@@ -211,6 +211,11 @@ def _lists(report: Report, drawn: dict[str, Figure]) -> list[Block]:
         note = one.cannot or words.listing_note(one, report)
         cards.append({"head": _sign(report, one.model), "note": clean(note), "items": items})
     return [{"kind": "quiet", "text": words.bars(report)}, {"kind": "lists", "lists": cards}]
+
+
+def _tags(report: Report, item: Ranked, times: Mapping[str, int]) -> list[str]:
+    shared = [f"in {times[item.item_id]} of {len(report.lists or [])}"] if times[item.item_id] > 1 else []
+    return shared + (["in the history"] if item.item_id in words.taken(report) else [])
 
 
 def _what_ifs(report: Report, drawn: dict[str, Figure]) -> list[Block]:
@@ -345,6 +350,7 @@ def _made(report: Report) -> list[Block]:
     terms = [
         ["Made", made],
         ["Dataset", f"{clean(data.title, 100)}, fingerprint {data.fingerprint}"],
+        ["Repeats", words.repeats(report)],
         ["Source", clean(data.source, 1_000)],
         ["Terms", clean(data.licence, 1_000)],
         ["Seal", report.seal],

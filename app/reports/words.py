@@ -12,6 +12,7 @@ from app.text import clean, count, listed, short
 from app.views import floor
 from app.views import metrics as metrics_views
 from engine.runtime import STILL_IMPROVING
+from engine.runtime.repeats import meaning
 
 CHANGES = {"up": "up", "down": "down", "same": "stay", "new": "new", "dropped": "dropped"}
 KINDS = ("same", "up", "down", "new", "dropped")
@@ -206,6 +207,16 @@ def protocol(found: Metrics, report: Report) -> str:
     if early:
         text += f" {STILL_IMPROVING.capitalize()}: {listed(early)}."
     return text
+
+
+def repeats(report: Report) -> str:
+    """Whether items that users come back to count, and what that means for lists and metrics."""
+    return meaning(report.dataset.repeats, report.dataset.measured)
+
+
+def taken(report: Report) -> set[str]:
+    """The item_ids of the history that the lists are made for; empty in a report without it."""
+    return set() if report.history is None else {item.item_id for item in report.history.items}
 
 
 def split(report: Report) -> str:

@@ -162,10 +162,12 @@ def words(found: Tree, title: str, width: int, constrained: bool) -> str:
     return text
 
 
-def known_words(found: Tree, constrained: bool) -> str:
-    """What the sign † means in this figure; "" where no identifier has it."""
+def known_words(found: Tree, constrained: bool, excluded: bool) -> str:
+    """What the sign † means in this figure; "" where no identifier has it. excluded: items of the history are not recommended."""
     if not found.known[found.ends].any():
         return ""
+    if not excluded:
+        return "†: in the history already; repeats count here, so it may be recommended again."
     if constrained:
         return "†: an item of the history has this identifier, too; it is not recommended again, those that share it may be."
     return (

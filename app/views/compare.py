@@ -51,7 +51,7 @@ def cards(
         dropped = [
             clean(models.titles[item], 80)
             for item, (change, _) in changes.items()
-            if change == "dropped" and item not in known
+            if change == "dropped" and not (item in known and models.bundles[answer.name].excludes_history)
         ]
         if target is not None and answer.target_rank is not None and answer.top is not None:
             own = next((row for row in rows if row["item"] == target), None)
@@ -69,6 +69,7 @@ def cards(
                 "sign": answer.style.sign,
                 "colour": answer.style.colour,
                 "note": answer.note,
+                "repeats": not models.bundles[answer.name].excludes_history,
                 "can": {term: clean(words) for term, words in abilities.in_short(models.bundles[answer.name]).items()},
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,

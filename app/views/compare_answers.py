@@ -111,7 +111,7 @@ def tie_words(models: Zoo, others: Sequence[int]) -> str:
 
 def _note(models: Zoo, name: str, length: int) -> str:
     bundle = models.bundles[name]
-    quality = bundle.manifest.metrics.get("full", {}).get("NDCG@10")
+    quality = bundle.manifest.metrics.get(bundle.protocol, {}).get("NDCG@10")
     words = [] if quality is None else [f"NDCG@10 {quality:.3f}"]
     read = len(bundle.used(range(length)))
     if bundle.cannot("identifiers") is None:

@@ -129,8 +129,8 @@ def _written(_bundle: Bundle, digest: str, k: int) -> Written | None:
     exposure, ranks = _bundle.exposure_table(), _bundle.ranks_table()
     if exposure is None or ranks is None:
         return None
-    exposure = exposure.filter(pc.equal(exposure["protocol"], "full"))
-    ranks = ranks.filter(pc.equal(ranks["protocol"], "full"))
+    exposure = exposure.filter(pc.equal(exposure["protocol"], _bundle.protocol))
+    ranks = ranks.filter(pc.equal(ranks["protocol"], _bundle.protocol))
     lengths = sorted(set(exposure["k"].to_pylist()))
     if not lengths or not len(ranks):
         return None

@@ -60,7 +60,8 @@ function ranked(model, report) {
     if (item.share) line.append(element("span", "share", item.share))
     if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this person truly chose next"))
     if (item.badge) line.append(tag("badge", item.badge, item.badge_help))
-    if (!item.known) {
+    if (item.known) line.append(tag("", "in the history", "The history has this item already"))
+    if (!item.known || model.repeats) {
       const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
       add.title = "Add to the history"
       add.onclick = () => report("act", { do: "add", id: item.id, model: model.name })

@@ -19,6 +19,7 @@ from app.views import compare
 from app.views import compare_answers as answers
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
+from tests.runtime.bundles import count_repeats, make_zoo
 
 Open = Callable[..., AppTest]
 
@@ -42,6 +43,14 @@ def cards(models: Zoo, history: tuple[int, ...], k: int = 5, **more: Any) -> lis
 
 
 # --- answers
+
+
+def test_where_repeats_count_lists_hold_items_of_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(count_repeats(make_zoo(tmp_path / "exports")).parent))
+    models = zoo.open_zoo(next(iter(zoo.datasets())))
+    (found,) = (card for card in cards(models, (1, 2), 40) if card["name"] == "alpha")
+    assert {row["id"] for row in found["rows"] if row["known"]} == {"toy-1", "toy-2"} and found["repeats"]
+    assert sum(zoo.top(models, "alpha", (1, 2), 40).share) == pytest.approx(1)
 
 
 def test_lists_are_what_the_models_say(models: Zoo) -> None:

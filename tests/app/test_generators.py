@@ -198,7 +198,7 @@ def test_items_of_the_history_are_marked_where_they_are_written(models: Zoo) -> 
         assert found.known.tolist() == known == beam.table(found)["in the history"].tolist()
         drawn = beam_figures.beam(found, "#0072b2", [])["layout"]["yaxis"]["ticktext"]
         assert [text.endswith("†") for text in drawn] == [known[row] for row in found.ends]
-        assert any(known[row] for row in found.ends) and "†" in beam.known_words(found, constrained)
+        assert any(known[row] for row in found.ends) and "†" in beam.known_words(found, constrained, True)
     assert not grown(models, "writer").known.any()  # nobody said what the history is
 
 

@@ -39,7 +39,7 @@ def test_cards(path: Path) -> None:
     zoo = Zoo.open(path)
     card = views.data_card(zoo.info)
     assert card["People"] == "4, **simulated**" and card["Licence"] == md("None needed.")
-    assert card["Time"] == "the order of events alone"
+    assert card["Time"] == "the order of events alone" and "left out of the candidates" in card["Repeats"]
     for bundle in zoo.bundles.values():
         assert views.model_card(bundle)["From"] == md("None.")
     made = zoo.bundles["alpha"].manifest.training.model_dump()

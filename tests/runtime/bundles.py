@@ -107,6 +107,17 @@ def make_zoo(root: Path, toys: tuple[Toy, ...] = TOYS, name: str = "toys") -> Pa
     return path
 
 
+def count_repeats(path: Path) -> Path:
+    """Makes repeats count in the zoo at `path`; returns it."""
+    file = path / "dataset.json"
+    said = json.loads(file.read_text("utf-8")) | {
+        "repeats": "count",
+        "measured": {"repeated_events": 0.2, "repeated_targets": 0.25},
+    }
+    file.write_text(json.dumps(said), "utf-8")
+    return path
+
+
 def write_dataset(path: Path, items: int) -> None:
     rng = np.random.default_rng(5)
     histories = [rng.integers(0, items, n).tolist() for n in (1, 2, 5, 12)]

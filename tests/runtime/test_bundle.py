@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from engine.errors import SeqscopeError
 from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo, compare
-from tests.runtime.bundles import TOYS, Toy, make_zoo, seal
+from tests.runtime.bundles import TOYS, Toy, count_repeats, make_zoo, seal
 
 ALPHA = TOYS[0]
 RNG = np.random.default_rng(1)
@@ -92,10 +91,7 @@ def test_what_is_left_out(zoo: Zoo) -> None:
 
 
 def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
-    path = make_zoo(tmp_path, (ALPHA,))
-    (path / "dataset.json").write_text(
-        json.dumps(json.loads((path / "dataset.json").read_text("utf-8")) | {"repeats": "count"}), "utf-8"
-    )
+    path = count_repeats(make_zoo(tmp_path, (ALPHA,)))
     bundle, history = Zoo.open(path).bundles["alpha"], [4, 5, 4]
     scores = bundle.scores(history)
     expected = np.lexsort((np.arange(ALPHA.items), -scores)).tolist()
