@@ -180,9 +180,9 @@ def _answer(
         pq.write_table(pa.concat_tables(tables), staged, compression="zstd")
 
 
-def _inside(histories: Sequence[Sequence[int]], items: np.ndarray) -> np.ndarray:
+def _inside(histories: Sequence[np.ndarray], items: np.ndarray) -> np.ndarray:
     """bool [histories, k]: which items, [histories, k], their histories hold."""
-    return np.stack([np.isin(row, np.asarray(events)) for events, row in zip(histories, items, strict=True)])
+    return np.stack([np.isin(row, events) for events, row in zip(histories, items, strict=True)])
 
 
 def _missing(path: Path, many: int) -> dict[int, int]:
