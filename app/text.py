@@ -120,6 +120,14 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
 
 
+def ordinal(rank: float) -> str:
+    """1st, 22nd, 1,013th; a rank that is shared, 1.5, is "tied 1.5"."""
+    if rank != int(rank):
+        return f"tied {rank:,.1f}"
+    last, teens = int(rank) % 10, 10 <= int(rank) % 100 < 20
+    return f"{rank:,.0f}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th')}"
+
+
 def listed(words: list[str], last: str = "and") -> str:
     """a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""

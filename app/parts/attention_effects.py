@@ -1,4 +1,4 @@
-"""Is that why? What the removal of each event does to the score of an item, which may be any of the catalogue."""
+"""Is that why? What the removal of each event does to the rank of an item, which may be any of the catalogue."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def show(
     st.subheader("Is that why?")
     st.markdown(
         "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
-        "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see what happens "
-        "to the score.**"
+        "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see where the item "
+        "stands then.**"
         if seen is not None
-        else "Every model can be asked directly: **remove one event and see what happens to the score.**"
+        else "Every model can be asked directly: **remove one event and see where the item stands then.**"
     )
     item = _item(models, name, history)
     if item is None:
-        st.info("The model has nothing left to recommend after this history, so there is no score to look at.")
+        st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
         return
     with st.spinner("Asking the model without each event …"):
         found = zoo.leave_one_out(models, name, history, item)
@@ -51,23 +51,27 @@ def show(
         looked_at = words.by_place()
     table = views.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
     aimed = zoo.titled(models, item)
-    st.markdown(views.effect_words(table, aimed, found.rank))
+    st.markdown(views.effect_words(table, aimed))
     if seen is not None:
         st.markdown(views.agreement_words(table))
     shown = table.tail(_MANY)
     export.figure(
         figures.effects(shown, zoo.style(models, name).colour, _split(words, shown)),
         key="attention_effects",
-        alt=f"For each event, what its removal does to the score of {clean(aimed)}"
-        + (", beside its attention." if seen else "."),
+        alt=f"For each event, the rank of {clean(aimed)} without it" + (", beside its attention." if seen else "."),
         table=table,
         name=f"leave one out {name}",
         columns={
             "weight": st.column_config.NumberColumn(format="%.4f"),
-            "effect": st.column_config.NumberColumn(format="%+.4f"),
+            "log_probability": st.column_config.NumberColumn(format="%+.4f"),
+            "score": st.column_config.NumberColumn(format="%+.4f"),
         },
     )
-    note = "Effect: the score with the event minus that without it, in the model's units; to the right it speaks for the item."
+    note = (
+        "Bars of the rank, on a log scale: to the right the item would fall without the event, so the event speaks for it. It "
+        "is always ranked among the same items, those that could be recommended after the whole history. Log-probability, or "
+        "score: with the event minus without it. It can point the other way, where other items gain or lose more."
+    )
     if words is not None:
         note += " Attention: of the layer and head chosen above."
     if len(shown) < len(table):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -25,7 +26,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from engine.errors import SeqscopeError
-from engine.runtime import judge
+from engine.runtime import judge, rank_move
 
 SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
@@ -33,9 +34,13 @@ MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 Part = Literal["history", "lists", "what-ifs", "effects", "overlap", "attention", "codes", "map", "metrics"]
 PARTS: tuple[Part, ...] = get_args(Part)
+_LATER: dict[str, Any] = {"log_probability": []}
+"""Fields that reports of before do not have, and what they are there: not written where they say nothing, so that seals of
+before still fit."""
 
 ItemId = Annotated[str, Field(max_length=10_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+Rank = Annotated[float, Field(ge=1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -205,14 +210,26 @@ class WhatIf(Strict):
 class Effect(Strict):
     model: Name
     cannot: str | None = None
-    rank: float | None = None
+    rank: Rank | None = None
     effect: list[float | None] = []
-    """Score with each event minus the score without it; None where there is nothing to ask."""
-    rank_without: list[float | None] = []
+    """Score with each event minus the score without it, in the model's units; None where there is nothing to ask."""
+    rank_without: list[Rank | None] = []
+    """Among the same candidates as `rank`: all items but those of the history, and the item itself."""
+    log_probability: list[float | None] = []
+    """With each event minus without it: natural logarithms of the item's probability among the candidates, of a model that writes
+    codes of the probability of its codes. Empty where the model gives none, and in reports of before."""
+
+    @property
+    def moves(self) -> list[float | None]:
+        """Powers of ten that the rank would grow by without each event (`rank_move`); above 0 the event speaks for the item."""
+        if self.rank is None:
+            return []
+        found = rank_move(self.rank, [math.nan if one is None else one for one in self.rank_without]).tolist()
+        return [None if math.isnan(one) else one for one in found]
 
 
 class Effects(Item):
-    """What each event of the history does to the score of one item."""
+    """Where one item would stand without each event of the history."""
 
     models: list[Effect]
 
@@ -420,10 +437,13 @@ class Report(Strict):
         if self.effects is not None:
             _known("effects", known, [one.model for one in self.effects.models])
             lengths = {len(numbers) for one in self.effects.models for numbers in (one.effect, one.rank_without)} - {0}
+            lengths |= {len(one.log_probability) for one in self.effects.models} - {0}
             if len(lengths) > 1 or any(len(one.effect) != len(one.rank_without) for one in self.effects.models):
                 raise ValueError("effects are of different lengths")
             if self.asked.history is not None and lengths - {len(self.asked.history)}:
                 raise ValueError("effects are of another length than the history")
+            if any(one.effect and one.rank is None for one in self.effects.models):
+                raise ValueError("effects without a rank")
         if self.overlap is not None:
             _known("overlap", known, self.overlap.models)
             for matrix in (self.overlap.shared, self.overlap.jaccard, self.overlap.rbo):
@@ -480,8 +500,26 @@ def _square(part: str, matrix: Sequence[Sequence[object]], size: int) -> None:
 
 def seal(report: Report) -> str:
     """What `Report.seal` must be."""
-    plain = report.model_dump(mode="json", exclude={"seal"})
+    plain = _plain(report)
+    del plain["seal"]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def absent(part: BaseModel) -> dict[str, Any]:
+    """What a part of a report of before does not say, as its defaults."""
+    return {
+        name: _LATER[name] for name in type(part).model_fields if name in _LATER and getattr(part, name) == _LATER[name]
+    }
+
+
+def _plain(report: Report) -> Any:
+    return _without_later(report.model_dump(mode="json"))
+
+
+def _without_later(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_later(one) for key, one in value.items() if key not in _LATER or one != _LATER[key]}
+    return [_without_later(one) for one in value] if isinstance(value, list) else value
 
 
 def sealed(report: Report) -> Report:
@@ -490,7 +528,7 @@ def sealed(report: Report) -> Report:
 
 def write(report: Report) -> bytes:
     """report.json."""
-    return (json.dumps(report.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(_plain(report), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def read(content: bytes, name: str = "the file") -> Report:

@@ -50,25 +50,27 @@ class Column(NamedTuple):
     sign: str
     colour: str
     values: Sequence[float | None]
+    words: Sequence[str]
+    """What each bar says."""
 
 
 def effects(labels: Sequence[str], columns: Sequence[Column], alt: str, *, font: str = "") -> Markup:
-    """Signed bars: one row per event, one column per model, each column with a scale of its own."""
+    """Signed bars: one row per event, one column per model, all on one scale."""
     left, step, head = 190, 24, 22
     wide = max(44.0, min(96.0, (2 * WIDTH - left) / max(len(columns), 1)))
     svg = Svg(head + step * len(labels) + 4, max(WIDTH, left + wide * len(columns)))
+    reach = max((abs(value) for column in columns for value in column.values if value is not None), default=0.0) or 1.0
     for at, words in enumerate(labels):
         svg.text(left - 8, head + at * step + 16, fit(words, left - 12), anchor="end")
     for place, column in enumerate(columns):
         middle = left + wide * (place + 0.5)
-        reach = max([abs(value) for value in column.values if value is not None] + [0.0]) or 1.0
         svg.text(middle, 15, column.sign, anchor="middle", fill=column.colour)
         svg.line(middle, head, middle, head + step * len(labels))
         for at, value in enumerate(column.values):
             if value is not None:
                 long = (wide / 2 - 4) * abs(value) / reach
                 x = middle if value >= 0 else middle - long
-                hint = f"{labels[at]}: {value:+.4g}"
+                hint = f"{labels[at]}: {column.words[at]}"
                 svg.add("rect", hint=hint, x=x, y=head + at * step + 4, width=long, height=15, fill=column.colour)
     return svg.done(alt, font)
 

@@ -70,7 +70,10 @@ def _effects(report: Report) -> list[Figure]:
     def draw(font: str) -> Markup:
         columns = [
             drawn.Column(
-                report.model(one.model).sign, report.model(one.model).colour, [one.effect[at] for at in places]
+                report.model(one.model).sign,
+                report.model(one.model).colour,
+                [one.moves[at] for at in places],
+                [words.moved_rank(one, at) for at in places],
             )
             for one in able
         ]
@@ -81,7 +84,7 @@ def _effects(report: Report) -> list[Figure]:
 
         return live.effects(report, [labels[at] for at in places], places)
 
-    alt = f"Effect of each item of the history on the score of {clean(found.title, 80)}, a column per model"
+    alt = f"What leaving out each item of the history does to the rank of {clean(found.title, 80)}, a column per model"
     return [Figure("effects", "effects", "", alt, draw, live, wide=True)]
 
 

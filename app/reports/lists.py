@@ -168,12 +168,17 @@ def _effect(models: Zoo, model: str, events: Numbers, at: int, patient: bool) ->
         found = models.bundles[model].leave_one_out(events, at)
     except SeqscopeError as reason:
         return Effect(model=model, cannot=str(reason))
-    if np.isnan(found.effect).all():
+    if np.isnan(found.rank_without).all():
         return Effect(model=model, cannot="It needs at least one item, so nothing can be left out of a history of one.")
     return Effect(
         model=model,
         rank=found.rank,
         effect=[None if math.isnan(value) else number(value) for value in found.effect.tolist()],
+        log_probability=[
+            None if math.isnan(value) else number(value) for value in found.log_probability_effect.tolist()
+        ]
+        if math.isfinite(found.log_probability)
+        else [],
         rank_without=[None if math.isnan(value) else value for value in found.rank_without.tolist()],
     )
 

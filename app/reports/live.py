@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from app.looks import DASHES, Style, with_users
 from app.reports import words
-from app.reports.document import Attention, Estimate, Level, Map, Model, Report
+from app.reports.document import Attention, Effect, Estimate, Level, Map, Model, Report
 from app.text import clean, label, short
 from app.views import attention as attention_views
 from app.views import attention_figures, map_colour, metrics_figures, semantic_ids_figures
@@ -21,28 +21,27 @@ from app.views.semantic_ids import Usage
 
 
 def effects(report: Report, labels: Sequence[str], places: range) -> go.Figure:
-    """Signed bars, a column per model with a scale of its own."""
+    """Signed bars, a column per model, all on one scale."""
     assert report.effects is not None
     able, called = [one for one in report.effects.models if one.effect], words.titles(report)
     wide = 1 / len(able)
+    reach = max((abs(one.moves[at] or 0.0) for one in able for at in places), default=0.0) or 1.0
     traces, axes = [], {}
     for column, one in enumerate(able):
         model, number = report.model(one.model), "" if column == 0 else str(column + 1)
-        values = [one.effect[at] for at in places]
-        reach = max((abs(value) for value in values if value is not None), default=0.0) or 1.0
         traces.append(
             go.Bar(
-                x=[None if value is None else value / reach for value in values],
-                y=list(range(len(values))),
+                x=[None if value is None else value / reach for value in (one.moves[at] for at in places)],
+                y=list(range(len(places))),
                 xaxis=f"x{number}",
                 orientation="h",
                 marker={"color": model.colour},
                 customdata=[
-                    [label(words_, 120), one.rank_without[at], value]
-                    for words_, at, value in zip(labels, places, values, strict=True)
+                    [label(words_, 120), words.moved_rank(one, at), lines]
+                    for words_, at, lines in zip(labels, places, _beside(one, places), strict=True)
                 ],
-                hovertemplate=f"<b>{label(called[one.model])}</b><br>without %{{customdata[0]}}<br>rank {one.rank:,.10g} → "
-                "%{customdata[1]:,}<br>effect on the score %{customdata[2]:.4f}<extra></extra>",
+                hovertemplate=f"<b>{label(called[one.model])}</b><br>without %{{customdata[0]}}: %{{customdata[1]}}"
+                "%{customdata[2]}<extra></extra>",
             )
         )
         axes[f"xaxis{number}"] = {
@@ -58,6 +57,11 @@ def effects(report: Report, labels: Sequence[str], places: range) -> go.Figure:
     fig = go.Figure(traces)
     fig.update_layout(showlegend=False, bargap=0.35, height=70 + 26 * len(labels), margin=_MARGIN, **axes)
     return _rows(fig, labels)
+
+
+def _beside(one: Effect, places: range) -> list[str]:
+    probable = one.log_probability or [None] * len(one.effect)
+    return attention_figures.beside([probable[at] for at in places], [one.effect[at] for at in places])
 
 
 def overlap(called: Sequence[str], cells: Sequence[Sequence[float | None]], k: int) -> go.Figure:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from app.reports import words
-from app.reports.document import Report
+from app.reports.document import Effect, Report
 from app.text import cell
 
 
@@ -87,15 +87,25 @@ def _what_ifs(report: Report) -> Table | None:
     return Table("What if", columns, rows)
 
 
+_LOG = "log-probability with − without"
+_EFFECTS = ("rank", "rank without", _LOG, "score with − without")
+
+
 def _effects(report: Report) -> Table | None:
     if report.effects is None:
         return None
     able, called, names = [one for one in report.effects.models if one.effect], words.titles(report), titled(report)
     history = report.asked.history
     events = history if history is not None else [""] * max((len(one.effect) for one in able), default=0)
-    columns = [f"{called[one.model]}: {what}" for one in able for what in ("effect on the score", "rank without")]
+    columns = [
+        f"{called[one.model]}: {what}" for one in able for what in _EFFECTS if what != _LOG or one.log_probability
+    ]
+
+    def values(one: Effect, at: int) -> list[float | None]:
+        return [one.rank, one.rank_without[at], *one.log_probability[at : at + 1], one.effect[at]]
+
     rows = [
-        (at + 1, item_id, names.get(item_id, ""), *(v for one in able for v in (one.effect[at], one.rank_without[at])))
+        (at + 1, item_id, names.get(item_id, ""), *(value for one in able for value in values(one, at)))
         for at, item_id in enumerate(events)
     ]
     return Table(f"Leaving events out: {report.effects.title}", ("place", "item_id", "title", *columns), rows)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
-from app.reports.document import Attention, Effects, Listing, Map, Metrics, Moves, Overlap, Ranked, Report
-from app.text import clean, count, listed, short
+from app.reports.document import Attention, Effect, Effects, Listing, Map, Metrics, Moves, Overlap, Ranked, Report
+from app.text import clean, count, listed, ordinal, short
 from app.views import floor
 from app.views import metrics as metrics_views
 from engine.runtime import STILL_IMPROVING
@@ -98,12 +98,19 @@ def change(before: int | None, after: int | None) -> str:
 
 
 def effects(found: Effects, report: Report) -> str:
-    ranks = listed([f"{titles(report)[one.model]} {one.rank:,.10g}" for one in found.models if one.rank is not None])
+    ranks = listed([f"{titles(report)[one.model]} {ordinal(one.rank)}" for one in found.models if one.rank is not None])
     where = f" Its rank now: {ranks}." if ranks else ""
     return (
-        f"What the score of “{clean(found.title, 120)}” loses when one item of the history is left out: bars to the right speak "
-        f"for it, bars to the left against it. Every model has a scale of its own.{where}"
+        f"Where “{clean(found.title, 120)}” would stand if one item of the history were left out. Bars to the right: it would "
+        "fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale, "
+        f"always among what could be recommended after the whole history.{where}"
     )
+
+
+def moved_rank(one: Effect, at: int) -> str:
+    """3rd → 41st, without the event at that place."""
+    without = one.rank_without[at]
+    return f"{ordinal(one.rank or 1)} → {'no answer' if without is None else ordinal(without)}"
 
 
 def overlap(found: Overlap, k: int) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from app import acts, examples, export, guard, state, whatif, widgets, zoo
 from app.bars import BARS
 from app.parts import beam_trace
-from app.text import clean, count, listed, md
+from app.text import clean, count, listed, md, ordinal
 from app.views import beam_answers, compare, compare_answers
 from engine.runtime import Zoo
 
@@ -247,8 +247,8 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
         st.markdown("With a history, this shows what each of its items does for a recommendation.")
         return
     st.markdown(
-        f"**{md(zoo.titled(models, item))}**: what its score loses when one item of the history is left out. Bars to the right "
-        "speak for it, bars to the left against it; each model has a scale of its own."
+        f"**{md(zoo.titled(models, item))}**: where it would stand if one item of the history were left out. Bars to the right: "
+        "it would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale."
     )
     slow = [one for one in answers if one.cannot is None and beam_answers.slow(models, one.name, len(history))]
     if slow and state.get().own.get("slow") != "asked":
@@ -263,13 +263,13 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
         answers = [one for one in answers if one not in slow]
     found = compare_answers.why(models, answers, history, item)
     if found.effects:
-        ranks = ", ".join(f"{md(a.title)} {e.rank:,.0f}" for a, e in zip(found.answers, found.effects, strict=True))
+        ranks = ", ".join(f"{md(a.title)} {ordinal(e.rank)}" for a, e in zip(found.answers, found.effects, strict=True))
         st.caption(f"{compare.key_words(found.answers)}  ·  ranks now: {ranks}")
         figure, left_out = compare.effects(models, found, history)
         export.figure(
             figure,
             key="compare_effects",
-            alt=f"Effect of each item of the history on the score of {clean(models.titles[item], 80)}, per model",
+            alt=f"What leaving out each item of the history does to the rank of {clean(models.titles[item], 80)}, per model",
             table=lambda: compare_answers.why_table(models, found, history),
             name=f"leave one out {models.item_ids[item]}",
         )

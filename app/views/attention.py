@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from app.text import clean, count, label, md, short
+from app.text import clean, count, label, md, ordinal, short
 from engine.runtime import (
     AttentionMap,
     LeaveOneOut,
@@ -18,6 +18,7 @@ from engine.runtime import (
     last_row,
     mean_distance,
     mean_over_heads,
+    rank_move,
     rollout,
     spearman,
 )
@@ -252,7 +253,8 @@ def beside(
     history: Sequence[int],
     looked_at: Mapping[int, float] | None = None,
 ) -> pd.DataFrame:
-    """One row per event that the model reads. position, title, weight (NaN where there is none), effect, rank_without.
+    """One row per event that the model reads. position, title, weight (NaN where there is none), rank, rank_without,
+    log_probability (NaN where the model gives none) and score: each with the event minus without it.
 
     attention: of items. looked_at: place in the history → weight, in place of the attention's last row.
     """
@@ -266,24 +268,31 @@ def beside(
             "position": [str(place + 1) for place in places],
             "title": [clean(titles[history[place]], 200) for place in places],
             "weight": [weight.get(place, float("nan")) for place in places],
-            "effect": effects.effect[places].astype(float),
+            "rank": effects.rank,
             "rank_without": effects.rank_without[places].astype(float),
+            "log_probability": effects.log_probability_effect[places].astype(float),
+            "score": effects.effect[places].astype(float),
         }
     )
 
 
+def moves(table: pd.DataFrame) -> Float:
+    """How far the item would fall without each event, as `rank_move`. table: of `beside`."""
+    return rank_move(float(table["rank"].iloc[0]), table["rank_without"]) if len(table) else np.empty(0)
+
+
 def agreement(table: pd.DataFrame) -> tuple[float, int]:
-    """(Spearman's correlation of weight and effect, over how many events); NaN where it cannot be computed."""
-    both = table.dropna(subset=["weight", "effect"])
+    """(Spearman's correlation of weight and move of the rank, over how many events); NaN where it cannot be computed."""
+    both = table.dropna(subset=["weight", "rank_without"])
     if len(both) < 3:
         return float("nan"), len(both)
-    return spearman(both["weight"].to_numpy(), both["effect"].to_numpy()), len(both)
+    return spearman(both["weight"].to_numpy(), moves(both)), len(both)
 
 
 def agreement_words(table: pd.DataFrame) -> str:
     rho, n = agreement(table)
     if n < 3:
-        return "Fewer than three events have both a weight and an effect, too few to compare their order."
+        return "Fewer than three events have both a weight and a rank without them, too few to compare their order."
     if np.isnan(rho):
         return "One of the two is the same for every event, so their order cannot be compared."
     strength = "strongly" if abs(rho) >= 0.7 else "moderately" if abs(rho) >= 0.4 else "hardly"
@@ -293,25 +302,35 @@ def agreement_words(table: pd.DataFrame) -> str:
     return f"Here the two orders {words}: rank correlation (Spearman) **{rho:+.2f}** over {n} events.{few}"
 
 
-def effect_words(table: pd.DataFrame, item: str, rank: float) -> str:
-    """What the events do to one item, in a sentence."""
-    valid = table.dropna(subset=["effect"])
+def effect_words(table: pd.DataFrame, item: str) -> str:
+    """What the events do to one item, in a sentence. table: of `beside`."""
+    valid = table.dropna(subset=["rank_without"])
     if valid.empty:
         return "Without its only event there is nothing to ask the model about."
-    if not valid["effect"].any():
-        return f"Removing any one event changes nothing for {md(short(item, 60))}: the model does not read them."
-    most = valid.loc[valid["effect"].idxmax()]
+    name, now = f"**{md(short(item, 60))}**", ordinal(float(valid["rank"].iloc[0]))
+    own = moves(valid)
+    if not own.any():
+        if not valid["score"].any():
+            return f"Removing any one event changes nothing for {name}: the model does not read them."
+        text = f"{name} stays {now} without any one event."
+        beside = "log_probability" if valid["log_probability"].notna().all() else "score"
+        most = valid.loc[valid[beside].idxmax()]
+        if most[beside] > 0:
+            what = "It becomes least probable" if beside == "log_probability" else "Its score falls most"
+            text += f" {what} without **{md(short(most['title'], 60))}**."
+        return text
+
+    def told(at: int) -> tuple[str, str]:
+        row = valid.iloc[at]
+        return f"**{md(short(row['title'], 60))}**", f"{now} → {ordinal(float(row['rank_without']))} without it"
+
     parts = []
-    if most["effect"] > 0:
-        place = (
-            f"it would stay at rank {rank:,.0f}, with a lower score"
-            if most["rank_without"] == rank
-            else f"it would be at rank {most['rank_without']:,.0f} instead of {rank:,.0f}"
-        )
-        parts.append(f"**{md(short(most['title'], 60))}** does the most for it: without it, {place}")
-    least = valid.loc[valid["effect"].idxmin()]
-    if least["effect"] < 0:
-        parts.append(f"**{md(short(least['title'], 60))}** holds it back the most")
+    if own.max() > 0:
+        title, change = told(int(own.argmax()))
+        parts.append(f"{title} does the most for {name}: {change}")
+    if own.min() < 0:
+        title, change = told(int(own.argmin()))
+        parts.append(f"{title} holds it back the most: {change}" if parts else f"{title} holds {name} back: {change}")
     return f"{'; '.join(parts)}."
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.text import label, short
-from app.views.attention import Float, Names, Profile, distances
+from app.text import label, ordinal, short
+from app.views.attention import Float, Names, Profile, distances, moves
 
 SCALE = "Viridis"
 FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
@@ -173,15 +175,16 @@ def small_maps(weights: Float, top: float) -> go.Figure:
 
 
 def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> go.Figure:
-    """Attention on the left where there is any, the effect of removing the event on the right; the same rows.
+    """Attention on the left where there is any; the rank without each event, from the rank with it; log-probabilities beside.
 
-    split: the bars of attention by attribute, in place of whole ones.
+    The same rows. table: of `attention.beside`. split: the bars of attention by attribute, in place of whole ones.
     """
     ticks = [_tick(row) for row in table.itertuples()]
     hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
     places = list(range(len(table)))
     attends = bool(table["weight"].notna().any())
-    titles = ["attention", "effect"] if attends else ["effect on the score"]
+    probable = bool(table["log_probability"].notna().any())  # of a model that gives no probabilities: its score
+    titles = [*(["attention"] if attends else []), "rank without it", "log-probability" if probable else "score"]
     fig = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
     for trace in split:
         fig.add_trace(trace, 1, 1)
@@ -191,18 +194,37 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> g
             hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, 1, 1)
-    signs = ["speaks for it" if effect >= 0 else "speaks against it" for effect in table["effect"]]
+    own = moves(table)
+    now = float(table["rank"].iloc[0]) if len(table) else 1.0
+    changes = [ordinal(rank) if rank == rank else "no answer" for rank in table["rank_without"]]
     trace = go.Bar(
-        x=table["effect"],
+        x=own,
+        y=places,
+        base=math.log10(now),
+        orientation="h",
+        marker={"color": [FOR if move >= 0 else AGAINST for move in own]},
+        customdata=list(zip(hovers, changes, strict=True)),
+        hovertemplate=f"%{{customdata[0]}}<br>{ordinal(now)} → %{{customdata[1]}} without it<extra></extra>",
+        text=[change if move else "" for change, move in zip(changes, own, strict=True)],
+        textposition="outside",
+        textangle=0,
+        cliponaxis=False,
+        showlegend=False,
+    )
+    fig.add_trace(trace, 1, len(titles) - 1)
+    trace = go.Bar(
+        x=table["log_probability" if probable else "score"],
         y=places,
         orientation="h",
-        marker={"color": [FOR if effect >= 0 else AGAINST for effect in table["effect"]]},
-        customdata=list(zip(hovers, signs, table["rank_without"], strict=True)),
-        hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{x:+.4f}<br>rank without it %{customdata[2]:,.0f}<extra></extra>",
+        marker={"color": QUIET},
+        customdata=list(zip(hovers, beside(table["log_probability"], table["score"]), strict=True)),
+        hovertemplate="%{customdata[0]}%{customdata[1]}<extra></extra>",
+        showlegend=False,
     )
-    trace.showlegend = False
     fig.add_trace(trace, 1, len(titles))
     fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False)
+    fig.update_xaxes(**rank_axis(now, table["rank_without"]), zeroline=False, row=1, col=len(titles) - 1)
+    fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=1, col=len(titles) - 1)
     fig.update_yaxes(autorange="reversed", showgrid=False)
     fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, row=1, col=1)
     fig.update_annotations(font_size=13)
@@ -224,6 +246,37 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> g
         legend=legend,
         margin={"l": 8, "r": 12, "t": 32, "b": 64 if split else 28},
     )
+
+
+def beside(log_probability: Iterable[float | None], score: Iterable[float | None]) -> list[str]:
+    """Lines of a hover text: what each event adds to the log-probability, where there is one, and to the score."""
+    named = ((("log-probability", one), ("score", other)) for one, other in zip(log_probability, score, strict=True))
+    return [
+        "".join(f"<br>{what} {value:+.4f} with it" for what, value in both if value is not None and value == value)
+        for both in named
+    ]
+
+
+def rank_axis(rank: float, without: Iterable[float]) -> dict[str, Any]:
+    """An axis of log10(rank) that reaches from the best of the ranks to the worst, with room for a label at either end."""
+    known = [rank, *(one for one in without if one == one)]
+    low, high = math.log10(min(known)), math.log10(max(known))
+    low, high = (low, high) if high - low > 0.3 else (max(0.0, low - 0.3), high + 0.3)  # at least a doubling
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    steps = (1, 2, 5) if high - low < 1.3 else (1,)
+    shown = [step * 10**power for power in decades for step in steps]
+    if high - low > 0.4:
+        shown = [one for one in shown if abs(math.log10(one) - math.log10(rank)) > 0.15] + [int(rank)]
+    else:
+        shown = [int(rank)]
+    shown = [one for one in shown if low - 0.01 <= math.log10(one) <= high + 0.01]
+    room = 0.28 * (high - low)
+    return {
+        "range": [low - room, high + room],
+        "tickmode": "array",
+        "tickvals": [math.log10(one) for one in shown],
+        "ticktext": [f"{one:,}" for one in shown],
+    }
 
 
 def by_distance(profile: Profile) -> go.Figure:

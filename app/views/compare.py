@@ -10,12 +10,13 @@ import pandas as pd
 
 from app import zoo
 from app.bars import bar
-from app.text import clean, label, md, percent, short, wide
+from app.text import clean, label, md, ordinal, percent, short, wide
 from app.views import abilities
+from app.views.attention_figures import beside as lines
 from app.views.compare_answers import Answer, Why, moves, shared, tie_words
 from engine.runtime import Zoo
 
-_COLUMN = 2.3  # of one model, whose effects are drawn from −1 to 1
+_COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
 _SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
 
 
@@ -174,34 +175,37 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
 
 
 def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str, Any], str]:
-    """(bars of what each event does to the item's score, one column per model; a sentence on what is left out, or "").
+    """(bars of how far the item would fall without each event, one column per model; a sentence on what is left out, or "").
 
-    Every model has a scale of its own: scores of different models have different units.
+    All models share one scale, that of `LeaveOneOut.move`.
     """
-    strongest = np.max([_scaled(effect.effect) for effect in found.effects], axis=0)
-    kept = np.sort(np.argsort(-strongest, kind="stable")[:_SHOWN_EVENTS]).tolist()
+    moves = np.array([effect.move for effect in found.effects])
+    reach = float(np.nanmax(np.abs(moves))) or 1.0
+    strongest = np.nan_to_num(np.abs(moves)).max(axis=0)
+    beside = np.max([_scaled(effect.log_probability_effect) for effect in found.effects], axis=0)  # where no rank moves
+    kept = np.sort(np.lexsort((-beside, -strongest))[:_SHOWN_EVENTS]).tolist()
     titles = [label(zoo.titled(models, history[place])) for place in kept]
     names = [short(clean(models.titles[history[place]]), 22) for place in kept]
     traces: list[dict[str, Any]] = []
     for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True)):
-        values = effect.effect[kept].astype(float)
-        reach = float(np.nanmax(np.abs(effect.effect))) or 1.0
-        name, rank = label(answer.title), _rank(effect.rank)
+        name = label(answer.title)
         traces.append(
             {
                 "type": "bar",
-                "x": (values / reach).tolist(),
+                "x": (moves[column, kept] / reach).tolist(),
                 "y": list(range(len(kept))),
                 "base": column * _COLUMN,
                 "orientation": "h",
                 "name": name,
                 "marker": {"color": answer.style.colour, "line": {"width": 0}},
                 "customdata": [
-                    [title, rank, _rank_or_none(effect.rank_without[place]), value]
-                    for title, place, value in zip(titles, kept, values, strict=True)
+                    [title, _ordinal(effect.rank_without[place]), words]
+                    for title, place, words in zip(
+                        titles, kept, lines(effect.log_probability_effect[kept], effect.effect[kept]), strict=True
+                    )
                 ],
-                "hovertemplate": f"<b>{name}</b><br>without %{{customdata[0]}}: rank %{{customdata[1]}} → "
-                "%{customdata[2]}<br>effect on the score: %{customdata[3]:.4f}<extra></extra>",
+                "hovertemplate": f"<b>{name}</b><br>{ordinal(effect.rank)} → %{{customdata[1]}} without %{{customdata[0]}}"
+                "%{customdata[2]}<extra></extra>",
             }
         )
     figure: dict[str, Any] = {
@@ -262,5 +266,5 @@ def _scaled(effect: np.ndarray) -> np.ndarray:
     return sizes / sizes.max() if sizes.max() > 0 else sizes
 
 
-def _rank_or_none(rank: float) -> str:
-    return "no answer" if np.isnan(rank) else _rank(float(rank))
+def _ordinal(rank: float) -> str:
+    return "no answer" if np.isnan(rank) else ordinal(float(rank))

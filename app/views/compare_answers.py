@@ -196,7 +196,7 @@ def lists_table(models: Zoo, answers: Sequence[Answer]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Why:
-    """What each event of the history does to one item's score, per model."""
+    """What each event of the history does to one item's rank, per model."""
 
     answers: list[Answer]
     """Those models that could say."""
@@ -214,7 +214,7 @@ def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: 
         except SeqscopeError as reason:
             cannot.append(f"{answer.title}: {reason}")
             continue
-        if np.isnan(found.effect).all():
+        if np.isnan(found.rank_without).all():
             cannot.append(f"{answer.title}: needs at least one item, so nothing can be left out of a history of one.")
         else:
             able.append(answer)
@@ -223,14 +223,19 @@ def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: 
 
 
 def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame:
-    """One row per event, and per model its effect and the rank without the event."""
+    """One row per event, and per model: the item's rank, that without the event, what it adds to log-probability and score."""
     rows: dict[str, list[object]] = {
         "place": list(range(1, len(history) + 1)),
         "left out": [zoo.titled(models, item) for item in history],
     }
     for answer, effect in zip(found.answers, found.effects, strict=True):
-        rows[f"{answer.title}: effect on the score"] = effect.effect.astype(float).tolist()
+        rows[f"{answer.title}: rank"] = [effect.rank] * len(history)
         rows[f"{answer.title}: rank without"] = effect.rank_without.tolist()
+        if np.isfinite(effect.log_probability):
+            rows[f"{answer.title}: log-probability with − without"] = effect.log_probability_effect.astype(
+                float
+            ).tolist()
+        rows[f"{answer.title}: score with − without"] = effect.effect.astype(float).tolist()
     return pd.DataFrame(rows)
 
 

@@ -33,7 +33,7 @@ from engine.runtime.compare import (
     rbo_weight,
     spearman,
 )
-from engine.runtime.explain import LeaveOneOut
+from engine.runtime.explain import LeaveOneOut, rank_move
 from engine.runtime.faults import BundleError, CapabilityError, QuestionError, Refusal
 from engine.runtime.manifest import Manifest, Projection
 from engine.runtime.probability import probabilities
@@ -85,6 +85,7 @@ __all__ = [
     "movement",
     "overlap",
     "probabilities",
+    "rank_move",
     "rbo",
     "rbo_weight",
     "rollout",

@@ -260,13 +260,15 @@ class Bundle:
         return read_map(self.folder, raw, described, np.array(places, np.int64), events[places], codes)
 
     def leave_one_out(self, history: History, item: int) -> LeaveOneOut:
-        """What each event of the history does to the score and rank of `item`.
+        """What each event of the history does to the rank of `item`; beside that, to its log-probability and score.
 
-        effect[j] = score(history) − score(history without event j), in the model's score units. Removed is the event, not the
-        item: one that stands twice is removed once. Where the history is longer than the model reads, the shorter history is
-        cut anew, so an earlier event slides in; events that are not read have effect 0. Where nothing is left that the
-        model could read, effect and rank are NaN. Ranks before and after are among the same `candidates`, those of the whole
-        history. Costs one encoder batch and one pass over the index per event read.
+        Removed is the event, not the item: one that stands twice is removed once. Where the history is longer than the model
+        reads, the shorter history is cut anew, so an earlier event slides in; events that are not read change nothing. Where
+        nothing is left that the model could read, the answers are NaN. With and without an event the candidates are the same:
+        the `candidates` of the whole history, and `item` itself.
+
+        Exact. Costs one encoder batch and one pass over the index per event read. A generator has no index: it walks, once per
+        event read, all prefixes at least as probable as the item's identifier, so an item far down costs up to the whole tree.
         """
         return leave_one_out(self, history, item)
 

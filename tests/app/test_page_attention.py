@@ -166,9 +166,26 @@ def test_effects_beside_attention(zoo: Zoo) -> None:
     assert table["weight"].isna().tolist() == [True, True, False, False, False]
     assert views.agreement(table)[1] == 3
     fig = figures.effects(table, "#000")
-    assert len(fig.data) == 2
+    _, ranks, probabilities = fig.data
+    without = np.array(ranks.base) + np.array(ranks.x)  # bars begin at the rank with all events, on a log scale
+    assert 10**without == pytest.approx(table["rank_without"].to_numpy())
+    assert list(probabilities.x) == table["log_probability"].tolist()
     alone = views.beside(None, zoo.bundles["plain"].leave_one_out(history, 9), zoo.titles, history)
-    assert len(figures.effects(alone, "#000").data) == 1
+    assert len(figures.effects(alone, "#000").data) == 2
+
+
+def test_what_does_the_most_is_what_costs_the_most_places() -> None:
+    """Its score may say the opposite."""
+    table = pd.DataFrame(
+        {
+            "position": ["1", "2", "3"], "title": ["Alien", "Brazil", "Clue"], "weight": np.nan, "rank": 3.0,
+            "rank_without": [41.0, 2.0, 3.0], "log_probability": [-0.1, 0.2, 0.0], "score": [-2.0, 5.0, 0.0],
+        }
+    )  # fmt: skip
+    text = views.effect_words(table, "Dune")
+    assert "Alien** does the most" in text and "3rd → 41st" in text
+    assert "Brazil** holds it back" in text and "3rd → 2nd" in text
+    assert "stays 3rd" in views.effect_words(table.assign(rank_without=3.0), "Dune")
 
 
 @pytest.mark.parametrize("size", [1, 2, 40, 41, 81, 200])

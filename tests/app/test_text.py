@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.text import apart, cell, clean, count, label, listed, md, percent, short, wide
+from app.text import apart, cell, clean, count, label, listed, md, ordinal, percent, short, wide
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,8 @@ def test_titles_that_begin_alike_stay_apart() -> None:
 def test_the_wordmark_needs_no_font(root: Path) -> None:
     drawing = ElementTree.parse(root / "app" / "logo.svg")
     assert not [one.tag for one in drawing.iter() if one.tag.endswith(("text", "image", "use"))]
+
+
+def test_ordinals() -> None:
+    said = [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 111, 1_013, 1_041.0, 1.5)]
+    assert said == ["1st", "2nd", "3rd", "4th", "11th", "12th", "22nd", "111th", "1,013th", "1,041st", "tied 1.5"]

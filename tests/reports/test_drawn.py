@@ -43,14 +43,18 @@ def test_bars_are_as_long_as_their_values() -> None:
     assert EVIL in (root.get("aria-label") or "")
 
 
-def test_signed_bars_start_in_the_middle_and_keep_their_scales_apart() -> None:
-    columns = [drawn.Column("●", "#0072b2", [1.0, -2.0, None]), drawn.Column("■", "#d55e00", [100.0, 0.0, -50.0])]
+def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
+    texts = ["one", "two", "three"]
+    columns = [
+        drawn.Column("●", "#0072b2", [1.0, -2.0, None], texts),
+        drawn.Column("■", "#d55e00", [4.0, 0.0, -1.0], texts),
+    ]
     root = parsed(drawn.effects(["a", "b", "c"], columns, "x"))
     bars = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in root.iter(f"{NS}rect")]
     middles = [float(line.get("x1", "")) for line in root.iter(f"{NS}line")]
     assert len(bars) == 5
     assert bars[0][0] == pytest.approx(middles[0]) and bars[1][0] + bars[1][1] == pytest.approx(middles[0])
-    assert bars[1][1] == pytest.approx(2 * bars[0][1]) and bars[2][1] == pytest.approx(bars[1][1])
+    assert bars[1][1] == pytest.approx(2 * bars[0][1]) and bars[2][1] == pytest.approx(2 * bars[1][1])
 
 
 def test_cells_are_blank_where_there_is_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,7 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
         (lambda raw: raw["overlap"]["shared"][0].__setitem__(1, 4), "overlap"),
         (lambda raw: raw["metrics"]["estimates"][0].update(mean=0.99), "metrics"),
         (lambda raw: raw["effects"]["models"][0]["effect"].__setitem__(0, 9.0), "effects of Alpha"),
+        (lambda raw: raw["effects"]["models"][0]["log_probability"].__setitem__(0, 9.0), "effects of Alpha"),
         (lambda raw: raw["attention"][0]["last"].__setitem__(0, 0.9), "attention of Alpha"),
         (lambda raw: raw["codes"][0]["items"][0]["codes"].append(4), "codes of <b>LETTER</b>"),
         (lambda raw: raw["map"]["x"].__setitem__(0, 5.0), "map"),
@@ -114,6 +116,17 @@ def test_every_part_is_asked_again(
     report: Report, models: Zoo, change: Callable[[dict[str, Any]], None], what: str
 ) -> None:
     assert list(wrong(tampered(report, change), models)) == [what]
+
+
+def test_a_report_of_before_still_holds(report: Report, models: Zoo) -> None:
+    """It has no log-probabilities, and a seal over what it has."""
+    raw = json.loads(document.write(report))
+    for one in raw["effects"]["models"]:
+        one.pop("log_probability", None)
+    del raw["seal"]
+    raw["seal"] = hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    before = document.read(json.dumps(raw).encode())
+    assert verify.broken(before) is None and wrong(before, models) == {}
 
 
 def test_a_model_that_changed(report: Report, copied: Path) -> None:

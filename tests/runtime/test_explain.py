@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.runtime import QuestionError, Zoo
+from engine.runtime import QuestionError, Zoo, probabilities
 from tests.runtime.bundles import TOYS, Toy
 
 RNG = np.random.default_rng(2)
@@ -22,13 +22,24 @@ def test_against_a_loop(zoo: Zoo, toy: Toy, length: int) -> None:
     assert found.score == bundle.scores(history)[item]
     assert found.rank == bundle.ranks(history, [item])[0]
     candidates = [i for i in range(toy.items) if i not in history or i == item]
+
+    def log_share(scores: np.ndarray) -> float:
+        if toy.family == "attrec":
+            return np.nan  # distances
+        share = probabilities(toy.family, scores[candidates])[candidates.index(item)]
+        return float(np.log(share)) if share > 0 else np.nan
+
+    assert found.log_probability == pytest.approx(log_share(bundle.scores(history)), abs=1e-5, nan_ok=True)
     for place in range(length):
         rest = history[:place] + history[place + 1 :]
         scores = bundle.scores(rest)
         assert found.effect[place] == pytest.approx(found.score - scores[item], abs=3e-6)
+        lost = found.log_probability - log_share(scores)
+        assert found.log_probability_effect[place] == pytest.approx(lost, abs=1e-5, nan_ok=True)
         rank = 1 + sum(scores[i] > scores[item] for i in candidates)
         rank += sum(scores[i] == scores[item] for i in candidates if i != item) / 2
         assert found.rank_without[place] == rank
+        assert 10 ** found.move[place] == pytest.approx(rank / found.rank)
         if place not in found.read:
             assert found.effect[place] == 0 and found.rank_without[place] == found.rank
     assert list(found.read) == list(range(max(0, length - toy.max_length), length))
@@ -47,6 +58,17 @@ def test_the_only_event_of_a_history(zoo: Zoo) -> None:
     assert np.isnan(found.effect).all() and np.isnan(found.rank_without).all() and found.rank >= 1
     plain = zoo.bundles["plain"]
     assert plain.leave_one_out([4], 9).effect[0] == pytest.approx(plain.scores([4])[9] - plain.scores([])[9], abs=1e-6)
+
+
+def test_a_bar_follows_the_rank_where_the_score_says_the_opposite(zoo: Zoo) -> None:
+    """The level of scores moves with the history, by nothing that concerns the item."""
+    rng, opposite = np.random.default_rng(0), 0
+    for _ in range(50):
+        history = rng.choice(40, 6, replace=False).tolist()
+        found = zoo.bundles["alpha"].leave_one_out(history, int(rng.integers(40)))
+        assert (np.sign(found.move) == np.sign(found.rank_without - found.rank)).all()
+        opposite += int((found.move * found.effect < 0).sum())
+    assert opposite > 0
 
 
 def test_an_event_that_stands_twice_is_removed_once(zoo: Zoo) -> None:

@@ -303,6 +303,7 @@ def test_leave_one_out_against_a_loop(writers: Zoo, toy: ToyGenerator, length: i
     for place in range(length):
         scores = toy.scores(history[:place] + history[place + 1 :])
         assert found.effect[place] == pytest.approx(found.score - scores[item], abs=3e-5)
+        assert found.log_probability_effect[place] == found.effect[place]
         level = groups[candidates] == groups[item]
         expected = 1 + ((scores[candidates] > scores[item]) & ~level).sum() + level.sum() / 2
         assert found.rank_without[place] == expected
