@@ -27,7 +27,10 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names, c
     st.subheader("Position by position")
     wide, narrow = st.columns([3, 1], gap="large")
     with narrow:
-        view = cast(views.View, choice.segmented("Show", "view", _VIEWS, "mean", key="attention_view", wrap=True))
+        kinds = {kind: words for kind, words in _VIEWS.items() if kind != "rollout" or seen.no_rollout is None}
+        view = cast(views.View, choice.segmented("Show", "view", kinds, "mean", key="attention_view", wrap=True))
+        if seen.no_rollout is not None:
+            st.caption(md(seen.no_rollout))
         layer, head = seen.layers, 1
         if view != "rollout":
             layer = choice.numbered("Layer", "layer", seen.layers, seen.layers, key="attention_layer")

@@ -79,6 +79,10 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
             key="report_view",
             wrap=True,
         )
+        if own.get("view") == "rollout":
+            for name in able:
+                if (reason := models.bundles[name].cannot("rollout")) is not None:
+                    st.caption(md(f"{titles[name]}: {reason}"))
         mapped = {name: titles[name] for name in shown if models.bundles[name].cannot("map") is None}
         if mapped:
             choice.selected("Map of", "map", mapped, next(iter(mapped)), key=f"report_map_{len(mapped)}")

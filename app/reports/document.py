@@ -34,9 +34,6 @@ MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 Part = Literal["history", "lists", "what-ifs", "effects", "overlap", "attention", "codes", "map", "metrics"]
 PARTS: tuple[Part, ...] = get_args(Part)
-_LATER: dict[str, Any] = {"log_probability": []}
-"""Fields that reports of before do not have, and what they are there: not written where they say nothing, so that seals of
-before still fit."""
 
 ItemId = Annotated[str, Field(max_length=10_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -61,6 +58,11 @@ class Strict(BaseModel):
         return {
             name: value for name, value in entries.items() if name not in self.LATER or value != fields[name].default
         }
+
+    def unsaid(self) -> dict[str, Any]:
+        """The fields that came later and say nothing here."""
+        fields = type(self).model_fields
+        return {name: fields[name].default for name in self.LATER if getattr(self, name) == fields[name].default}
 
 
 class Item(Strict):
@@ -208,6 +210,8 @@ class WhatIf(Strict):
 
 
 class Effect(Strict):
+    LATER: ClassVar[tuple[str, ...]] = ("log_probability",)
+
     model: Name
     cannot: str | None = None
     rank: Rank | None = None
@@ -500,26 +504,8 @@ def _square(part: str, matrix: Sequence[Sequence[object]], size: int) -> None:
 
 def seal(report: Report) -> str:
     """What `Report.seal` must be."""
-    plain = _plain(report)
-    del plain["seal"]
+    plain = report.model_dump(mode="json", exclude={"seal"})
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def absent(part: BaseModel) -> dict[str, Any]:
-    """What a part of a report of before does not say, as its defaults."""
-    return {
-        name: _LATER[name] for name in type(part).model_fields if name in _LATER and getattr(part, name) == _LATER[name]
-    }
-
-
-def _plain(report: Report) -> Any:
-    return _without_later(report.model_dump(mode="json"))
-
-
-def _without_later(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_later(one) for key, one in value.items() if key not in _LATER or one != _LATER[key]}
-    return [_without_later(one) for one in value] if isinstance(value, list) else value
 
 
 def sealed(report: Report) -> Report:
@@ -528,7 +514,7 @@ def sealed(report: Report) -> Report:
 
 def write(report: Report) -> bytes:
     """report.json."""
-    return (json.dumps(_plain(report), indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(report.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def read(content: bytes, name: str = "the file") -> Report:

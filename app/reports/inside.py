@@ -36,6 +36,8 @@ def _attention(models: Zoo, model: str, events: Numbers, view: views.View) -> At
     try:
         if not events:
             raise SeqscopeError("There is no history to look at.")
+        if view == "rollout" and (reason := bundle.cannot("rollout")) is not None:
+            raise SeqscopeError(reason)
         raw = bundle.attention(events)
     except SeqscopeError as reason:
         return Attention(model=model, cannot=bundle.cannot("attention") or str(reason))

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.reports.build import build
 from app.reports.compared import TOLERANCE, Checked, difference, each, same
-from app.reports.document import PARTS, Asked, Codes, Effects, Listing, Moves, Part, Report, WhatIf, absent, seal
+from app.reports.document import PARTS, Asked, Codes, Effects, Listing, Moves, Part, Report, WhatIf, seal
 from app.reports.facts import facts
 from app.reports.words import titles
 from app.text import clean, listed
@@ -168,7 +168,7 @@ def _by_model(name: str, what: str) -> How:
 
 
 def _numbers(what: str, then: Any, now: Any) -> Checked:
-    now = now.model_copy(update=absent(then))
+    now = now.model_copy(update=then.unsaid())  # a report of before does not say it, and is asked for no more
     return same(what, then.model_dump(), now.model_dump(), "the same, numbers within the tolerance")
 
 

@@ -286,7 +286,7 @@ def agreement(table: pd.DataFrame) -> tuple[float, int]:
     both = table.dropna(subset=["weight", "rank_without"])
     if len(both) < 3:
         return float("nan"), len(both)
-    return spearman(both["weight"].to_numpy(), moves(both)), len(both)
+    return spearman(both["weight"].to_numpy(), both["rank_without"].to_numpy()), len(both)
 
 
 def agreement_words(table: pd.DataFrame) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.runtime.faults import CapabilityError
 from engine.runtime.files import Folder
 from engine.runtime.index import Float32
-from engine.runtime.manifest import Attention
+from engine.runtime.manifest import Attention, Manifest
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class AttentionMap:
     """The query is the mean over all rows (AttRec); otherwise it is read at the last row."""
     levels: tuple[int | None, ...] = ()
     """[p] where a position is one code of an item: which code, from 0. Empty where a position is an item."""
+    no_rollout: str | None = None
+    """Why rollout is not defined for these weights (see `no_rollout`); None where it is."""
 
     @property
     def layers(self) -> int:
@@ -78,14 +81,34 @@ def rollout(attention: AttentionMap) -> Float32:
     Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers": the residual connection is taken as half of each layer
     (0.5 I + 0.5 A), heads are averaged, layers multiplied, the last one leftmost. An approximation: the feed-forward part and
     the sizes of the mixed vectors are ignored, and in causal models the product drifts towards early positions.
+
+    Raises CapabilityError where `no_rollout` says why it is not defined.
     """
+    if attention.no_rollout is not None:
+        raise CapabilityError(attention.no_rollout)
     size = len(attention)
     flow = np.eye(size)
     for layer in _filled(attention).astype(np.float64):
         flow = (0.5 * np.eye(size) + 0.5 * layer.mean(axis=0)) @ flow
-    # Rows may fall short of 1 where a model drops weights of the diagonal.
-    found: Float32 = (flow / flow.sum(axis=-1, keepdims=True)).astype(np.float32)
-    return found
+    return np.asarray(flow, np.float32)
+
+
+def no_rollout(manifest: Manifest) -> str | None:
+    """Why rollout is not defined for the attention of a model, in a sentence; None where it is.
+
+    It needs a residual connection around each layer, which models lack that do not look at themselves, and maps between what the
+    layers attend between, which is words in a model that reads words: its map is their sum by item.
+    """
+    if manifest.attention is None:
+        return None
+    if manifest.attention.masked_diagonal:
+        return (
+            "Rollout is not defined for this model: it has no residual connection, so rollout would give half of every item's "
+            "weight to itself."
+        )
+    if manifest.text is not None:
+        return "Rollout is not defined for this model: it attends between words, and its map is already summed by item."
+    return None
 
 
 def entropy(attention: AttentionMap) -> Float32:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from engine.evaluation.settled import improving
 from engine.runtime import described, probability, protocols
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
-from engine.runtime.attention import AttentionMap, read_map
+from engine.runtime.attention import AttentionMap, no_rollout, read_map
 from engine.runtime.described import Catalogue
 from engine.runtime.explain import LeaveOneOut, leave_one_out
 from engine.runtime.faults import CapabilityError, QuestionError
@@ -126,14 +127,17 @@ class Bundle:
     def cannot(self, capability: str) -> str | None:
         """None where the model can, else why not, in a sentence a page can show.
 
-        capability: "attention", "neighbours", "map", "unseen_items", "trained_users", "identifiers" (write them, and show the
-        beam), "cross_attention", "words" (read them, and show which it looked at), "probability" (say how likely each item is to
-        be the next), or "distinct_items" (tell every item from every other); KeyError for any other.
+        capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
+        "trained_users", "identifiers" (write them, and show the beam), "cross_attention", "words" (read them, and show which it
+        looked at), "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every
+        other); KeyError for any other.
         """
         if capability == "probability":
             return probability.lacking(self.manifest.family)
         if capability == "distinct_items":
             return self._cannot_tell_apart()
+        if capability == "rollout":
+            return self.cannot("attention") or no_rollout(self.manifest)
         if capability == "unseen_items" and self._sentences is not None:
             return self._sentences.cannot()
         default = _REASONS[capability]
@@ -257,7 +261,8 @@ class Bundle:
         codes = None
         if self._writer is not None and described.unit == "codes":
             codes = self._writer.filled(events[places])
-        return read_map(self.folder, raw, described, np.array(places, np.int64), events[places], codes)
+        found = read_map(self.folder, raw, described, np.array(places, np.int64), events[places], codes)
+        return replace(found, no_rollout=no_rollout(self.manifest))
 
     def leave_one_out(self, history: History, item: int) -> LeaveOneOut:
         """What each event of the history does to the rank of `item`; beside that, to its log-probability and score.

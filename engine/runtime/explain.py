@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.runtime.index import Float32
-from engine.runtime.probability import lacking, probabilities
+from engine.runtime.probability import probabilities
 
 if TYPE_CHECKING:
     from engine.runtime.bundle import Bundle, History
@@ -96,7 +96,7 @@ def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.
     """
     if bundle.manifest.generator is not None:
         return float(scores[item])
-    if lacking(bundle.manifest.family) is not None:
+    if bundle.cannot("probability") is not None:
         return math.nan
     share = probabilities(bundle.manifest.family, np.where(candidates, scores, -np.inf))[item]
     return math.log(share) if share > 0 else math.nan

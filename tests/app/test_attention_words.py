@@ -143,6 +143,12 @@ def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
         assert answers.cut_words(models, READER, (item,)) == long
 
 
+def test_no_rollout_of_a_map_that_is_summed_by_item(models: Zoo) -> None:
+    bundle = models.bundles["recformer"]
+    assert "summed by item" in (bundle.cannot("rollout") or "")
+    assert bundle.attention([1, 2]).no_rollout == bundle.cannot("rollout")
+
+
 def test_words_that_nobody_can_read_have_a_name() -> None:
     nothing = WordAttention((Word(0, 7, "", "title", False),), np.ones((1, 1, 1), np.float32))
     parts = views.parts(nothing, np.ones(1), TITLES, ATTRIBUTES)
@@ -350,7 +356,7 @@ def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeyp
     ]
     assert table["weight"].to_numpy() == pytest.approx(rows, abs=1e-6)
     assert np.sum([trace.x for trace in split], axis=0) == pytest.approx(rows, abs=1e-6)
-    assert table["effect"].notna().all()
+    assert table["log_probability"].notna().all()
 
 
 @pytest.mark.parametrize(

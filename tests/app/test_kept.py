@@ -57,7 +57,7 @@ def test_what_goes_wrong_is_tried_again() -> None:
 
 
 def test_nobody_can_change_what_others_get() -> None:
-    effect = LeaveOneOut(3, np.zeros(2, np.float32), 0.5, 1.0, np.ones(2), range(2))
+    effect = LeaveOneOut(3, 1.0, np.ones(2), -0.5, np.zeros(2, np.float32), 0.5, np.zeros(2, np.float32), range(2))
     kept: Kept[list[LeaveOneOut]] = Kept(2)
     (found,) = kept.get("a", lambda: [effect])
     with pytest.raises(ValueError, match="read-only"):

@@ -119,12 +119,12 @@ def test_heads_by_spread_and_distance() -> None:
 
 
 def test_agreement_is_spearmans() -> None:
-    table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "effect": [1.0, 2.0, 3.0]})
+    table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "rank_without": [1.0, 2.0, 3.0]})
     assert views.agreement(table) == (pytest.approx(1), 3)
     assert "**+1.00** over 3 events" in views.agreement_words(table)
     assert "too few" in views.agreement_words(table.head(2))
-    assert "cannot be compared" in views.agreement_words(table.assign(effect=0.0))
-    assert "run against each other" in views.agreement_words(table.assign(effect=[3.0, 2.0, 1.0]))
+    assert "cannot be compared" in views.agreement_words(table.assign(rank_without=5.0))
+    assert "run against each other" in views.agreement_words(table.assign(rank_without=[3.0, 2.0, 1.0]))
 
 
 @pytest.fixture(scope="module")

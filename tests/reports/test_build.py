@@ -78,6 +78,13 @@ def test_attention_is_the_models(models: Zoo, report: Report) -> None:
     assert found["writer"].grouped and len(found["writer"].positions) == 8  # an item each, as long as the model reads
 
 
+def test_rollout_where_it_is_defined(models: Zoo) -> None:
+    made = build(models, Asked(history=HISTORY, parts=["attention"], view="rollout", attention=["alpha", "gamma"]))
+    alpha, gamma = made.attention or []
+    assert alpha.view == "rollout" and alpha.last and not gamma.last
+    assert gamma.cannot == models.bundles["gamma"].cannot("rollout")
+
+
 def test_overlap_counts_what_is_shared(report: Report) -> None:
     assert report.overlap is not None and report.lists is not None
     lists = {one.model: {item.item_id for item in one.items} for one in report.lists}
