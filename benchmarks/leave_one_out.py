@@ -84,9 +84,10 @@ def lines(bundle: Bundle, item: str, cases: list[tuple[list[int], int]]) -> list
     answers = [bundle.leave_one_out(history, item) for history, item in cases]
     bars = {
         "score": [found.effect.astype(float) for found in answers],
-        "log-probability": [found.log_probability_effect.astype(float) for found in answers],
         "rank": [found.move for found in answers],
     }
+    if bundle.cannot("probability") is None:
+        bars["log-probability"] = [found.log_probability_effect.astype(float) for found in answers]
     if bundle.manifest.generator is None:
         bars["margin"] = [margins(bundle, *case) for case in ((h, f) for (h, _), f in zip(cases, answers, strict=True))]
     rows = []
