@@ -2,7 +2,7 @@
 
 RMSNorm, rotary positions, SwiGLU, no biases (Touvron et al. 2023). A history is one sequence in which BOS stands before each
 item; the network reads it from left to right and writes the next item's codes after one more BOS, so all items of a sequence
-are targets of one pass.
+are targets of one pass. LC-Rec learns six tasks with LLaMA-7B; this learns one (docs/models.md).
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ keys do, which is the same network. The output is the token table again (scaled 
 
 The encoder of the paper looks both ways, so each target needs a pass of its own. With `causal`, items of the history see only
 what came before them; all targets of a sequence then share one pass, which trains many times faster.
+
+Differs: AdamW, no user token unless asked for, a beam that follows prefixes of items alone. docs/models.md lists all of it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 
 Both further terms are cross-entropies, as in the authors' code (the paper prints them without the logarithm). Differences from
 that code, all in what goes wrong there: the number of clusters is honoured; a code that is alone in its cluster has no
-positive and is left out, where the authors' loop never ends; commitment reaches the encoder from every level.
+positive and is left out, where the authors' loop never ends; commitment reaches the encoder from every level. What RQ-VAE
+differs in (standardised inputs, dead codes put to use) holds too; recipes make the teacher's vectors short (docs/models.md).
 """
 
 from __future__ import annotations

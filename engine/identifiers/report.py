@@ -32,7 +32,7 @@ def describe(
     report["reconstruction"] = tokenizer.lost(material, own)
     if judge is not None and quantised is not None:
         report["neighbours"]["cosine"] = measures.cosine(quantised, judge.nearest)
-        if material.collaborative is not None:
+        if judge.name == identifiers.about.get("teacher", {}).get("run"):
             # LETTER's ẑ lives in the teacher's space, so it can stand in for the teacher's vectors as it is
             report["ranking"]["latents"] = judge.rank(quantised @ judge.axes(quantised.shape[1]).T)
     return report

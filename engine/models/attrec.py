@@ -6,6 +6,8 @@ b_i = −ω‖V_i‖² − (1−ω)‖X_i‖²; the terms of ‖u‖² and ‖m�
 
 **Fold-in.** Somebody who has no trained vector gets the point of the taste space nearest to the items of the history:
 u = argmin Σ_j ‖u − V_j‖² = the mean of their V_j (inside the unit ball, as they are).
+
+Differs: shipped recipes have no L2 (`objective.l2`; authors' code: .001). docs/models.md lists all that differs from the paper.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 As the authors' code: item and position embeddings are summed, normalised and dropped out; post-LN layers with an output
 projection and a feed-forward of 4·d; a head GELU(hW + b) → LayerNorm; logits against the tied item table plus a bias per item.
 Positions count from the first item (their padding is on the right); padding here is on the left, so positions are counted.
+
+Differs: there is no token-type embedding, and training never sees the validation item, which the authors merge into the history.
+docs/models.md lists all that differs from the paper.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ A history is one text, newest item first, after [CLS]; an item is its attributes
 type (of [CLS], of a key, of a value) and item position are summed and normalised (2.1.2). Layers are BERT's with Longformer's
 sliding window, in which [CLS] alone sees everything. The query is the state of [CLS] over the history, an item's row the state of
 [CLS] over the item's words alone; they are compared by cosine / τ (2.1.4).
+
+Item vectors lie in a narrow cone, so neighbours and maps compare them less their mean (`Card.centred`). docs/models.md says why,
+and lists what differs from the paper.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 What ports usually change and this one keeps: item vectors are multiplied by sqrt(d); in a block the query is LayerNorm(x) while
 key and value are x itself; heads are joined without an output projection; the residual adds LayerNorm(x), not x. Positions
 count from the right end (the latest item always has the last position), which is what left padding means in their code.
+
+docs/models.md lists what differs from the paper, all of it in how it is trained.
 """
 
 from __future__ import annotations

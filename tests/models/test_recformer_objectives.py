@@ -33,7 +33,7 @@ def made(**settings: Any) -> Recformer:
 def objective(**settings: Any) -> Any:
     model = made(masked_words=settings.get("stage") == "pre-train", dropout=0.0)
     items, offsets = log()
-    return model, text(TextConfig(**settings), model, items, offsets, 4, torch.float32)
+    return model, text(TextConfig(**settings), model, items, offsets, 4)
 
 
 def pairs(found: Any, seed: int = 0) -> list[tuple[tuple[int, ...], int]]:
@@ -164,7 +164,7 @@ def test_pre_training_adds_the_hidden_words() -> None:
     assert model.head.weight.grad is not None and model.head.weight.grad.any()
     with pytest.raises(UsageError, match="masked_words"):
         items, offsets = log()
-        text(TextConfig(stage="pre-train"), made(), items, offsets, 4, torch.float32)
+        text(TextConfig(stage="pre-train"), made(), items, offsets, 4)
 
 
 # --- stages

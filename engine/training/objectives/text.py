@@ -146,9 +146,9 @@ class Pretraining(_Examples):
         loss = contrast(said, wanted, targets, model.config.temperature)
         if self.config.masked_weight:
             generator = torch.Generator(history.device).manual_seed(int(seeds[0]))
+            # one mean over the histories and one over the items, as in the authors' code
             hidden = [self.filled_in(model, text, generator) for text in texts]
-            words = sum(count for _, count in hidden)
-            loss = loss + self.config.masked_weight * sum(total for total, _ in hidden) / max(words, 1)
+            loss = loss + self.config.masked_weight * sum(total / max(count, 1) for total, count in hidden)
         return loss
 
     def filled_in(self, model: Recformer, text: Sequences, generator: torch.Generator) -> tuple[Tensor, int]:
