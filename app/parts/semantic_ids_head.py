@@ -27,9 +27,26 @@ def show(page: Page) -> None:
     st.table(frame, border="horizontal", hide_index=True, alt="Figures of the tokenizers and what they mean")
     plain = pd.DataFrame(
         [[line.name, line.meaning, *[part[at].of for part in lines]] for at, line in enumerate(lines[0])],
-        columns=["Figure", "Meaning", *_distinct([clean(one.about.title) for one in page.shown])],
+        columns=["Figure", "Meaning", *_distinct(_plain(page))],
+    )
+    by_level = tables.levels_table(
+        [(title, one, answers.usage(one)) for title, one in zip(_distinct(_plain(page)), page.shown, strict=True)]
+    )
+    st.table(
+        by_level.set_axis([md(column) for column in by_level.columns], axis=1),
+        border="horizontal",
+        hide_index=True,
+        alt="Normalised perplexity and collisions of the tokenizers, level by level",
+    )
+    st.caption(
+        "In brackets: random codes, as many of each level. Tokenizers of different depth are compared level by level: with one "
+        "level more, fewer items have the same codes by chance alone."
     )
     export.csv_button(plain, f"tokenizers {' '.join(page.names)}", key="semantic_head", label="These figures as CSV")
+
+
+def _plain(page: Page) -> list[str]:
+    return [clean(one.about.title) for one in page.shown]
 
 
 def _distinct(titles: list[str]) -> list[str]:
@@ -46,9 +63,6 @@ def _card(page: Page, one: Tokenization) -> None:
         with grid.cell():
             st.metric("Codes used", f"{used:.0%}", help="Of the codes of all levels, those that some item has.")
         with grid.cell():
-            even = levels[0].perplexity / levels[0].size
-            st.metric("Evenness", f"{even:.0%}", help="Perplexity of the first level, of its number of codes.")
-        with grid.cell():
             st.metric(
                 "Items that share",
                 f"{said.before.sharing:.1%}",
@@ -58,9 +72,14 @@ def _card(page: Page, one: Tokenization) -> None:
             near = said.neighbours
             st.metric(
                 "Neighbours alike",
-                "–" if near is None else f"{near.shared_by_cosine:.2f}",
-                help="How many codes an item has in common with the one that the same people take (by cosine), on average.",
+                "–" if near is None else f"{near.shared_by_cosine / len(levels):.0%}",
+                help="The share of its codes that an item has in common with the one that the same people take (by cosine), on "
+                "average" + (f"; by chance {near.chance / len(levels):.0%}." if near is not None else "."),
             )
+        st.markdown(
+            f"**Normalised perplexity**, level by level: {md(tables.normalised_words(one, levels))}",
+            help="Perplexity of each level as a share of its codes: 100 % where all are used alike. In brackets: random codes.",
+        )
         places = [f"level {at}" for at, level in enumerate(levels, 1) if level.dead]
         if places:
             st.caption(f"Dead codes at {md(listed(places[:6]))}.")

@@ -88,7 +88,7 @@ class Dot(NamedTuple):
 def dots(rows: Sequence[Dot], words: str, alt: str, *, floor: float | None = None, font: str = "") -> Markup:
     """One dot per row with its interval, on one axis. words: what the axis measures. floor: where a dotted line
     says what counting alone reaches."""
-    left, right, step = 150, 16, 28
+    left, right, step = 172, 16, 28
     svg = Svg(step * len(rows) + 44)
     low, high = min(row.low for row in rows), max(row.high for row in rows)
     span = (high - low) or 1.0

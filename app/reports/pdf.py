@@ -284,13 +284,13 @@ def _codes(report: Report, drawn: dict[str, Figure]) -> list[Block]:
                 clean(one.title, 60),
                 f"{len(levels)} × {max((level.size for level in levels), default=0)}",
                 " · ".join(str(level.used) for level in levels[:6]),
-                " · ".join(f"{level.perplexity:.1f}" for level in levels[:6]),
+                *words.normalised(one, report),
                 f"{one.excess:.1%} → {one.excess_in_use:.1%}",
                 f"{one.sharing:.1%} → {one.sharing_in_use:.1%}",
             ]
         )
-    head = ["Tokenizer", "levels × codes", "used", "perplexity", "excess", "sharing"]
-    found: list[Block] = [_table(head, rows, [1, 0, 0, 0, 0, 0])]
+    head = ["Tokenizer", "levels × codes", "used", "normalised perplexity", "of random codes", "excess", "sharing"]
+    found: list[Block] = [_table(head, rows, [1, 0, 0, 0, 0, 0, 0])]
     usage = [drawn[f"codes-{one.tokenizer}"] for one in report.codes or [] if f"codes-{one.tokenizer}" in drawn]
     for at in range(0, len(usage), 2):
         pair = usage[at : at + 2]

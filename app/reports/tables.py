@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from app.reports import words
 from app.reports.document import Effect, Report
 from app.text import cell
+from app.views.semantic_ids import normalised_by_chance
 
 
 class Table(NamedTuple):
@@ -156,11 +157,16 @@ def _matrices(report: Report) -> Table | None:
 
 def _levels(report: Report) -> Table | None:
     rows = [
-        (one.title, at, level.size, level.used, level.size - level.used, level.perplexity, level.gini)
+        (
+            *(one.title, at, level.size, level.used, level.size - level.used, level.perplexity, level.gini),
+            level.perplexity / level.size,
+            normalised_by_chance(report.dataset.items, level.size),
+        )
         for one in report.codes or []
         for at, level in enumerate(one.levels, 1)
     ]
-    return Table("Codes by level", ("tokenizer", "level", "codes", "used", "dead", "perplexity", "Gini"), rows)
+    columns = ("tokenizer", "level", "codes", "used", "dead", "perplexity", "Gini", "normalised perplexity")
+    return Table("Codes by level", (*columns, "normalised perplexity, random codes"), rows)
 
 
 def _collisions(report: Report) -> Table | None:

@@ -7,9 +7,21 @@ from collections.abc import Iterable, Sequence
 
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
-from app.reports.document import Attention, Effect, Effects, Listing, Map, Metrics, Moves, Overlap, Ranked, Report
+from app.reports.document import (
+    Attention,
+    Codes,
+    Effect,
+    Effects,
+    Listing,
+    Map,
+    Metrics,
+    Moves,
+    Overlap,
+    Ranked,
+    Report,
+)
 from app.text import clean, count, listed, ordinal, short
-from app.views import floor
+from app.views import floor, semantic_ids
 from app.views import metrics as metrics_views
 from engine.runtime import STILL_IMPROVING
 from engine.runtime.repeats import meaning
@@ -224,6 +236,15 @@ def repeats(report: Report) -> str:
 def taken(report: Report) -> set[str]:
     """The item_ids of the history that the lists are made for; empty in a report without it."""
     return set() if report.history is None else {item.item_id for item in report.history.items}
+
+
+def normalised(found: Codes, report: Report) -> tuple[str, str]:
+    """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
+    own = [f"{level.perplexity / level.size:.0%}" for level in found.levels[:6]]
+    random = [
+        f"{semantic_ids.normalised_by_chance(report.dataset.items, level.size):.0%}" for level in found.levels[:6]
+    ]
+    return " · ".join(own), random[0] if len(set(random)) == 1 else " · ".join(random)
 
 
 def split(report: Report) -> str:

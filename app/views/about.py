@@ -96,7 +96,7 @@ CODES = (
     Entry(
         "Perplexity of codes",
         "2 to the power of the entropy of a level's codes over the items: as many codes, evenly used, would be as hard to guess. "
-        "Divided by the number of codes it is 1 where all are used alike.",
+        "Divided by the number of codes (normalised) it is 1 where all are used alike; random codes come to a little less.",
         "Shannon 1948; as TIGER's and LETTER's code counts the use of codebooks",
     ),
     Entry(
@@ -124,8 +124,8 @@ CODES = (
     ),
     Entry(
         "Neighbours alike",
-        "Each item is matched with the nearest one by a sequence model's vectors, and the number of places with the same code is "
-        "averaged. By chance it is the sum of squared shares of the codes.",
+        "Each item is matched with the nearest one by a sequence model's vectors, and the share of levels with the same code is "
+        "averaged. By chance it is the mean over levels of the sum of squared shares of the codes.",
         "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
     ),
     Entry(

@@ -50,6 +50,11 @@ class Usage:
         return float(np.exp(-(shares * np.log(shares)).sum()))
 
     @property
+    def normalised(self) -> float:
+        """Perplexity as a share of the codes: 1 where all are used alike; see `normalised_by_chance`."""
+        return self.perplexity / self.size
+
+    @property
     def gini(self) -> float:
         """0: all codes equally often; towards 1: one code has everything. Dead codes count."""
         rising = np.sort(self.counts)
@@ -68,6 +73,27 @@ def usage(codes: Ints, sizes: Sequence[int]) -> list[Usage]:
         Usage(np.bincount(codes[codes[:, level] != NONE, level], minlength=size).astype(np.int64))
         for level, size in enumerate(sizes)
     ]
+
+
+def normalised_by_chance(items: int, size: int) -> float:
+    """`Usage.normalised` of random codes: `items` of them drawn evenly from `size`, mean of 20 draws with a fixed seed."""
+    draws = np.random.default_rng(0).multinomial(items, np.full(size, 1 / size), 20)
+    return float(np.mean([Usage(draw.astype(np.int64)).normalised for draw in draws]))
+
+
+def alike(codes: Ints) -> list[float]:
+    """Per level: the share of items whose codes up to this level are another item's as well; see `alike_by_chance`."""
+    found = []
+    for depth in range(1, codes.shape[1] + 1):
+        _, inverse, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
+        found.append(float((counts[inverse.reshape(-1)] > 1).mean()) if len(codes) else 0.0)
+    return found
+
+
+def alike_by_chance(items: int, sizes: Sequence[int]) -> list[float]:
+    """`alike` of random codes: per level, the chance that one of the other items draws the same codes up to this level."""
+    prefixes = np.cumprod(np.array(sizes, np.float64))
+    return [float(-np.expm1((items - 1) * np.log1p(-1 / many))) if many > 1 else float(items > 1) for many in prefixes]
 
 
 def groups(codes: Ints) -> list[npt.NDArray[np.int64]]:

@@ -10,10 +10,11 @@ import pandas as pd
 import pyarrow as pa
 
 from app.text import clean, count
+from app.views import semantic_ids as views
 from app.views.semantic_ids import Bias, Depth, Ints, Popular, Usage, path, spelled
 from app.views.semantic_ids_tree import Colours, Tree, name
 from engine.runtime import Tokenization
-from engine.runtime.tokenizations import Teacher
+from engine.runtime.tokenizations import Alike, Teacher
 
 _SHOWN = 6  # levels that a cell tells one by one
 _TITLES = 12  # titles of a group in a cell
@@ -61,6 +62,11 @@ def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str
             _joined([f"{x.perplexity:.1f}" for x in levels]),
         ),
         Line(
+            "Normalised perplexity",
+            "per level: perplexity as a share of the codes, 100 % where all are used alike; in brackets of random codes",
+            normalised_words(one, levels),
+        ),
+        Line(
             "Gini",
             "per level: 0 where all codes have as many items, towards 1 where one has all",
             _joined([f"{x.gini:.2f}" for x in levels]),
@@ -83,8 +89,9 @@ def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str
         Line("Reconstruction error", "share of the item vectors’ variance that codes lose", lost),
         Line(
             "Neighbours alike",
-            f"codes that an item has in common with its nearest one{among}: by dot product · by cosine; in brackets by chance",
-            "–" if near is None else f"{near.shared:.3f} · {near.shared_by_cosine:.3f} ({near.chance:.3f})",
+            f"share of its codes that an item has in common with its nearest one{among}, mean over levels: by dot product · "
+            "by cosine; in brackets by chance",
+            "–" if near is None else _neighbours(near, len(levels)),
         ),
         Line(
             "Recommending by codes",
@@ -97,6 +104,35 @@ def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str
             "–" if taught is None else _teacher(taught, titles),
         ),
     ]
+
+
+def normalised_words(one: Tokenization, levels: Sequence[Usage]) -> str:
+    """90 % · 71 % · 40 % (98 %): per level; in brackets of random codes, level by level where these differ."""
+    chance = [f"{views.normalised_by_chance(len(one.own), level.size):.0%}" for level in levels]
+    random = chance[0] if len(set(chance)) == 1 else _joined(chance)
+    return f"{_joined([f'{level.normalised:.0%}' for level in levels])} ({random})"
+
+
+def _neighbours(near: Alike, levels: int) -> str:
+    shares = [f"{value / levels:.1%}" for value in (near.shared, near.shared_by_cosine, near.chance)]
+    return f"{shares[0]} · {shares[1]} ({shares[2]})"
+
+
+def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> pd.DataFrame:
+    """A row per level, so that tokenizers of different depth are compared level by level, each beside random codes."""
+    deepest = max(len(levels) for _, _, levels in found)
+    columns: dict[str, list[str]] = {"Level": [str(at + 1) for at in range(deepest)]}
+    for title, one, levels in found:
+        shares = views.alike(one.own)
+        chance = views.alike_by_chance(len(one.own), [level.size for level in levels])
+        none = ["no such level"] * (deepest - len(levels))
+        columns[f"{title}: normalised perplexity"] = [
+            f"{level.normalised:.0%} ({views.normalised_by_chance(len(one.own), level.size):.0%})" for level in levels
+        ] + none
+        columns[f"{title}: items with the same codes so far"] = [
+            f"{share:.1%} ({random:.1%})" for share, random in zip(shares, chance, strict=True)
+        ] + none
+    return pd.DataFrame(columns)
 
 
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:

@@ -47,7 +47,9 @@ MEASURES: dict[str, Measure] = {
     "NDCG@10": Measure("NDCG@10", "more", ".4f", "full ranking of the held-out item"),
     "HR@10": Measure("HR@10", "more", ".4f", "share of people whose held-out item is among the first ten"),
     "perplexity": Measure("Perplexity, level 1", "more", ".2f", "how many first codes are used, evenly counted"),
-    "evenness": Measure("Evenness", "more", ".3f", "perplexity as a share of the codes, mean over levels"),
+    "evenness": Measure(
+        "Normalised perplexity", "more", ".3f", "perplexity as a share of the codes, mean over levels"
+    ),
     "excess": Measure("Collisions, excess", "less", ".4f", "share of items beyond the different identifiers, as fitted"),
     "sharing": Measure("Collisions, sharing", "less", ".4f", "share of items whose identifier is another's too, as fitted"),
     "lost": Measure("Variance lost", "less", ".4f", "share of the variance of item vectors that codes do not bring back"),

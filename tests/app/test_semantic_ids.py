@@ -36,6 +36,19 @@ def test_use_of_codes() -> None:
     assert first.ordered.tolist() == [4, 2, 1, 0]
 
 
+def test_levels_are_compared_with_random_codes() -> None:
+    rng = np.random.default_rng(3)
+    random = np.stack([rng.integers(0, 16, 400), rng.integers(0, 4, 400)], axis=1)
+    for level, size in zip(views.usage(random, (16, 4)), (16, 4), strict=True):
+        assert level.normalised == pytest.approx(views.normalised_by_chance(400, size), abs=0.03)
+    assert views.normalised_by_chance(400, 16) < views.normalised_by_chance(40_000, 16) <= 1
+    collapsed = np.array([[0, 0], [1, 0], [2, 0], [2, 0]])
+    assert views.usage(collapsed, (3, 4))[1].normalised == 0.25
+    assert views.alike(collapsed) == [0.5, 0.5]
+    by_chance = views.alike_by_chance(200, (16, 16))
+    assert views.alike(rng.integers(0, 16, (200, 2))) == pytest.approx(by_chance, abs=0.1)
+
+
 @pytest.mark.parametrize(
     ("counts", "gini"), [([5, 5, 5, 5], 0.0), ([0, 0, 0, 8], 0.75), ([1, 3], 0.25), ([0, 0], 0.0), ([7], 0.0)]
 )
