@@ -16,7 +16,7 @@ from app.kept import until_deleted
 from app.views import map_colour
 from app.views import semantic_ids as views
 from app.views import semantic_ids_tree as trees
-from engine.runtime import Bundle, Tokenization, Zoo
+from engine.runtime import Bundle, Tokenization, Zoo, judge
 
 POPULARITY = "popularity"
 _PREFERRED = ("categories", "category", "genres", "genre")
@@ -131,7 +131,8 @@ def _written(_bundle: Bundle, digest: str, k: int) -> Written | None:
         return None
     exposure = exposure.filter(pc.equal(exposure["protocol"], _bundle.protocol))
     ranks = ranks.filter(pc.equal(ranks["protocol"], _bundle.protocol))
-    lengths = sorted(set(exposure["k"].to_pylist()))
+    width = judge.beam_width(_bundle.manifest.metrics, _bundle.protocol)
+    lengths = sorted(at for at in set(exposure["k"].to_pylist()) if judge.beyond_beam(at, width) is None)
     if not lengths or not len(ranks):
         return None
     chosen = max((length for length in lengths if length <= k), default=lengths[0])
