@@ -73,9 +73,13 @@ def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_pa
 def test_two_jobs_of_one_dataset_never_run_together(make: Make, tmp_path: Path) -> None:
     queue = make(runners=2)
     (tmp_path / "dataset").mkdir()
+    gate = tmp_path / "gate"
     for number in range(2):
-        queue.submit(job(step("count", tmp_path / f"out{number}", 3, 0.1), id=f"j{number}", folder="../../dataset"))
-    queue.submit(job(step("count", tmp_path / "other", 2, 0.05), id="other"))
+        words = ("count", tmp_path / f"out{number}", 2, 0, gate)
+        queue.submit(job(step(*words), id=f"j{number}", folder="../../dataset"))
+    queue.submit(job(step("count", tmp_path / "other", 2, 0), id="other"))
+    wait(lambda: queue.status("other").started and queue.status("j0").started)
+    gate.touch()
     ends = [over(queue, id) for id in ("j0", "j1", "other")]
     assert [one.state for one in ends] == ["done"] * 3
     first, second, other = ends
@@ -91,7 +95,7 @@ def test_no_more_runners_than_there_may_be(
     monkeypatch.setenv("SEQSCOPE_JOBS", str(runners))
     queue = make()
     for number in range(3):
-        queue.submit(job(step("alone", tmp_path, 2 if together else 0.3), id=f"j{number}"))
+        queue.submit(job(step("alone", tmp_path, 60 if together else 0.3), id=f"j{number}"))
     states = [over(queue, f"j{number}").state for number in range(3)]
     assert ("failed" in states) == together
     if not together:
@@ -100,9 +104,10 @@ def test_no_more_runners_than_there_may_be(
 
 def test_a_runner_that_is_lost_is_replaced(make: Make, tmp_path: Path) -> None:
     queue, out = make(), tmp_path / "out"
-    queue.submit(job(step("count", out, 10, 0.1)))
-    wait(lambda: len(lines(out)) >= 3)
+    queue.submit(job(step("count", out, 10, 0, tmp_path / "gate")))
+    wait(lambda: len(lines(out)) == 5)
     os.kill(wait(lambda: queue.status("job").pid), signal.SIGKILL)
+    (tmp_path / "gate").touch()
     end = over(queue, "job")
     assert (end.state, end.tries) == ("done", 1)
     assert lines(out) == LINES and len(pids(out)) == 2
@@ -127,17 +132,18 @@ def test_a_server_that_is_killed_and_started_again(make: Make, jobs: Path, tmp_p
     out = tmp_path / "out"
     try:
         wait((jobs / "ready").exists)
-        Queue(jobs).submit(job(step("count", out, 30, 0.1), id="first"))
+        Queue(jobs).submit(job(step("count", out, 10, 0, tmp_path / "gate"), id="first"))
         Queue(jobs).submit(job(step("count", tmp_path / "other", 1, 0), id="second"))
-        wait(lambda: len(lines(out)) >= 3)
+        wait(lambda: len(lines(out)) == 5)
     finally:
         os.kill(server.pid, signal.SIGKILL)
         server.wait()
-    before = len(lines(out))
-    wait(lambda: len(lines(out)) > before)  # nobody minds
     queue = make()
+    queue.look()
+    assert not gone(pids(out)[0])  # nobody minded
+    (tmp_path / "gate").touch()
     assert over(queue, "first").tries == 0
-    assert len(pids(out)) == 1 and lines(out) == [str(number) for number in range(1, 31)]
+    assert len(pids(out)) == 1 and lines(out) == LINES
     assert over(queue, "second").state == "done"
     first, second = queue.status("first"), queue.status("second")
     assert first.ended is not None and second.started is not None and first.ended <= second.started
@@ -149,14 +155,15 @@ def test_server_and_runner_are_killed(make: Make, jobs: Path, tmp_path: Path, ro
     out = tmp_path / "out"
     try:
         wait((jobs / "ready").exists)
-        Queue(jobs).submit(job(step("count", out, 10, 0.1)))
-        wait(lambda: len(lines(out)) >= 3)
+        Queue(jobs).submit(job(step("count", out, 10, 0, tmp_path / "gate")))
+        wait(lambda: len(lines(out)) == 5)
     finally:
         os.kill(server.pid, signal.SIGKILL)
         server.wait()
     os.kill(status.read(jobs / "job").pid or 0, signal.SIGKILL)
     (worker,) = pids(out)
     wait(lambda: gone(worker))
+    (tmp_path / "gate").touch()
     queue = make()
     assert over(queue, "job").state == "done" and lines(out) == LINES
 

@@ -32,15 +32,18 @@ def pids(path: Path) -> list[int]:
 
 
 def test_one_step_after_the_other(folder: Path, begin: Begin, now: Now) -> None:
-    first, second = step("say", "hello", weight=1), step("count", "out", 10, 0.15, title="Count", weight=3)
+    gate = folder / "gate"
+    first, second = step("say", "hello", weight=1), step("count", "out", 10, 0.01, gate, title="Count", weight=3)
     child = begin(job(first, second))
-    seen = []
+    seen = [now()]
     while child.poll() is None:
         seen.append(now())
+        if seen[-1].words == "Count: line 5":
+            gate.touch()
     assert child.returncode == 0
     end = now()
     assert (end.state, end.step, end.progress, end.words, end.left, end.pid) == ("done", 2, 1.0, "Done", None, None)
-    assert [part.state for part in end.parts] == ["done", "done"] and end.parts[1].seconds >= 1.5
+    assert [part.state for part in end.parts] == ["done", "done"] and end.parts[1].seconds >= 0.1
     assert end.started is not None and end.ended is not None and end.ended >= end.started
     assert lines(folder / "out") == LINES
     running = [one for one in seen if one.state == "running"]
@@ -53,15 +56,15 @@ def test_one_step_after_the_other(folder: Path, begin: Begin, now: Now) -> None:
 
 
 def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) -> None:
-    child = begin(job(step("count", "a", 2, 0), step("count", "out", 10, 0.1), step("say", "after")))
-    wait(lambda: len(lines(folder / "out")) >= 4)
+    child = begin(job(step("count", "a", 2, 0), step("count", "out", 10, 0, folder / "gate"), step("say", "after")))
+    wait(lambda: len(lines(folder / "out")) == 5)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     (worker,) = pids(folder / "out")
     wait(lambda: gone(worker))  # its command does not live on
-    assert len(lines(folder / "out")) < 10
     left = now()
     assert (left.state, left.step) == ("running", 1)  # as it was written last
+    (folder / "gate").touch()
     assert begin().wait() == 0
     assert lines(folder / "out") == LINES and lines(folder / "a") == ["1", "2"]
     assert len(pids(folder / "a")) == 1 and len(pids(folder / "out")) == 2
@@ -69,12 +72,13 @@ def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) ->
 
 
 def test_told_to_stop_it_leaves_the_job_to_the_next(folder: Path, begin: Begin, now: Now) -> None:
-    child = begin(job(step("count", "out", 10, 0.1)))
-    wait(lambda: len(lines(folder / "out")) >= 2)
+    child = begin(job(step("count", "out", 10, 0, folder / "gate")))
+    wait(lambda: len(lines(folder / "out")) == 5)
     child.terminate()
     assert child.wait() == 0
     assert (now().state, now().words, now().pid) == ("queued", "Interrupted; it goes on from here", None)
     assert gone(pids(folder / "out")[0])
+    (folder / "gate").touch()
     assert begin().wait() == 0
     assert lines(folder / "out") == LINES and now().state == "done"
 
@@ -91,9 +95,10 @@ def test_cancelled(folder: Path, begin: Begin, now: Now) -> None:
 
 
 def test_one_runner_alone(folder: Path, begin: Begin, now: Now) -> None:
-    child = begin(job(step("count", "out", 10, 0.1)))
+    child = begin(job(step("count", "out", 10, 0, folder / "gate")))
     wait(lambda: lines(folder / "out"))
     assert begin().wait() == 0  # goes at once
+    (folder / "gate").touch()
     assert child.wait() == 0
     assert len(pids(folder / "out")) == 1 and lines(folder / "out") == LINES
 

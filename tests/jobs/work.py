@@ -1,7 +1,8 @@
 """What jobs of tests do: python -m tests.jobs.work ACTION …, as an engine command would, and no slower than told.
 
 count FILE N SECONDS    writes 1 … N into FILE, a line each, and goes on where it was; tells how far it is
-alone FOLDER SECONDS    fails where another of its kind is at work in FOLDER
+count FILE N SECONDS G  the same, but half of them are written only when there is a file G
+alone FOLDER SECONDS    fails where another of its kind is at work in FOLDER; ends when another has failed, or after SECONDS
 say TEXT                prints it
 fail TEXT               as an engine command fails
 die SIGNAL              by its own hand
@@ -25,12 +26,14 @@ def tell(done: int, of: int) -> None:
     staged.replace(path)
 
 
-def count(file: str, most: str, seconds: str) -> int:
+def count(file: str, most: str, seconds: str, gate: str = "") -> int:
     path = Path(file)
     with path.with_suffix(".pid").open("a") as pids:
         pids.write(f"{os.getpid()}\n")
     done = len(path.read_text().splitlines()) if path.exists() else 0
     for number in range(done + 1, int(most) + 1):
+        while gate and number > int(most) // 2 and not Path(gate).exists():
+            time.sleep(0.01)
         time.sleep(float(seconds))
         with path.open("a") as out:
             out.write(f"{number}\n")
@@ -44,8 +47,11 @@ def alone(folder: str, seconds: str) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             print("seqscope: somebody else is at work", file=sys.stderr)
+            (Path(folder) / "refused").touch()
             return 1
-        time.sleep(float(seconds))
+        until = time.monotonic() + float(seconds)
+        while time.monotonic() < until and not (Path(folder) / "refused").exists():
+            time.sleep(0.01)
         file.write(f"{os.getpid()}\n")
     return 0
 
