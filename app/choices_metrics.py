@@ -4,7 +4,7 @@ protocol       that people were ranked under
 metric         NDCG, HR or MRR
 at             how many of the first count
 baseline       the model that others are compared with
-by             what people are grouped by: popularity-10, cold, length, attribute:genres, …
+by             what people are grouped by: popularity-10, repeated, cold, length, attribute:genres, …
 first, second  the two models that differ on people
 person         whose history can be opened, by user_id
 along          what training is drawn along: epoch, seconds or step
@@ -51,7 +51,7 @@ def _other(text: str, models: Zoo, own: Own) -> str:
 
 
 def _slicing(text: str, models: Zoo, own: Own) -> str:
-    if text in answers.sliceable(models, protocol(models, own) if text == answers.COLD else None):
+    if text in answers.sliceable(models, protocol(models, own) if text in (answers.COLD, answers.REPEATED) else None):
         return ""
     return f"The link groups people by “{short(text)}”, which this dataset does not have."
 

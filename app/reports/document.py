@@ -363,8 +363,23 @@ class Beyond(Strict):
     note: str
 
 
+class Slice(Strict):
+    """A metric over some of the people."""
+
+    words: str
+    """Whose held-out item …"""
+    model: Name
+    users: bool
+    """As `Estimate.users`."""
+    metric: str
+    mean: float
+    low: float
+    high: float
+    people: int
+
+
 class Metrics(Strict):
-    LATER = ("beams",)
+    LATER = ("beams", "repeats")
     protocol: str
     words: str
     """What the protocol does."""
@@ -380,6 +395,8 @@ class Metrics(Strict):
     """Models that were not evaluated so."""
     beams: dict[Name, Annotated[int, Field(ge=1)]] = {}
     """Models whose ranks come from a beam, and its width; such a model has no estimates where k is more than that."""
+    repeats: list[Slice] = []
+    """Where repeats count: apart for held-out items that repeat one of the history, and for new ones."""
 
     @property
     def rows(self) -> list[tuple[str, bool]]:
@@ -472,6 +489,8 @@ class Report(Strict):
             told = [row for row in self.metrics.rows if self.metrics.cannot(row[0]) is None]
             if cells != {(*row, kind) for row in told for kind in kinds}:
                 raise ValueError("metrics lack a model or a metric")
+            if any((one.model, one.users) not in self.metrics.rows for one in self.metrics.repeats):
+                raise ValueError("metrics tell repeats of a model that they do not have")
         return self
 
     @property

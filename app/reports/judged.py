@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.reports.document import Asked, Beyond, Estimate, Metrics
+from app.reports.document import Asked, Beyond, Estimate, Metrics, Slice
 from app.reports.lists import number
 from app.views import metrics as views
 from engine.errors import SeqscopeError
@@ -66,8 +66,28 @@ def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
             for row in views.beyond(shown, models.popularity, why).itertuples()
         ],
         absent=[name for name in names if name not in {views.model_of(row) for row in people}],
+        repeats=_repeats(models, people, [f"{name}@{k}" for name in ("HR", "NDCG")]),
         beams={views.model_of(row): one.width for row, one in people.items() if one.width is not None},
     )
+
+
+def _repeats(models: Zoo, people: Mapping[str, views.Ranks], metrics: Sequence[str]) -> list[Slice]:
+    slicing = views.by_repeat(next(iter(people.values())), models.users)
+    if protocols.history_excluded(models.info.repeats) or len(slicing.groups) < 2:
+        return []
+    return [
+        Slice(
+            words=row.slice,
+            **_row(row.model),
+            metric=metric,
+            mean=number(row.mean),
+            low=number(row.low),
+            high=number(row.high),
+            people=int(row.n),
+        )
+        for metric in metrics
+        for row in views.slices(people, slicing, metric).itertuples()
+    ]
 
 
 def _row(row: str) -> dict[str, Any]:

@@ -338,6 +338,8 @@ def _metrics(report: Report, drawn: dict[str, Figure]) -> list[Block]:
         rows.append([{**_sign(report, row[0]), "words": title}, *cells, *more])
     head = ["Model", *kinds, "coverage", "Gini", "novelty"]
     found.append(_table(head, rows, [1, *[0] * (len(kinds) + 3)]))
+    if report.metrics.repeats:
+        found.append({"kind": "p", "text": words.apart(report.metrics, report)})
     return [*found, {"kind": "quiet", "text": f"* the best. {words.protocol(report.metrics, report)}"}]
 
 

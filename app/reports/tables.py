@@ -234,6 +234,15 @@ def _beyond(report: Report) -> Table | None:
     return Table("Beyond accuracy", ("model", "k", "coverage", "Gini", "novelty, bits", "note"), rows)
 
 
+def _repeats(report: Report) -> Table | None:
+    found = report.metrics
+    if found is None or not found.repeats:
+        return None
+    called = words.judged_rows(report)
+    rows = [(o.words, called[o.model, o.users], o.metric, o.mean, o.low, o.high, o.people) for o in found.repeats]
+    return Table("Repeats apart", ("held-out item", "model", "metric", "mean", "low", "high", "people"), rows)
+
+
 def _models(report: Report) -> Table:
     rows = [
         (
@@ -273,5 +282,6 @@ _MAKERS: dict[str, Callable[[Report], Table | None]] = {
     "map-points": _points,
     "metrics": _metrics,
     "metrics-beyond": _beyond,
+    "metrics-repeats": _repeats,
     "models": _models,
 }

@@ -228,6 +228,19 @@ def protocol(found: Metrics, report: Report) -> str:
     return text
 
 
+def apart(found: Metrics, report: Report) -> str:
+    """The metrics of held-out items that repeat one of the history, and of the others; "" where they are not told apart."""
+    called, text = judged_rows(report), []
+    shown = [one for one in found.repeats if one.metric.startswith("NDCG")]
+    for group in dict.fromkeys(one.words for one in shown):
+        own = [one for one in shown if one.words == group]
+        told = listed([f"{called[one.model, one.users]} {one.mean:.3f}" for one in own])
+        text.append(
+            f"{own[0].metric} where the held-out item {clean(group, 60)} ({count(own[0].people, 'person', 'people')}): {told}."
+        )
+    return " ".join(text)
+
+
 def repeats(report: Report) -> str:
     """Whether items that users come back to count, and what that means for lists and metrics."""
     return meaning(report.dataset.repeats, report.dataset.measured)

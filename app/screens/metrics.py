@@ -296,6 +296,8 @@ def _slices(this: Page) -> None:
         else "Of an item in nobody's training only those models can have learned anything that read what is said of it, or "
         "write codes made from that."
         if by == answers.COLD
+        else "Two questions: whoever has seen an item comes back to it, or finds a new one."
+        if by == answers.REPEATED
         else "Groups of about equal size."
     )
     if table["few"].any():

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.text import clean, count, listed, md
 from app.views import floor
@@ -335,6 +336,18 @@ def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
     """By whether the held-out item is in anybody's training; popularity: how often it is there."""
     cold = popularity == 0
     groups = {"in nobody's training": cold, "in somebody's training": ~cold}
+    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+
+
+def by_repeat(one: Ranks, users: pa.Table) -> Slicing:
+    """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
+    histories are not exported, are in no group."""
+    history = users["history"].combine_chunks()
+    row = pc.list_parent_indices(history).to_numpy()
+    again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
+    known = users["user"].to_numpy()
+    repeated = np.isin(one.user, known[again])
+    groups = {"repeats an item of the history": repeated, "new to the user": np.isin(one.user, known) & ~repeated}
     return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
 
 

@@ -13,12 +13,18 @@ from app.store.attributes import tidied
 from app.views import floor
 from app.views import metrics as views
 from engine.runtime import Zoo
+from engine.runtime.protocols import history_excluded
 
 NUMBERS = {
     "popularity-3": "Popularity of the held-out item, thirds",
     "popularity-10": "Popularity of the held-out item, tenths",
 }
 COLD = "cold"
+REPEATED = "repeated"
+_PARTS = {
+    REPEATED: "Whether the held-out item repeats one of the history",
+    COLD: "Whether the held-out item is in anybody's training",
+}
 
 
 def protocols(models: Zoo) -> list[str]:
@@ -56,20 +62,22 @@ def slices(models: Zoo, protocol: str, by: str, metric: str) -> pd.DataFrame:
 
 
 def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
-    """What people can be grouped by → in words: the held-out item's popularity and attributes, the length of the history; and
-    whether the item is in anybody's training, where people of this protocol were asked for both kinds."""
+    """What people can be grouped by → in words: whether the held-out item repeats one of the history, and whether it is in
+    anybody's training, where people of this protocol were asked for both kinds; its popularity and attributes; the length of the
+    history. Where repeats count, they come first."""
     attributes = [name for name in models.items.column_names if name not in ("item", "item_id", "title", "popularity")]
+    parts = {by: words for by, words in _PARTS.items() if _has_both(models, protocol, by)}
+    both = NUMBERS | parts if history_excluded(models.info.repeats) else parts | NUMBERS
     return {
-        **NUMBERS,
-        **({COLD: "Whether the held-out item is in anybody's training"} if _has_cold(models, protocol) else {}),
+        **both,
         "length": "Length of the history, fifths",
         **{f"attribute:{name}": f"{name.replace('_', ' ').capitalize()} of the held-out item" for name in attributes},
     }
 
 
-def _has_cold(models: Zoo, protocol: str | None) -> bool:
+def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
     found = {} if protocol is None else people(models, protocol)[0]
-    return any(len(views.by_training(models.popularity[one.target]).groups) > 1 for one in [*found.values()][:1])
+    return any(len(_slicing(models, one, by).groups) > 1 for one in [*found.values()][:1])
 
 
 def _content(models: Zoo) -> tuple[str, ...]:
@@ -123,6 +131,8 @@ def _slicing(models: Zoo, one: views.Ranks, by: str) -> views.Slicing:
         return views.by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
     if by == COLD:
         return views.by_training(models.popularity[one.target])
+    if by == REPEATED:
+        return views.by_repeat(one, models.users)
     if by == "length":
         return views.by_number(one.length, 5, "item", "items")
     return views.by_attribute(_attribute(models, by), one.target)

@@ -33,6 +33,17 @@ def test_a_report_marks_what_the_history_has(counted: Zoo) -> None:
     assert ">in the history<" not in html.render(without).decode()  # or it would tell the history
 
 
+def test_a_report_tells_repeats_and_new_items_apart(counted: Zoo, models: Zoo) -> None:
+    report = build(counted, Asked(history=HISTORY, parts=["metrics"], models=["alpha", "popular"]))
+    assert report.metrics is not None
+    asked = {(one.words, one.metric): one.people for one in report.metrics.repeats}
+    assert asked["repeats an item of the history", "HR@10"] + asked["new to the user", "HR@10"] == report.metrics.people
+    page = html.render(report).decode()
+    assert "where the held-out item repeats an item of the history" in page and "Repeats apart" in page
+    before = build(models, Asked(history=HISTORY, parts=["metrics"]))
+    assert before.metrics is not None and not before.metrics.repeats
+
+
 def test_a_batch_says_which_items_the_histories_have(counted: Zoo, models: Zoo, tmp_path: Path) -> None:
     source = tmp_path / "h.txt"
     source.write_text(" ".join(HISTORY), "utf-8")

@@ -108,7 +108,11 @@ def make_zoo(root: Path, toys: tuple[Toy, ...] = TOYS, name: str = "toys") -> Pa
 
 
 def count_repeats(path: Path) -> Path:
-    """Makes repeats count in the zoo at `path`; returns it."""
+    """Makes repeats count in the zoo at `path`, and the held-out item of the first user one of them; returns it."""
+    users = pq.read_table(path / "users.parquet")
+    history = [[users["target"][0].as_py(), 3], *users["history"].to_pylist()[1:]]
+    column = pa.array(history, pa.list_(pa.int32()))
+    pq.write_table(users.set_column(2, "history", column), path / "users.parquet")
     file = path / "dataset.json"
     said = json.loads(file.read_text("utf-8")) | {
         "repeats": "count",
