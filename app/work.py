@@ -34,6 +34,7 @@ from app.store.records import ENDED, Dataset, Job
 from app.store.rows import NotFound
 from app.uploads import files
 from app.uploads.clean import fingerprint
+from app.uploads.reading import Reading
 from engine.errors import SeqscopeError
 from engine.files import write_json
 from engine.runtime import Zoo
@@ -163,6 +164,11 @@ def log_columns(owner: str, id: str) -> tuple[str, ...]:
     return tuple(pq.read_schema(path).names) if path.is_file() else ()
 
 
+def _log_reading(owner: str, id: str) -> Reading | None:
+    """How the log is read; None where there is none."""
+    return files.readings(home.dataset(owner, id).path).get("log")
+
+
 def sources(exports: Path) -> list[Path]:
     """Bundles of the server that know items by their words and can be carried over to others: one of each name."""
     found: dict[str, Path] = {}
@@ -190,7 +196,7 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
     def make(job: str) -> spec.Job:
         return kinds.prepare(
             job, home.dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, items=dataset.rows_items,
-            log=log_columns(owner, id), sources=carried, owner=owner, dataset=id,
+            log=log_columns(owner, id), reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
         )  # fmt: skip
 
     return submit(owner, id, "prepare", {}, make)
@@ -205,7 +211,7 @@ def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
     def make(job: str) -> spec.Job:
         return kinds.train(
             job, home.dataset(owner, id).path, home.root() / "jobs", choices, name=id, title=dataset.title, log=log,
-            owner=owner, dataset=id,
+            reading=_log_reading(owner, id), owner=owner, dataset=id,
         )  # fmt: skip
 
     return submit(owner, id, "train", {"models": [choice.model for choice in choices]}, make)

@@ -20,6 +20,7 @@ from pydantic import Field
 from app.jobs import fresh, spec
 from app.jobs.estimate import Estimate, overrides
 from app.jobs.spec import Job, Step, Strict
+from app.uploads.reading import Reading
 from engine.errors import SeqscopeError
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
@@ -148,6 +149,7 @@ def prepare(
     title: str,
     items: int,
     log: Sequence[str] = (),
+    reading: Reading | None = None,
     sources: Sequence[Path] = (),
     owner: str = "",
     dataset: str = "",
@@ -155,10 +157,11 @@ def prepare(
     """What a dataset can show at once: models that read words, identifiers, maps.
 
     folder: the dataset's; jobs: where jobs are; name: the dataset's in addresses, lowercase letters and digits; log: the columns
-    of the log, none where there is none; sources: bundles that know items by their words, to be carried over.
+    of the log, none where there is none; reading: how the log is read, with what its owner chose at the check;
+    sources: bundles that know items by their words, to be carried over.
     """
     into = _into(folder, bool(log))
-    steps = [_import(name, title, log), _fresh(into)]
+    steps = [_import(name, title, log, reading), _fresh(into)]
     for source in sources:
         words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
@@ -198,10 +201,11 @@ def train(
     name: str,
     title: str,
     log: Sequence[str],
+    reading: Reading | None = None,
     owner: str = "",
     dataset: str = "",
 ) -> Job:
-    """Models, trained one after the other; each appears when it is ready. log: the columns of the log.
+    """Models, trained one after the other; each appears when it is ready. log, reading: as in `prepare`.
 
     Raises ValueError for models that cannot be trained from a page.
     """
@@ -213,7 +217,7 @@ def train(
     if not choices or len({choice.model for choice in choices}) < len(choices):
         raise ValueError("each model once, and at least one")
     into = _into(folder, True)
-    steps = [_import(name, title, log), _fresh(into)]
+    steps = [_import(name, title, log, reading), _fresh(into)]
     for choice in choices:
         alone = len(choices) == 1
         needs: tuple[str, ...] = ()
@@ -272,7 +276,7 @@ def batches(model: str, people: int) -> dict[str, int]:
     return {} if batch == whole else {"training.batch_size": batch}
 
 
-def _import(name: str, title: str, log: Sequence[str]) -> Step:
+def _import(name: str, title: str, log: Sequence[str], reading: Reading | None) -> Step:
     into = ["--out", "data", "--overwrite", "--name", name, f"--title={title[:200]}", "--about", ABOUT]
     into += ["--licence", LICENCE, "--item-id-column", "item_id", "--title-column", "title"]
     if not log:
@@ -281,7 +285,19 @@ def _import(name: str, title: str, log: Sequence[str]) -> Step:
     words = ["data", "import", LOG, "--source", "table", "--items", ITEMS, "--keep-unused-items", *into]
     words += ["--user-column", "user", "--item-column", "item"]
     words += ["--time-column", "time", "--time-unit", "s"] if "time" in log else ["--time-column", "-"]
+    words += ["--quantity-column", "quantity"] if "quantity" in log else []
+    words += [] if reading is None else _chosen(reading, log)
     return Step(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)
+
+
+def _chosen(reading: Reading, log: Sequence[str]) -> list[str]:
+    """What its owner chose at the check. The clean log lacks what is dropped already; said again, dataset.json says it, too."""
+    words = ["--ties", reading.ties] if reading.ties != "file" else []
+    words += ["--drop-negative"] if reading.drop_negative and "quantity" in log else []
+    words += ["--repeats", reading.repeats] if reading.repeats is not None else []
+    if reading.min_rating is not None and "weight" in log:
+        words += ["--rating-column", "weight", "--min-rating", f"{reading.min_rating:g}"]
+    return words
 
 
 def _into(folder: Path, log: bool) -> str:

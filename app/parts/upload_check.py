@@ -14,7 +14,7 @@ from app.store.rows import MAX_NAME
 from app.text import clean, count, md
 from app.uploads import files
 from app.uploads.findings import SHOWN
-from app.uploads.reading import Checked, Reading, What
+from app.uploads.reading import Checked, HeldOut, Reading, What
 from app.uploads.runner import Progress, UploadFailed
 from app.views import upload as views
 
@@ -60,6 +60,8 @@ def _check(draft: Draft, readings: dict[What, Reading]) -> None:
 def _found(draft: Draft, checked: Checked) -> None:
     for words in views.kept_words(checked):
         st.markdown(md(words))
+    if checked.held_out is not None and checked.held_out.cases and not checked.stopped:
+        _held_out(draft, checked, checked.held_out)
     if not checked.counts:
         st.success("Nothing is wrong.", icon=":material/check_circle:")
         return
@@ -97,6 +99,46 @@ def _found(draft: Draft, checked: Checked) -> None:
                     icon=":material/download:",
                     on_click="ignore",
                 )
+
+
+def _held_out(draft: Draft, checked: Checked, held_out: HeldOut) -> None:
+    """What is special about held-out items, before any model is judged on them, and what may be done about it."""
+    reading = draft.readings["log"]
+    counted, *advice = views.held_out_words(held_out, reading)
+    st.markdown(md(counted, 500))
+    if advice:
+        st.warning(md(" ".join(advice), 1_000), icon=":material/rule:")
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        for offer in views.offers(held_out, reading):
+            key = draft.key("offer", offer.field)
+            st.session_state[key] = offer.chosen
+            st.checkbox(
+                offer.label, key=key, help=offer.help, on_change=guard.callback(_choose), args=(draft, offer, key)
+            )
+        ratings = views.minimum_ratings(checked, reading)
+        if ratings:
+            key = draft.key("offer", "min_rating")
+            st.session_state[key] = reading.min_rating
+            st.selectbox(
+                "Minimum rating", ratings, key=key, width=180, filter_mode=None,
+                format_func=lambda rating: "none" if rating is None else f"{rating:g}",
+                on_change=guard.callback(_rate), args=(draft, key, ratings),
+            )  # fmt: skip
+
+
+def _choose(draft: Draft, offer: views.Offer, key: str) -> None:
+    _check_anew(draft, **{offer.field: offer.on if st.session_state.get(key) else offer.off})
+
+
+def _rate(draft: Draft, key: str, ratings: list[float | None]) -> None:
+    rating = st.session_state.get(key)
+    _check_anew(draft, min_rating=rating if rating in ratings else None)
+
+
+def _check_anew(draft: Draft, **changes: str | bool | float | None) -> None:
+    """The counts that follow are those of the log as it would be used."""
+    draft.readings["log"] = draft.readings["log"].model_copy(update=changes)
+    _check(draft, dict(draft.readings))
 
 
 def _listed(lines: list[tuple[str, str]]) -> str:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 _NONE = ""
 _ROLES: dict[What, tuple[tuple[Role, str], ...]] = {
     "catalogue": (("item_id", "Item id"), ("title", "Item title")),
-    "log": (("user", "User"), ("item", "Item"), ("time", "Time (optional)"), ("weight", "Weight (optional)")),
+    "log": (
+        ("user", "User"),
+        ("item", "Item"),
+        ("time", "Time (optional)"),
+        ("weight", "Rating or weight (optional)"),
+        ("quantity", "Quantity (optional)"),
+    ),
 }
 _KINDS: dict[Role, str] = {"text": "one value", "list": "several values", "flag": "yes or no"}
 _LONGEST_NAME = 40

@@ -54,6 +54,8 @@ class Summary:
     """What came out."""
 
     histories: int
+    about: str
+    """How they were read."""
     rows: int
     unknown: int
     """Events of items that the catalogue does not have."""
@@ -64,7 +66,8 @@ class Summary:
     seconds: float
 
     def __str__(self) -> str:
-        text = f"{count(self.histories, 'history', 'histories')}, {count(self.rows, 'row')} in {self.seconds:,.1f} s"
+        read = f"{count(self.histories, 'history', 'histories')} ({self.about})"
+        text = f"{read}, {count(self.rows, 'row')} in {self.seconds:,.1f} s"
         if self.resumed:
             text += f" ({self.resumed:,} of them from an earlier run)"
         if self.unknown:
@@ -85,9 +88,10 @@ def run(
     columns: Mapping[str, str] | None = None,
     restart: bool = False,
     bounds: Bounds | None = None,
+    told: Callable[[str], None] = lambda words: None,
 ) -> Summary:
     """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
-    bounds: where the histories are somebody else's.
+    bounds: where the histories are somebody else's. told: hears how the file was read, before anything is answered.
 
     Raises SeqscopeError where something is asked for that cannot be had.
     """
@@ -103,6 +107,8 @@ def run(
         _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
         with reading(source, models, parts, columns, bounds) as found:
             too_many_answers(found.total, len(chosen), k, bounds)
+            told(f"Read as {found.about}: {count(found.total, 'history', 'histories')}.")
+            about = found.about
             unknown = resumed = done = size = 0
             unanswered = dict.fromkeys(chosen, 0)
             progress: Progress | None = None
@@ -123,8 +129,8 @@ def run(
                 done += len(chunk.names)
             rows = _write(models, chosen, files, out, k, titles, bounds)
         shutil.rmtree(parts, ignore_errors=True)
-    told = {models.bundles[name].manifest.title: number for name, number in unanswered.items() if number}
-    return Summary(done, rows, unknown, told, resumed, time.monotonic() - began)
+    missing = {models.bundles[name].manifest.title: number for name, number in unanswered.items() if number}
+    return Summary(done, about, rows, unknown, missing, resumed, time.monotonic() - began)
 
 
 @contextlib.contextmanager

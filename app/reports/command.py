@@ -233,6 +233,7 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
             columns=columns,
             restart=args.restart,
             bounds=Bounds.of_uploads() if args.bounded else None,
+            told=lambda words: print(words, file=sys.stderr),
         )
     except MemoryError:
         raise SeqscopeError("The batch takes more memory than it may, or than there is.") from None

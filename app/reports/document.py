@@ -379,7 +379,8 @@ class Slice(Strict):
 
 
 class Metrics(Strict):
-    LATER = ("beams", "repeats")
+    LATER = ("beams", "repeats", "held_out")
+
     protocol: str
     words: str
     """What the protocol does."""
@@ -393,6 +394,8 @@ class Metrics(Strict):
     beyond: list[Beyond]
     absent: list[Name]
     """Models that were not evaluated so."""
+    held_out: list[str] = []
+    """What has to be known of the held-out items before any verdict, in sentences: ties, repeats, cancellations."""
     beams: dict[Name, Annotated[int, Field(ge=1)]] = {}
     """Models whose ranks come from a beam, and its width; such a model has no estimates where k is more than that."""
     repeats: list[Slice] = []

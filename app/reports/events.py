@@ -17,29 +17,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from app.reports.bounds import TooMuch, Watch
-from app.text import listed, short
+from app.reports.columns import Columns
+from app.text import short
 from app.uploads.limits import MB
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
-NAMES = {
-    "user": (
-        "user",
-        "user_id",
-        "userid",
-        "history",
-        "history_id",
-        "person",
-        "customer",
-        "customer_id",
-        "session",
-        "session_id",
-    ),
-    "item": ("item", "item_id", "itemid", "movieid", "movie_id", "product", "product_id", "asin", "sku"),
-    "items": ("items", "item_ids", "history"),
-    "time": ("time", "timestamp", "date", "datetime", "at"),
-}
-"""Columns are known by these names, whatever their case."""
 MEMORY = "256MB"
 SPILL = "spill"
 """A folder in `work`."""
@@ -51,27 +34,26 @@ One = tuple[str, npt.NDArray[np.int64], int]
 
 
 def of_objects(
-    objects: Callable[[], Iterator[tuple[int, Any]]], path: Path, columns: Mapping[str, str]
+    objects: Callable[[], Iterator[tuple[int, Any]]], path: Path, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     """Objects of one event each, with the numbers of their lines."""
+    roles = _roles(columns)
     lines = objects()
     while some := list(itertools.islice(lines, _BATCH)):
-        rows: dict[str, list[str | None]] = {"user": [], "item": [], "time": []}
+        rows: dict[str, list[str | None]] = {role: [] for role in _EVENTS.names}
         for number, found in some:
-            keys = {role: named(found, role, columns) for role in rows} if isinstance(found, dict) else {}
-            if keys.get("user") is None or keys.get("item") is None:
+            if not isinstance(found, dict) or columns.user not in found or columns.items not in found:
                 raise SeqscopeError(f"{path.name}, line {number}: needs a user and an item, or a list of items.")
-            for role, key in keys.items():
-                value = found.get(key) if key is not None else None
-                rows[role].append(None if value is None else str(value))
+            for role, values in rows.items():
+                value = found.get(roles[role]) if role in roles else None
+                values.append(None if value is None else str(value))
         yield pa.record_batch(rows, _EVENTS)
 
 
-def of_parquet(path: Path, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def of_parquet(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
     try:
-        file = pq.ParquetFile(path)
-        roles = _roles(file.schema_arrow.names, path, columns)
-        for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(roles.values()))):
+        roles = _roles(columns)
+        for batch in pq.ParquetFile(path).iter_batches(_BATCH, columns=list(dict.fromkeys(roles.values()))):
             yield _as_events(batch, roles)
     except pa.ArrowMemoryError:
         raise
@@ -79,18 +61,22 @@ def of_parquet(path: Path, columns: Mapping[str, str]) -> Iterator[pa.RecordBatc
         raise SeqscopeError(f"{path.name} cannot be read: {short(str(error), 200)}") from None
 
 
-def of_csv(path: Path, columns: Mapping[str, str], separator: str) -> Iterator[pa.RecordBatch]:
-    """Packed or not; every value is a text."""
+def of_csv(path: Path, columns: Columns, separator: str) -> Iterator[pa.RecordBatch]:
+    roles = _roles(columns)
+    for batch in texts(path, separator, list(dict.fromkeys(roles.values()))):
+        yield _as_events(batch, roles)
+
+
+def texts(path: Path, separator: str, wanted: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The columns of a table, packed or not; every value is a text. wanted: those that are read; None: all."""
     try:
         parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         with pa.csv.open_csv(path, parse_options=parse) as first:
             names = first.schema.names
-        roles = _roles(names, path, columns)
-        wanted = list(dict.fromkeys(roles.values()))
+        wanted = list(dict.fromkeys(names)) if wanted is None else wanted
         convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted)
         with pa.csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
-            for batch in reader:
-                yield _as_events(batch, roles)
+            yield from reader
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SeqscopeError(f"{path.name} cannot be read: {short(str(error), 200)}") from None
 
@@ -201,36 +187,7 @@ def _one(name: str, parts: list[npt.NDArray[np.int64]]) -> One:
     return name, known, len(events) - len(known)
 
 
-def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str, str]:
+def _roles(columns: Columns) -> dict[str, str]:
     """Role → column; the time may be missing."""
-    found = {role: _column(names, role, path, columns) for role in ("user", "item")}
-    time = columns.get("time") or match(names, "time")
-    if time is not None:
-        found["time"] = _column(names, "time", path, {"time": time})
-    return found
-
-
-def _column(names: list[str], role: str, path: Path, columns: Mapping[str, str]) -> str:
-    wanted = columns.get(role)
-    if wanted is not None and wanted not in names:
-        raise SeqscopeError(f"{path.name} has no column “{short(wanted)}”; it has {_told(names)}.")
-    found = wanted or match(names, role)
-    if found is None:
-        raise SeqscopeError(
-            f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or name it with --{role}-column."
-        )
-    return found
-
-
-def _told(names: list[str]) -> str:
-    return listed([f"“{short(name, 30)}”" for name in names[:10]]) + (" and more" if len(names) > 10 else "")
-
-
-def match(names: list[str], role: str) -> str | None:
-    lower = {name.lower(): name for name in reversed(names)}
-    return next((lower[name] for name in NAMES[role] if name in lower), None)
-
-
-def named(found: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> str | None:
-    wanted = columns.get(role)
-    return wanted if wanted in found else match(list(found), role)
+    found = {"user": columns.user, "item": columns.items, "time": columns.time}
+    return {role: name for role, name in found.items() if name is not None}

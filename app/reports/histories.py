@@ -5,8 +5,8 @@
             …                                  # chunk.names, chunk.events, chunk.unknown
 
 .csv, .tsv (also .gz), .parquet    one event per row: user, item and, where there is one, time; else the order of the rows counts
-.jsonl                             the same as objects, or one history per line: {"user": …, "items": […]} or […]
-.parquet                           also one history per row: user, items (a list)
+                                   or one history per row: user, items (a list, or a text such as [1, 2] or a|b)
+.jsonl                             the same as objects: {"user": …, "items": […]}; or lists alone: […]
 .txt                               one history per line: item_ids with blanks between them
 PEOPLE                             those of the dataset itself, users.parquet
 """
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,16 +26,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
 
 from app.reports import events
 from app.reports.bounds import Bounds, Watch
-from app.reports.events import One, match, named
+from app.reports.columns import LOOKED_AT, Columns, choose, list_of
+from app.reports.events import One
 from app.text import short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
 PEOPLE = "people"
 _LINE = 16 << 20  # characters of one line
+Row = tuple[str, Any]
+"""A history's name, and its items: a list, or a text that has one."""
 
 
 class Chunk(NamedTuple):
@@ -48,6 +53,8 @@ class Chunk(NamedTuple):
 @dataclass(frozen=True)
 class Histories:
     total: int
+    about: str
+    """How the file was read: what a row is, and which column holds what."""
     _source: Any
 
     def chunks(self, size: int) -> Iterator[Chunk]:
@@ -74,7 +81,7 @@ def reading(
     columns: Mapping[str, str] | None = None,
     bounds: Bounds | None = None,
 ) -> Iterator[Histories]:
-    """work: a folder for what does not fit into memory. columns: role → name, where the names of `NAMES` do not do.
+    """work: a folder for what does not fit into memory. columns: role → name, where the usual names (columns.py) do not do.
 
     Raises SeqscopeError where the file cannot be read as histories, or is beyond the bounds.
     """
@@ -83,50 +90,89 @@ def reading(
             raise SeqscopeError(
                 f"{models.info.name} was exported without its people, so it has no histories of its own."
             )
-        yield Histories(models.users.num_rows, lambda: _people(models))
+        yield Histories(models.users.num_rows, "the dataset's own", lambda: _people(models))
         return
-    path, columns = Path(source), columns or {}
+    path = Path(source)
     if not path.is_file():
         raise SeqscopeError(f"There is no file {path}.")
     kind, watch = _kind(path), Watch(path, bounds)
     watch.unpacked()
-    if kind == "lines":
-        total = _count_lines(path, watch)
+    head = _head(path, kind)
+    if head is None:
+        total = _count(_bare(path, kind), models, watch)
         watch.read()
-        yield Histories(total, lambda: _lines(path, models))
+        yield Histories(total, "one history per line, item ids alone", lambda: _named(_bare(path, kind), models))
         return
-    if kind == "jsonl":
-        first = next(_objects(path), None)
-        if first is None:
-            raise SeqscopeError(f"{path.name} is empty.")
-        if isinstance(first[1], list) or _own_list(first[1], columns) is not None:
-            total = _count_lists(path, columns, watch)
-            watch.read()
-            yield Histories(total, lambda: _lists(path, models, columns))
-            return
-        objects = events.of_objects(lambda: _objects(path), path, columns)
-        with events.reading(objects, path, models, work, watch) as (total, found):
-            yield Histories(total, found)
+    found = choose(path, head, columns or {})
+    if found.per_row == "history":
+        if kind == "parquet":
+            watch.rows(_values(path, found.items))
+        total = _count(_rows(path, kind, found), models, watch)
+        watch.read()
+        yield Histories(total, str(found), lambda: _named(_rows(path, kind, found), models))
         return
     if kind == "parquet":
-        schema = _schema(path)
-        lists = [name for name in schema.names if _is_list(schema.field(name).type)]
-        wanted = columns.get("items") or match(lists, "items") or (lists[0] if len(lists) == 1 else None)
-        if wanted is not None:
-            user = columns.get("user") or match([name for name in schema.names if name not in lists], "user")
-            watch.rows(_values(path, wanted))
-            watch.read()
-            yield Histories(pq.ParquetFile(path).metadata.num_rows, lambda: _listed(path, models, wanted, user))
-            return
         watch.rows(pq.ParquetFile(path).metadata.num_rows)
-        with events.reading(events.of_parquet(path, columns), path, models, work, Watch(path, bounds)) as (
-            total,
-            found,
-        ):
-            yield Histories(total, found)
-        return
-    with events.reading(events.of_csv(path, columns, _separator(path)), path, models, work, watch) as (total, found):
-        yield Histories(total, found)
+        watch = Watch(path, bounds)
+        batches = events.of_parquet(path, found)
+    elif kind == "jsonl":
+        batches = events.of_objects(lambda: _objects(path), path, found)
+    else:
+        batches = events.of_csv(path, found, _separator(path))
+    with events.reading(batches, path, models, work, watch) as (total, source_of):
+        yield Histories(total, str(found), source_of)
+
+
+class Look(BaseModel):
+    """What a file seems to hold, from its first rows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: Columns | None
+    """None: the lines are histories of item ids, without columns; or it cannot be told."""
+    samples: dict[str, str]
+    """Column → some of its values, shortened; empty without columns."""
+    fault: str = ""
+    """Why it cannot be told which column holds what; "" where it can."""
+
+
+def look(path: Path, named: Mapping[str, str], bounds: Bounds | None = None) -> Look:
+    """named: role → column, where somebody said so. Raises SeqscopeError where the file cannot be read at all."""
+    Watch(path, bounds).unpacked()
+    head = _head(path, _kind(path))
+    if head is None:
+        return Look(columns=None, samples={})
+    samples = {name: " · ".join(short(str(value), 40) for value in values[:3]) for name, values in head.items()}
+    try:
+        return Look(columns=choose(path, head, named), samples=samples)
+    except SeqscopeError as error:
+        return Look(columns=None, samples=samples, fault=str(error))
+
+
+def _head(path: Path, kind: str) -> dict[str, list[Any]] | None:
+    """Column → its values in the first rows; None where the lines are histories and nothing else."""
+    if kind == "lines":
+        return None
+    if kind == "jsonl":
+        objects = [found for _, found in itertools.islice(_objects(path), LOOKED_AT)]
+        if not objects:
+            raise SeqscopeError(f"{path.name} is empty.")
+        if isinstance(objects[0], list):
+            return None
+        names = dict.fromkeys(key for found in objects if isinstance(found, dict) for key in found)
+        return {name: [found.get(name) for found in objects if isinstance(found, dict)] for name in names}
+    if kind == "parquet":
+        _schema(path)
+        batches = pq.ParquetFile(path).iter_batches(LOOKED_AT)
+    else:
+        batches = events.texts(path, _separator(path))
+    try:
+        batch = next(iter(batches), None)
+    except (pa.ArrowException, OSError) as error:
+        raise SeqscopeError(f"{path.name} cannot be read: {short(str(error), 200)}") from None
+    if batch is None:
+        raise SeqscopeError(f"{path.name} has no events.")
+    return {str(name): values for name, values in batch.slice(0, LOOKED_AT).to_pydict().items()}
 
 
 def _separator(path: Path) -> str:
@@ -163,10 +209,24 @@ def _people(models: Zoo) -> Iterator[One]:
             yield name, own.values.to_numpy(zero_copy_only=False).astype(np.int64), 0
 
 
-def _known(models: Zoo, ids: list[str]) -> tuple[npt.NDArray[np.int64], int]:
-    found = [models.position(item_id) for item_id in ids]
-    known = np.array([item for item in found if item is not None], np.int64)
-    return known, len(ids) - len(known)
+def _named(rows: Iterator[Row], models: Zoo) -> Iterator[One]:
+    """Numbers for the ids of each history; those that the catalogue lacks are counted."""
+    for name, value in rows:
+        found = [models.position(item_id) for item_id in list_of(value, _knows(models))]
+        known = np.array([item for item in found if item is not None], np.int64)
+        yield name, known, len(found) - len(known)
+
+
+def _count(rows: Iterator[Row], models: Zoo, watch: Watch) -> int:
+    total = 0
+    for _, value in rows:
+        total += 1
+        watch.rows(max(1, len(list_of(value, _knows(models)))))
+    return total
+
+
+def _knows(models: Zoo) -> Callable[[str], bool]:
+    return lambda item_id: models.position(item_id) is not None
 
 
 @contextlib.contextmanager
@@ -189,21 +249,42 @@ def _bounded(file: Any, path: Path) -> Iterator[str]:
         raise SeqscopeError(f"{path.name} cannot be read as text in UTF-8 ({error}).") from None
 
 
-def _count_lines(path: Path, watch: Watch) -> int:
-    total = 0
-    with _text(path) as lines:
-        for line in lines:
-            if line.strip():
-                total += 1
-                watch.rows(line.count(" ") + 1)
-    return total
-
-
-def _lines(path: Path, models: Zoo) -> Iterator[One]:
+def _bare(path: Path, kind: str) -> Iterator[Row]:
+    """Lines that are histories, named after their numbers."""
+    if kind == "jsonl":
+        for number, found in _objects(path):
+            if not isinstance(found, list):
+                raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
+            yield str(number), found
+        return
     with _text(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield str(number), *_known(models, line.split())
+                yield str(number), line.split()
+
+
+def _rows(path: Path, kind: str, columns: Columns) -> Iterator[Row]:
+    """One history per row; without a user it is named after its row, from 1."""
+    wanted = [columns.items, *([columns.user] if columns.user else [])]
+    if kind == "jsonl":
+        for number, found in _objects(path):
+            value = found.get(columns.items) if isinstance(found, dict) else None
+            if not isinstance(value, list):
+                raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
+            yield str(found.get(columns.user, number)), value
+        return
+    at = 0
+    parquet = kind == "parquet"
+    batches = (
+        pq.ParquetFile(path).iter_batches(4_096, columns=wanted)
+        if parquet
+        else events.texts(path, _separator(path), wanted)
+    )
+    for batch in batches:
+        values = batch[columns.items].to_pylist()
+        names = batch[columns.user].to_pylist() if columns.user else range(at + 1, at + len(batch) + 1)
+        yield from zip(map(str, names), values, strict=True)
+        at += len(batch)
 
 
 def _objects(path: Path) -> Iterator[tuple[int, Any]]:
@@ -221,45 +302,6 @@ def _objects(path: Path) -> Iterator[tuple[int, Any]]:
             yield number, found
 
 
-def _own_list(found: Mapping[str, Any], columns: Mapping[str, str]) -> str | None:
-    """The key of an object's list of items."""
-    return named({key: value for key, value in found.items() if isinstance(value, list)}, "items", columns)
-
-
-def _count_lists(path: Path, columns: Mapping[str, str], watch: Watch) -> int:
-    total = 0
-    for _, found in _objects(path):
-        own = _own_list(found, columns) if isinstance(found, dict) else None
-        total += 1
-        watch.rows(max(1, len(found) if own is None else len(found[own])))
-    return total
-
-
-def _lists(path: Path, models: Zoo, columns: Mapping[str, str]) -> Iterator[One]:
-    for number, found in _objects(path):
-        name: Any = number
-        ids = found
-        if isinstance(found, dict):
-            own = _own_list(found, columns)
-            ids = found[own] if own is not None else None
-            user = named({key: value for key, value in found.items() if key != own}, "user", columns)
-            name = found[user] if user is not None else number
-        if not isinstance(ids, list):
-            raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
-        yield str(name), *_known(models, [str(one) for one in ids])
-
-
-def _listed(path: Path, models: Zoo, items: str, user: str | None) -> Iterator[One]:
-    at = 0
-    for batch in pq.ParquetFile(path).iter_batches(4_096, columns=[items, *([user] if user else [])]):
-        names = (
-            [str(one) for one in batch[user].to_pylist()] if user else [str(at + i) for i in range(1, len(batch) + 1)]
-        )
-        for name, ids in zip(names, batch[items].to_pylist(), strict=True):
-            yield name, *_known(models, [str(one) for one in ids or []])
-        at += len(batch)
-
-
 def _schema(path: Path) -> pa.Schema:
     try:
         return pq.ParquetFile(path).schema_arrow
@@ -268,7 +310,7 @@ def _schema(path: Path) -> pa.Schema:
 
 
 def _values(path: Path, column: str) -> int:
-    """Items of all lists of a column, and the empty ones, as the file says."""
+    """Items of all lists of a column (texts, where they are such), and the empty ones, as the file says."""
     file = pq.ParquetFile(path).metadata
     groups = (file.row_group(place) for place in range(file.num_row_groups))
     return sum(
@@ -277,7 +319,3 @@ def _values(path: Path, column: str) -> int:
         for place in range(group.num_columns)
         if group.column(place).path_in_schema.split(".")[0] == column
     )
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

@@ -68,6 +68,7 @@ def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
         absent=[name for name in names if name not in {views.model_of(row) for row in people}],
         repeats=_repeats(models, people, [f"{name}@{k}" for name in ("HR", "NDCG")]),
         beams={views.model_of(row): one.width for row, one in people.items() if one.width is not None},
+        held_out=views.held_out_words(models.info),
     )
 
 

@@ -318,7 +318,8 @@ def _map(report: Report, drawn: dict[str, Figure]) -> list[Block]:
 
 def _metrics(report: Report, drawn: dict[str, Figure]) -> list[Block]:
     assert report.metrics is not None
-    found: list[Block] = [{"kind": "p", "text": words.metrics(report.metrics, report)}]
+    texts = [" ".join(map(clean, report.metrics.held_out)), words.metrics(report.metrics, report)]
+    found: list[Block] = [{"kind": "p", "text": text} for text in texts if text]
     if "metrics" in drawn:
         found.append(_figures([drawn["metrics"]], 62))
     kinds = list(dict.fromkeys(one.metric for one in report.metrics.estimates))

@@ -158,6 +158,7 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
 def _standing(this: Page) -> None:
     table = answers.standing(this.models, this.protocol, this.k)
     st.subheader("Which model is best")
+    _held_out(this.models)
     st.markdown(views.headline(table, this.metric, this.families, this.titles))
     part = table[table["metric"] == this.metric]
     export.figure(
@@ -182,6 +183,15 @@ def _standing(this: Page) -> None:
     for words in (this.beams(), floor.missing(this.families)):
         if words:
             st.caption(words)
+
+
+def _held_out(models: Zoo) -> None:
+    """What has to be known of the held-out items before any verdict."""
+    counted, *advice = views.held_out_words(models.info) or [""]
+    if advice:
+        st.warning(md(" ".join([counted, *advice]), 2_000), icon=":material/rule:")
+    elif counted:
+        st.caption(md(counted, 500))
 
 
 def _baseline(this: Page) -> None:

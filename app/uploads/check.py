@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from app.uploads import clean
 from app.uploads.database import connect, sql_path, value
+from app.uploads.document import write_lines
 from app.uploads.events import check_events, compare
 from app.uploads.findings import Findings
 from app.uploads.items import check_items
@@ -90,10 +91,11 @@ def check(
             kept_before = value(con, "SELECT count(*) FROM known")
         numbers = {"users": 0, "events": 0, "items": kept.get("catalogue", kept_before), "unused": 0}
         first = last = None
+        held_out = None
         if log is not None:
             load("log", 0.5 if catalogue else 0.02)
             say(0.65, "Checking the log")
-            check_events(con, log.reading, findings)
+            held_out = check_events(con, log.reading, findings)
             kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             first, last = con.execute("SELECT min(time), max(time) FROM events").fetchall()[0]
@@ -114,11 +116,7 @@ def check(
             findings=findings.total(),
             read=read,
             kept=kept,
-            left_out=tuple(
-                entry
-                for what in files
-                for entry in findings.left_out(what, ("row_again",) if what == "catalogue" else ("event_again",))
-            ),
+            left_out=tuple(entry for what in files for entry in findings.left_out(what)),
             items=numbers["items"],
             users=numbers["users"],
             events=numbers["events"],
@@ -127,6 +125,7 @@ def check(
             attributes=attributes,
             first_time=first,
             last_time=last,
+            held_out=held_out,
         )
     if checked.stopped:
         shutil.rmtree(folder)
@@ -140,12 +139,14 @@ def _load(
     con: duckdb.DuckDBPyConnection, work: Path, file: File, what: What, findings: Findings, limits: Limits
 ) -> int:
     """Makes the table `rows`; how many rows the file has."""
-    reading = file.reading
+    reading, path = file.reading, file.path
     if reading.format == "parquet":
-        return read_parquet(con, file.path, reading, limits)
-    plain = write_plain(
-        file.path, work / f"{what}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote
-    )
+        return read_parquet(con, path, reading, limits)
+    if reading.format == "json":
+        path = work / f"{what}.jsonl"
+        write_lines(file.path, path, reading.encoding, limits, what, gzipped=reading.gzip)
+        reading = reading.model_copy(update={"format": "jsonl", "gzip": False, "encoding": "utf-8"})
+    plain = write_plain(path, work / f"{what}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote)
     rows_are_lines = reading.format == "jsonl" or not (
         plain.quoted and Splitter(reading.delimiter, reading.quote).quoting
     )

@@ -1,4 +1,4 @@
-"""The clean files: clean/items.parquet (item_id, title, attributes) and clean/log.parquet (user, item, time, weight).
+"""The clean files: clean/items.parquet (item_id, title, attributes) and clean/log.parquet (user, item, time, weight, quantity).
 
 They hold the rows that are kept, in their order, as the importer of the engine takes them: ids as text, times as unix seconds,
 attributes as whole numbers, numbers, lists of texts or text.
@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from app.uploads.database import sql, value
-from app.uploads.items import CONTROLS, YES
+from app.uploads.items import CONTROLS, YES, has_html, without_html
 from app.uploads.limits import Limits
 from app.uploads.problems import MAX_TITLE
 from app.uploads.reading import Column, Reading
@@ -41,7 +41,10 @@ def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, 
     for column in reading.columns:
         cell = place[column.name]
         if column.role == "text" and value(con, f"SELECT count({cell}) FROM kept"):
-            found = f"CAST({_text(cell, limits)} AS {_type(con, cell)})"
+            text = cell
+            if value(con, f"SELECT count(*) FROM kept WHERE {has_html(cell)}"):
+                text = f"CASE WHEN {has_html(cell)} THEN {without_html(cell)} ELSE {cell} END"
+            found = f"CAST({_text(text, limits)} AS {_type(con, cell)})"
         elif column.role == "list" and value(con, f"SELECT count({_list(cell, column, limits)}) FROM kept"):
             found = _list(cell, column, limits)
         else:  # another role, or nothing in it
@@ -69,7 +72,7 @@ def write_items_of_log(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
 
 def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
     """Writes the table `events`."""
-    wanted = ['"user"', "item", *(role for role in ("time", "weight") if reading.column(role))]
+    wanted = ['"user"', "item", *(role for role in ("time", "weight", "quantity") if reading.column(role))]
     con.execute(
         f"COPY (SELECT {', '.join(wanted)} FROM events ORDER BY line) TO {sql(str(folder / LOG))} "
         "(FORMAT parquet, COMPRESSION zstd)"

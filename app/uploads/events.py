@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import time
+from typing import Literal, NamedTuple
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from app.uploads.database import value
 from app.uploads.findings import Findings
 from app.uploads.items import id_rules
 from app.uploads.problems import FEW
-from app.uploads.reading import UNITS, Reading
+from app.uploads.reading import UNITS, HeldOut, Reading
 from app.uploads.refusal import Refused
+from app.uploads.roles import COUNTS, plain_name
 from app.uploads.times import LATEST, seconds
 
 _DAY = 86_400
+SCALES = {3.0: 5, 5.0: 10}
+"""Middle of a scale of ratings → its top."""
 
 
-def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> None:
-    """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, weight) of the rows that are kept."""
+def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> HeldOut:
+    """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, weight, quantity) of the rows that are
+    kept."""
     place = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
     name = {column.role: column.name for column in reading.columns}
     for role in ("user", "item"):
@@ -37,13 +45,27 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
         ):
             source = f"SELECT line, {cell} AS value FROM rows WHERE {bad}"
             findings.insert("log", problem, source, name["weight"])
+    quantity = "NULL::DOUBLE"
+    if "quantity" in place:
+        cell = place["quantity"]
+        quantity = f"try_cast({cell} AS DOUBLE)"  # none given is no cancellation
+        bad = f"{cell} IS NOT NULL AND NOT coalesce(isfinite({quantity}), false)"
+        findings.insert(
+            "log", "quantity_unreadable", f"SELECT line, {cell} AS value FROM rows WHERE {bad}", name["quantity"]
+        )
     con.execute(
         f'CREATE OR REPLACE TABLE events AS SELECT line, {place["user"]} AS "user", {place["item"]} AS item, '
-        f"{moment} AS time, {weight} AS weight FROM rows WHERE line NOT IN ({findings.bad_lines('log')})"
+        f"{moment} AS time, {weight} AS weight, {quantity} AS quantity FROM rows WHERE line NOT IN ({findings.bad_lines('log')})"
     )
+    if "weight" in place:
+        _ratings(con, reading, name["weight"], findings)
+    if reading.drop_negative and "quantity" in place:
+        _drop(con, "quantity < 0", "quantity", "quantity_negative", name["quantity"], findings)
     if "time" in place:
         _repeated(con, name["user"], findings)
+    held_out = _held_out(con, reading, name["item"], findings)
     _users(con, name["user"], findings)
+    return held_out
 
 
 def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, findings: Findings) -> None:
@@ -65,6 +87,83 @@ def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, fi
         ("time_future", f"moment BETWEEN {int(time.time()) + 2 * _DAY} AND {LATEST - 1}"),
     ):
         findings.insert("log", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
+
+
+def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> None:
+    """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum."""
+    if reading.min_rating is not None:
+        _drop(con, f"weight < {float(reading.min_rating)}", "weight", "rating_dropped", column, findings)
+    low = _lowest_liked(con, column)
+    if low is not None and reading.min_rating is None:
+        source = f"SELECT line, weight::VARCHAR AS value FROM events WHERE weight < {low}"
+        findings.insert("log", "rating_low", source, column, f"Below {low:g} on a scale to {SCALES[low]}.")
+
+
+def _lowest_liked(con: duckdb.DuckDBPyConnection, column: str) -> float | None:
+    """The middle of a scale of ratings, 3 of 5 or 5 of 10, where the weights of `events` look like ratings; None elsewhere."""
+    lowest, highest, different = con.execute(
+        "SELECT min(weight), max(weight), count(DISTINCT weight) FROM events"
+    ).fetchall()[0]
+    if plain_name(column) in COUNTS or lowest is None or lowest < 0 or not 3 <= different <= 21 or highest > 10:
+        return None
+    return 3.0 if highest <= 5 else 5.0
+
+
+def _drop(
+    con: duckdb.DuckDBPyConnection, condition: str, value: str, problem: str, column: str, findings: Findings
+) -> None:
+    """Leaves events out that the visitor does not want."""
+    findings.insert("log", problem, f"SELECT line, {value}::VARCHAR AS value FROM events WHERE {condition}", column)
+    con.execute(f"DELETE FROM events WHERE {condition}")
+
+
+class _Flat(NamedTuple):
+    """`events`, each user's oldest first: the users' places, numbers of items, times, lines; int64 [users + 1] or [events]."""
+
+    offsets: npt.NDArray[np.int64]
+    user: npt.NDArray[np.int64]
+    item: npt.NDArray[np.int64]
+    time: npt.NDArray[np.int64] | None
+    negative: npt.NDArray[np.bool_] | None
+    line: npt.NDArray[np.int64]
+
+
+def _flat(con: duckdb.DuckDBPyConnection) -> _Flat:
+    def numbered(name: str) -> str:
+        distinct = f"SELECT DISTINCT {name} AS id FROM events"
+        return f"(SELECT id, row_number() OVER () - 1 AS n FROM ({distinct}))"
+
+    found = con.execute(
+        'SELECT u.n AS "user", i.n AS item, time, quantity < 0 AS negative, line FROM events '
+        f'JOIN {numbered(chr(34) + "user" + chr(34))} AS u ON u.id = "user" JOIN {numbered("item")} AS i ON i.id = item '
+        "ORDER BY u.n, time, line"
+    ).fetchnumpy()
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(found["user"]))]).astype(np.int64)
+    time, negative = (None if np.ma.getmaskarray(found[name]).all() else found[name] for name in ("time", "negative"))
+    negative = None if negative is None else np.ma.filled(negative, False)
+    return _Flat(offsets, found["user"], found["item"], time, negative, found["line"])
+
+
+def _held_out(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> HeldOut:
+    """Measures repeats, leaves them out where they do not count, and counts what is special about the events held out then."""
+    from engine.runtime import held_out, repeats  # with ONNX Runtime behind it, which a guess does without
+
+    log = _flat(con)
+    measured = repeats.measure(log.user, log.item, np.isin(np.arange(len(log.user)), _last(log)))
+    rule: Literal["count", "first"] = reading.repeats or ("count" if repeats.propose(measured) == "count" else "first")
+    if rule == "first" and measured["repeated_events"]:
+        con.register("again", pa.table({"line": log.line[repeats.repeated(log.user, log.item)]}))
+        _drop(con, "line IN (SELECT line FROM again)", "item", "event_repeated", column, findings)
+        con.unregister("again")
+        log = _flat(con)
+    last = _last(log)
+    counts = held_out.count(last, log.offsets, log.item, log.time, log.negative)
+    return HeldOut(cases=len(last), counts=counts, measured=measured, repeats=rule)
+
+
+def _last(log: _Flat) -> npt.NDArray[np.int64]:
+    """The last event of each user who has enough for a split."""
+    return log.offsets[1:][np.diff(log.offsets) >= FEW] - 1
 
 
 def _repeated(con: duckdb.DuckDBPyConnection, column: str, findings: Findings) -> None:

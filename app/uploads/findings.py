@@ -17,6 +17,8 @@ from app.uploads.reading import Count, Finding, LeftOut, What
 VALUE = 100
 """Characters of a value that are kept."""
 SHOWN = 100
+DROPPED = ("row_again", "event_again", "rating_dropped", "quantity_negative", "event_repeated")
+"""Warnings that leave rows out."""
 ORDER = {problem: place for place, problem in enumerate(PROBLEMS)}
 _KINDS = {"stop": 0, "bad": 1, "warning": 2}
 _FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"  # as app.text.cell
@@ -64,9 +66,9 @@ class Findings:
             f"WHERE file = {sql(file)} AND kind = 1 AND line IS NOT NULL"
         )
 
-    def left_out(self, file: What, extra: tuple[str, ...]) -> list[LeftOut]:
-        """Rows that are left out, by the first thing that is wrong. extra: warnings that leave rows out, too."""
-        wanted = ", ".join(sql(problem) for problem in ("", *extra))
+    def left_out(self, file: What) -> list[LeftOut]:
+        """Rows that are left out, by the first thing that is wrong."""
+        wanted = ", ".join(map(sql, DROPPED))
         found = self.con.execute(
             "SELECT problem, count(*) FROM (SELECT line, arg_min(problem, kind::INTEGER * 1000 + place) AS problem "
             f"FROM findings JOIN problems USING (problem) WHERE file = {sql(file)} AND line IS NOT NULL "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,6 +10,7 @@ import duckdb
 from app.uploads import encodings, known, layout, roles, times
 from app.uploads.check import Say
 from app.uploads.database import connect
+from app.uploads.document import write_lines
 from app.uploads.findings import Findings
 from app.uploads.limits import Limits
 from app.uploads.parquet import describe, read_parquet
@@ -55,7 +56,12 @@ def _parquet(work: Path, path: Path, what: What, fixed: Mapping[str, str], limit
     reading = Reading(format="parquet", columns=tuple(Column(name=name, role="text") for name in names))
     with connect(work, limits, readable=[path]) as con:
         read_parquet(con, path, reading, limits, first=LOOKED_AT)
-        return _told(con, Guess(what=what, reading=reading, rows=rows, size=path.stat().st_size), fixed, named=True)
+        start = Guess(what=what, reading=reading, rows=rows, size=path.stat().st_size)
+
+        def all_rows(whole: duckdb.DuckDBPyConnection, narrow: Reading) -> None:
+            read_parquet(whole, path, narrow, limits)
+
+        return _told(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
 
 
 def _text(
@@ -83,16 +89,26 @@ def _text(
         head=tuple(line[:_WIDTH] for line in filled[:_HEAD]),
         foreign=foreign,
     )
-    if fixed.get("format") == "jsonl" or ("format" not in fixed and layout.is_json_lines(filled)):
+    form = "json" if "delimiter" not in fixed and layout.is_json_document(filled) else None
+    if form is None and (fixed.get("format") == "jsonl" or ("format" not in fixed and layout.is_json_lines(filled))):
+        form = "jsonl"
+    rows, codec = path, encoding.value
+    if form == "json":
+        rows, codec = work / "document.jsonl", "utf-8"
+        write_lines(path, rows, encoding.value, limits, what, gzipped=gzipped)
+        gzipped = False
+        plain = write_plain(rows, plain.path, codec, limits, gzipped=gzipped, lines=LOOKED_AT)
+
+    def all_rows(con: duckdb.DuckDBPyConnection, narrow: Reading) -> None:
+        whole = write_plain(rows, work / "whole.txt", codec, limits, gzipped=gzipped, quote=narrow.quote)
+        read_text(con, whole, narrow, what, Findings(con), limits)
+
+    whole = _whole(work, limits, all_rows)
+    if form is not None:
         with connect(work, limits) as con:
-            reading = _json(con, plain.path, start.reading.model_copy(update={"format": "jsonl"}), limits)
+            reading = _json(con, plain.path, start.reading.model_copy(update={"format": form}), limits)
             _load(con, plain, reading, what, limits)
-            return _told(con, start.model_copy(update={"reading": reading}), fixed, named=True)
-    if "delimiter" not in fixed and layout.is_json_document(filled):
-        raise Refused(
-            "The file is one JSON document. JSON lines hold one object per line, without commas between them: "
-            "jq -c '.[]' FILE makes them of a list."
-        )
+            return _told(con, start.model_copy(update={"reading": reading}), fixed, whole, named=True)
     reading, more, stop = _delimited(filled, start.reading, fixed, limits)
     start = start.model_copy(update={"reading": reading, "choices": (encoding, *more), "stop": stop})
     if stop:
@@ -102,7 +118,33 @@ def _text(
             _load(con, plain, reading, what, limits)
         except Refused as refused:  # other quotes may help, and are offered
             return start.model_copy(update={"stop": str(refused)})
-        return _told(con, start, fixed, named=reading.header)
+        return _told(con, start, fixed, whole, named=reading.header)
+
+
+Settle = Callable[[Reading, Choice], Choice]
+"""Takes a reading and an ambiguous format of its times; decides it by all rows of the file, where they do."""
+
+
+def _whole(
+    work: Path,
+    limits: Limits,
+    load: Callable[[duckdb.DuckDBPyConnection, Reading], None],
+    *,
+    readable: Sequence[Path] = (),
+) -> Settle:
+    """load: makes the table `rows` of all rows of the file."""
+
+    def settle(reading: Reading, choice: Choice) -> Choice:
+        narrow = tuple(c if c.role == "time" else c.model_copy(update={"role": "skip"}) for c in reading.columns)
+        place = next(place for place, column in enumerate(narrow) if column.role == "time")
+        with connect(work, limits, readable=readable) as con:
+            try:
+                load(con, reading.model_copy(update={"columns": narrow}))
+            except Refused:  # the check will say why
+                return choice
+            return times.settle(con, choice, f"c{place}")
+
+    return settle
 
 
 def _load(con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, limits: Limits) -> None:
@@ -192,7 +234,9 @@ _EMPTY = (
 _BARE, _NOTHING = "There is no row below the header.", "There is no row that can be read."
 
 
-def _told(con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str], *, named: bool) -> Guess:
+def _told(
+    con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str], settle: Settle, *, named: bool
+) -> Guess:
     """The guess, with what each column is; the table `rows` holds what is looked at."""
     reading, what = start.reading, start.what
     cells = ", ".join(f"c{place}" for place in range(len(reading.columns)))
@@ -200,7 +244,7 @@ def _told(con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str]
     columns = [
         roles.Values(column.name, [row[place] or "" for row in found]) for place, column in enumerate(reading.columns)
     ]
-    stop = "" if found else _EMPTY if reading.format == "jsonl" else _BARE if reading.header else _NOTHING
+    stop = "" if found else _EMPTY if reading.format in ("jsonl", "json") else _BARE if reading.header else _NOTHING
     layout_known = None if named or reading.format != "delimited" else known.recognise(what, reading.delimiter, columns)
     if layout_known is not None:
         made = tuple(
@@ -220,14 +264,18 @@ def _told(con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str]
         choice = Choice(about="columns", value="", sure="certain", why="You chose them.")
     choices = [*start.choices, choice]
     if what == "log":
-        reading, moment = _time(con, reading, columns, fixed)
+        reading, moment = _time(con, reading, columns, fixed, settle)
         choices += [moment] if moment is not None else []
     seen = tuple(column.seen() for column in columns)
     return start.model_copy(update={"reading": reading, "choices": tuple(choices), "seen": seen, "stop": stop})
 
 
 def _time(
-    con: duckdb.DuckDBPyConnection, reading: Reading, columns: Sequence[roles.Values], fixed: Mapping[str, str]
+    con: duckdb.DuckDBPyConnection,
+    reading: Reading,
+    columns: Sequence[roles.Values],
+    fixed: Mapping[str, str],
+    settle: Settle,
 ) -> tuple[Reading, Choice | None]:
     column = reading.column("time")
     if column is None:
@@ -241,6 +289,8 @@ def _time(
         why = f"The column “{column.name[:60]}” holds no times that can be read, so the order of the rows is the order of events."
         choice = Choice(about="time", value="", sure="unsure", why=why)
         return reading.with_role(column.name, role), choice
+    if times.is_ambiguous(choice):
+        choice = settle(reading, choice)
     return reading.model_copy(update={"time": choice.value}), choice
 
 

@@ -12,6 +12,13 @@ from app.uploads.reading import Reading
 
 CONTROLS = r"[\x00-\x1f\x7f␀␁]"
 """No id has them; NUL and SOH come as their pictures (app/uploads/plain.py)."""
+_TAGS = (
+    "p|br|div|span|b|i|u|em|strong|ul|ol|li|a|h[1-6]|table|tbody|thead|tr|td|th|img|font|center|hr|small|sup|sub|blockquote|pre|"
+    "code|iframe|section|article"
+)
+TAG = rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>"
+SCRIPT = r"(?is)<script\b.*?</script\s*>|<style\b.*?</style\s*>|<!--.*?-->"
+ENTITIES = {"&nbsp;": " ", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&apos;": "'", "&amp;": "&"}
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 """What a column of flags says."""
@@ -76,12 +83,29 @@ def _texts(
                 "catalogue", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column.name, note
             )
         if column.role == "text":
+            source = f"SELECT line, {cell} AS value FROM rows WHERE {has_html(cell)}"
+            findings.insert("catalogue", "html", source, column.name)
             number = f"regexp_full_match({cell}, '{_NUMBER}')"
             count = f"count(*) FILTER (NOT {number})"
             found = f"SELECT CASE WHEN {count} <= {_MIXED} * count({cell}) THEN {count} END FROM rows WHERE {cell} IS NOT NULL"
             if value(con, found):
                 source = f"SELECT line, {cell} AS value FROM rows WHERE {cell} IS NOT NULL AND NOT {number}"
                 findings.insert("catalogue", "mixed", source, column.name)
+
+
+def has_html(cell: str) -> str:
+    """SQL: there are tags or entities of HTML in a text."""
+    entities = " OR ".join(f"contains({cell}, {sql(entity)})" for entity in ENTITIES)
+    tags = " OR ".join(f"regexp_matches({cell}, {sql(form)})" for form in (TAG, SCRIPT))
+    return f"((contains({cell}, '<') AND ({tags})) OR (contains({cell}, '&') AND ({entities})))"
+
+
+def without_html(cell: str) -> str:
+    """SQL: a text without its tags, with the characters that its entities stand for."""
+    text = f"regexp_replace(regexp_replace({cell}, {sql(SCRIPT)}, ' ', 'g'), {sql(TAG)}, ' ', 'g')"
+    for entity, sign in ENTITIES.items():
+        text = f"replace({text}, {sql(entity)}, {sql(sign)})"
+    return f"trim(regexp_replace({text}, '  +', ' ', 'g'))"
 
 
 def _repeated(con: duckdb.DuckDBPyConnection, reading: Reading, cell: str, column: str, findings: Findings) -> None:

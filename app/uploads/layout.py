@@ -13,6 +13,7 @@ from app.uploads.roles import known_name
 from app.uploads.splitting import BLANKS, Splitter
 
 _LOOKED_AT = 300  # lines
+_KEYED = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\{\[]')
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?%?")
 
 
@@ -40,9 +41,16 @@ def is_json_lines(lines: Sequence[str]) -> bool:
 
 
 def is_json_document(lines: Sequence[str]) -> bool:
-    """Whether the file is one JSON document with line ends in it."""
-    first = next((line.strip() for line in lines if line.strip()), "")
-    return first in ("[", "{", "[{") or (first.startswith("[") and '"' in first and _is_list(first))
+    """Whether the file is one JSON document: a list, or an object of objects or lists."""
+    filled = [line.strip() for line in lines if line.strip()]
+    first = filled[0] if filled else ""
+    if first.startswith("["):
+        return first in ("[", "[{") or ('"' in first and _is_list(first))
+    if not first.startswith("{") or (len(filled) > 1 and any(map(_is_object, filled[:50]))):
+        return False
+    if len(filled) == 1 and _is_object(first):
+        return all(isinstance(value, (dict, list)) for value in json.loads(first).values()) and first != "{}"
+    return _KEYED.match("\n".join(filled[:3])) is not None
 
 
 def delimiter(lines: Sequence[str]) -> Choice:

@@ -81,6 +81,7 @@ PROBLEMS: dict[str, Problem] = {
     "title_control": Problem("warning", "control character or line end in a title", "A blank stands in for it."),
     "cell_control": Problem("warning", "control character in an attribute", "A blank stands in for it."),
     "cell_long": Problem("warning", "attribute that is very long", "It is shortened."),
+    "html": Problem("warning", "text with HTML", "Its tags are left out: models and pages see plain text."),
     "mixed": Problem(
         "warning", "text in a column of numbers", "The whole column is kept as text. Empty fields do no harm."
     ),
@@ -109,6 +110,19 @@ PROBLEMS: dict[str, Problem] = {
     "weight_unreadable": Problem(
         "bad", "weight that is not a number", "Write numbers with a point, or read the log without that column."
     ),
+    "quantity_unreadable": Problem(
+        "bad", "quantity that is not a number", "Write numbers with a point, or read the log without that column."
+    ),
+    "quantity_negative": Problem(
+        "warning", "event of a negative quantity (a cancellation), dropped", "You chose to drop them."
+    ),
+    "event_repeated": Problem(
+        "warning", "event with an item that its user had before, dropped", "First occurrences alone are used."
+    ),
+    "rating_low": Problem(
+        "warning", "low rating that counts as liked", "A model cannot tell it from a high one: choose a minimum rating."
+    ),
+    "rating_dropped": Problem("warning", "event below the minimum rating, dropped", "You chose the minimum rating."),
     "event_again": Problem("warning", "event repeated, with the same user, item and time", "The first one is kept."),
     "few_events": Problem(
         "warning",

@@ -15,21 +15,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.uploads.problems import PROBLEMS, Kind
 
 What = Literal["catalogue", "log"]
-Format = Literal["delimited", "jsonl", "parquet"]
-Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "skip"]
+Format = Literal["delimited", "jsonl", "json", "parquet"]
+"""jsonl: an object per line; json: one document of them (app/uploads/document.py)."""
+Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]
 """item_id, title: of a catalogue; text, list, flag: its attributes (list: several values in one field; flag: 0 or 1, many of
-which become one list of the columns' names); user, item, time, weight: of a log; skip: not read."""
+which become one list of the columns' names); user, item, time, weight (such as a rating), quantity (negative: a cancellation): of
+a log; skip: not read."""
 Sure = Literal["certain", "likely", "unsure"]
 
 ROLES: dict[str, tuple[Role, ...]] = {
     "catalogue": ("item_id", "title", "text", "list", "flag", "skip"),
-    "log": ("user", "item", "time", "weight", "skip"),
+    "log": ("user", "item", "time", "weight", "quantity", "skip"),
 }
 NEEDED: dict[str, tuple[Role, ...]] = {"catalogue": ("item_id", "title"), "log": ("user", "item")}
-ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "weight")
+ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "weight", "quantity")
 ROLE_WORDS: dict[str, str] = {
     "item_id": "item id", "title": "title", "text": "attribute", "list": "attribute with several values",
-    "flag": "yes or no", "user": "user", "item": "item", "time": "time", "weight": "weight", "skip": "not used",
+    "flag": "yes or no", "user": "user", "item": "item", "time": "time", "weight": "rating or weight",
+    "quantity": "quantity", "skip": "not used",
 }  # fmt: skip
 ENCODINGS: dict[str, str] = {
     "utf-8": "UTF-8", "utf-16": "UTF-16", "utf-16-le": "UTF-16 (LE)", "utf-16-be": "UTF-16 (BE)",
@@ -88,6 +91,14 @@ class Reading(_Record):
     """log: a key of TIMES, or a pattern. None where no column has the role time."""
     flags: str = "tags"
     """catalogue: what the list is called that the columns with the role flag are folded into."""
+    ties: Literal["file", "shuffle"] = "file"
+    """log: the order among events of one user at one time: as in the file, or drawn by lot."""
+    drop_negative: bool = False
+    """log: events of a negative quantity (cancellations) are left out."""
+    min_rating: float | None = None
+    """log: events rated lower are left out; None: none is."""
+    repeats: Literal["count", "first"] | None = None
+    """log: items that a user comes back to count, or the first event of each pair alone is used; None: as measured."""
 
     def column(self, role: Role) -> Column | None:
         """The one column with this role."""
@@ -217,6 +228,19 @@ class LeftOut(_Record):
     rows: int
 
 
+class HeldOut(_Record):
+    """What is special about the events that a leave-one-out split holds out for the test."""
+
+    cases: int
+    """How many they are."""
+    counts: dict[str, int]
+    """How many tie, repeat, are negative (engine/runtime/held_out.py), of the log as it would be used."""
+    measured: dict[str, float]
+    """How many events and held-out items repeat (engine/runtime/repeats.py), before repeats are left out."""
+    repeats: Literal["count", "first"]
+    """What becomes of repeats: what was chosen, else what was measured decides."""
+
+
 class Checked(_Record):
     """The answer of a check."""
 
@@ -244,6 +268,8 @@ class Checked(_Record):
     first_time: int | None = None
     """Unix seconds."""
     last_time: int | None = None
+    held_out: HeldOut | None = None
+    """None where there is no log."""
     fingerprint: str = ""
     """sha256 of the clean files; "" where there are none."""
     seconds: float = 0.0

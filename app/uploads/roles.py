@@ -11,8 +11,8 @@ from app.uploads.reading import Choice, Column, Role, Seen, Sure, What
 NAMES: dict[str, tuple[str, ...]] = {
     "item_id": (
         "itemid", "item", "iid", "movieid", "productid", "articleid", "parentasin", "asin", "sku", "trackid", "songid",
-        "bookid", "gameid", "isbn", "isbn13", "ean", "gtin", "imdbid", "tconst", "productcode", "itemcode", "id", "code",
-        "key", "번호", "상품id", "상품코드", "상품번호", "商品id", "商品コード", "artikelnummer",
+        "bookid", "gameid", "isbn", "isbn13", "ean", "gtin", "imdbid", "tconst", "stockcode", "productcode", "itemcode",
+        "id", "code", "key", "번호", "상품id", "상품코드", "상품번호", "商品id", "商品コード", "artikelnummer",
     ),
     "title": (
         "title", "itemtitle", "producttitle", "movietitle", "booktitle", "primarytitle", "tracktitle", "songtitle",
@@ -22,24 +22,35 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "user": (
         "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
-        "accountid", "username", "customer", "visitor", "session", "사용자", "고객id", "回员id", "ユーザーid", "kunde", "client",
+        "accountid", "username", "customerno", "customer", "visitor", "session", "사용자", "고객id", "回员id",
+        "ユーザーid", "kunde", "client",
     ),
     "item": (
         "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "trackid", "songid",
-        "bookid", "gameid", "isbn", "contentid", "product", "article", "movie", "track", "상품id", "상품코드", "商品id", "id",
+        "bookid", "gameid", "isbn", "contentid", "stockcode", "productcode", "itemcode", "articlecode", "product",
+        "article", "movie", "track", "상품id", "상품코드", "商品id", "id",
     ),
     "time": (
         "timestamp", "time", "ts", "unixreviewtime", "unixtime", "datetime", "eventtime", "eventtimestamp", "date",
-        "createdat", "created", "day", "orderdate", "purchasedate", "viewedat", "occurredat", "시간", "일시", "날짜", "日時",
-        "zeit", "datum", "fecha",
+        "createdat", "created", "day", "orderdate", "purchasedate", "invoicedate", "transactiondate", "orderedat",
+        "purchasedat", "viewedat", "occurredat", "시간", "일시", "날짜", "日時", "zeit", "datum", "fecha",
     ),
-    "weight": ("weight", "rating", "overall", "score", "stars", "quantity", "count", "playcount", "value", "평점", "評価"),
+    "weight": ("weight", "rating", "overall", "score", "stars", "count", "playcount", "value", "평점", "評価"),
+    "quantity": ("quantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),
 }  # fmt: skip
 """What columns are called, the surest first: lower case, letters and digits only."""
+COUNTS = {"weight", "count", "playcount", "value", "quantity", "qty"}
+"""Columns of weights that are no ratings."""
 _LISTS = {
     "genres", "genre", "categories", "category", "tags", "keywords", "actors", "authors", "artists", "directors", "topics",
     "styles", "languages", "countries", "subjects",
 }  # fmt: skip
+_NO_IDS = {
+    "invoice", "invoiceno", "invoiceid", "invoicenumber", "order", "orderno", "orderid", "ordernumber", "transaction",
+    "transactionno", "transactionid", "basket", "basketid", "cartid", "receipt", "receiptid", "row", "rowid", "index", "price",
+    "unitprice", "amount", "country",
+}  # fmt: skip
+"""Columns that are neither a user nor an item, however much their values look like ids."""
 _SEPARATORS = "|;,/"
 _LONGEST_ID = 64
 _URL = re.compile(r"https?://\S+")
@@ -97,7 +108,9 @@ def guess(
     """The role of every column, and how sure that is. named: the file has names for its columns."""
     roles: dict[str, Role] = {}
     by_value: list[str] = []
-    wanted: tuple[Role, ...] = ("item_id", "title") if what == "catalogue" else ("user", "item", "time", "weight")
+    wanted: tuple[Role, ...] = (
+        ("item_id", "title") if what == "catalogue" else ("user", "item", "time", "weight", "quantity")
+    )
     if named:
         for role in wanted:
             found = _by_name(role, [column.name for column in columns if column.name not in roles])
@@ -196,6 +209,7 @@ def _log(
             rest = [column for column in rest if column.name != found["weight"]]
     # Who comes before what they took, nearly everywhere.
     ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
+    ids = [column for column in ids if not named or plain_name(column.name) not in _NO_IDS]
     for role in ("user", "item"):
         if role in missing and ids:
             found[role] = ids.pop(0).name

@@ -41,7 +41,7 @@ def read_text(
     """Makes the table `rows` of a text. How many rows the file has, those that are none included."""
     con.execute(f"CREATE OR REPLACE TABLE lines AS SELECT * FROM ({lines_of(plain.path)}) WHERE {_FILLED}")
     _take_long_lines(con, plain, what, findings)
-    if reading.format == "jsonl":
+    if reading.format in ("jsonl", "json"):
         total, header_end = _json(con, reading, what, findings, limits), 0
     else:
         total, header_end = _delimited(con, plain, reading, what, findings)

@@ -70,9 +70,8 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> Choice | Non
     if best == "iso" and found[best] > 0.98:
         sure = "certain"
     others = tuple(form for form in found if found[form] > 0.5 and form != best)
-    day = next((day for day in _SWAPPED if best.startswith(day)), None)
-    if day is not None:
-        other = _SWAPPED[day] + best.removeprefix(day)
+    other = _other_way_round(best)
+    if other:
         if found.get(other, 0.0) >= found[best]:
             sure, why = "unsure", f"{why} Day and month could also be the other way round: none of them is above 12."
             others = (other, *(form for form in others if form != other))
@@ -81,10 +80,34 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> Choice | Non
     return Choice(about="time", value=best, sure=sure, why=why, others=others)
 
 
+def is_ambiguous(choice: Choice) -> bool:
+    """Whether day and month could also be the other way round."""
+    return choice.sure == "unsure" and _other_way_round(choice.value) in choice.others
+
+
+def settle(con: duckdb.DuckDBPyConnection, choice: Choice, column: str) -> Choice:
+    """An ambiguous choice, decided by all rows: those of the table `rows`, whose `column` has the times."""
+    other = _other_way_round(choice.value)
+    tests = ", ".join(f"count(*) FILTER ({_valid(form, column)})" for form in (choice.value, other))
+    as_chosen, as_other = con.execute(f"SELECT {tests} FROM rows").fetchall()[0]
+    if as_chosen == as_other:
+        return choice
+    value, rest = (choice.value, other) if as_chosen > as_other else (other, choice.value)
+    why = "It reads more of all times in the file: read the other way round, some months would be above 12."
+    others = (rest, *(form for form in choice.others if form not in (value, rest)))
+    return Choice(about="time", value=value, sure="likely", why=why, others=others)
+
+
 def is_time(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> bool:
     """Whether a column without a name holds times."""
     found = guess(con, values)
     return found is not None and found.sure != "unsure"
+
+
+def _other_way_round(form: str) -> str:
+    """The pattern with day and month swapped; "" where they cannot be taken for each other."""
+    day = next((day for day in _SWAPPED if form.startswith(day)), None)
+    return "" if day is None else _SWAPPED[day] + form.removeprefix(day)
 
 
 def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> Choice | None:
@@ -116,9 +139,9 @@ def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> Choice | None:
     return Choice(about="time", value=unit, sure=sure, why=why, others=others)
 
 
-def _valid(form: str) -> str:
+def _valid(form: str, column: str = "value") -> str:
     """SQL: a moment from 1900 on that is not far in the future. Before 1970 is a finding, not another format."""
-    found = seconds("value", form)
+    found = seconds(column, form)
     return f"({found} >= -2208988800 AND {found} < {LATEST})"
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from app.text import clean, count, listed, md
 from app.views import floor
-from engine.runtime import judge
+from engine.runtime import DatasetInfo, held_out, judge
 from engine.runtime import protocols as naming
 
 METRICS = ("NDCG", "HR", "MRR")
@@ -115,6 +115,12 @@ def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
         shared, everybody = np.intersect1d(shared, key), np.union1d(everybody, key)
     kept = {name: found[name].take(np.searchsorted(key, shared)) for name, key in keys.items()}
     return kept, len(everybody) - len(shared)
+
+
+def held_out_words(info: DatasetInfo) -> list[str]:
+    """How many held-out items tie in time, repeat or are cancellations, then what that means for a verdict; empty where the
+    dataset was imported before they were counted."""
+    return held_out.about(info.held_out, info.counts.get("test", 0), info.options)
 
 
 def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,10 +20,12 @@ from app.uploads.reading import (
     Choice,
     Column,
     Guess,
+    HeldOut,
     Reading,
     Seen,
     What,
 )
+from engine.runtime import held_out
 
 SURE = {"certain": ("certain", "green"), "likely": ("likely", "blue"), "unsure": ("please look", "orange")}
 """How sure → (words, colour of a badge)."""
@@ -31,7 +34,7 @@ ABOUT = {
     "time": "Times",
 }  # fmt: skip
 HEADER = {"yes": "names the columns", "no": "is data"}
-_FORMATS = {"delimited": "text in columns", "jsonl": "JSON lines", "parquet": "Parquet"}
+_FORMATS = {"delimited": "text in columns", "jsonl": "JSON lines", "json": "JSON", "parquet": "Parquet"}
 
 
 def size(bytes: int) -> str:
@@ -200,6 +203,46 @@ def kept_words(checked: Checked) -> list[str]:
         f"{_capital(what)}: {kept:,} of {count(checked.read[what], 'row')} can be used."
         for what, kept in checked.kept.items()
     ]
+
+
+def held_out_words(found: HeldOut, reading: Reading) -> list[str]:
+    """How many held-out items tie in time, repeat or are cancellations, then what that means; not escaped."""
+    return held_out.about(found.counts, found.cases, {"ties": reading.ties})
+
+
+class Offer(NamedTuple):
+    """What may be done about what is special of held-out items: a field of a reading, and its value with and without."""
+
+    field: str
+    label: str
+    help: str
+    chosen: bool
+    on: str | bool
+    off: str | bool
+
+
+def offers(found: HeldOut, reading: Reading) -> list[Offer]:
+    """Those that would change something, or do."""
+    ties, negative = reading.ties == "shuffle", reading.drop_negative
+    possible = (
+        (found.counts.get("ties"), Offer("ties", "Shuffle ties", "Events of one user at one time in an order drawn by lot", ties,
+                                         "shuffle", "file")),
+        (found.counts.get("negative"), Offer("drop_negative", "Drop negative quantities", "Leave cancellations out", negative,
+                                             True, False)),
+        (found.measured["repeated_events"], Offer("repeats", "First occurrence only", "Leave out events with an item that their "
+                                                  "user had before. Else repeats count, and history stays recommendable",
+                                                  found.repeats == "first", "first", "count")),
+    )  # fmt: skip
+    return [offer for there, offer in possible if there or (offer.chosen and offer.field != "repeats")]
+
+
+def minimum_ratings(checked: Checked, reading: Reading) -> list[float | None]:
+    """What may be chosen as the lowest rating that counts; empty where the log has no low ones."""
+    low = next((entry for entry in checked.counts if entry.problem == "rating_low"), None)
+    if low is None and reading.min_rating is None:
+        return []
+    scale = 10 if (reading.min_rating or 0) > 5 or (low is not None and "10" in low.note) else 5
+    return [None, *map(float, range(2, scale + 1))]
 
 
 def log_stops_alone(checked: Checked) -> bool:

@@ -91,6 +91,7 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         ("item", "log"),
         ("time", "log; - for none"),
         ("rating", "log"),
+        ("quantity", "log"),
         ("item-id", "item file"),
         ("title", "item file"),
     ):
@@ -109,8 +110,16 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         "--time-unit", choices=("s", "ms", "us", "ns"), help="of numeric times; default: the one that fits most rows"
     )
 
+    files.add_argument(
+        "--time-format", metavar="PATTERN",
+        help="of written times, such as '%%d.%%m.%%Y %%H:%%M'; default: ISO, or the usual pattern that reads most rows",
+    )  # fmt: skip
+
     events = parser.add_argument_group("events")
     events.add_argument("--min-rating", type=float, metavar="R", help="leave out events rated lower; default: none")
+    events.add_argument(
+        "--drop-negative", action="store_true", help="leave out events of a negative quantity (cancellations)"
+    )
     events.add_argument(
         "--duplicates", default="exact", metavar="{exact,keep}",
         help="rows logged twice, with the same user, item and time: drop the copies (default), or keep them",
@@ -184,10 +193,12 @@ def _options(args: argparse.Namespace) -> ImportOptions:
     return ImportOptions(
         paths=tuple(args.paths), out=args.out, source=args.source, items=args.items, item_map=args.item_map,
         columns=Columns(
-            args.user_column, args.item_column, args.time_column, args.rating_column, args.item_id_column, args.title_column
+            args.user_column, args.item_column, args.time_column, args.rating_column, args.quantity_column,
+            args.item_id_column, args.title_column,
         ),
         header=not args.no_header, delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
-        encoding=args.encoding, time_unit=args.time_unit, list_columns=tuple(args.list_column), min_rating=args.min_rating,
+        encoding=args.encoding, time_unit=args.time_unit, time_format=args.time_format,
+        list_columns=tuple(args.list_column), min_rating=args.min_rating, drop_negative=args.drop_negative,
         duplicates=args.duplicates, repeats=args.repeats, k_core=args.k_core, min_history=args.min_history, ties=args.ties,
         seed=args.seed, keep_unused_items=args.keep_unused_items,
         split=SplitOptions(

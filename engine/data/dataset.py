@@ -28,7 +28,7 @@ from engine.data.repeats import RULES
 from engine.errors import SeqscopeError
 
 SCHEMA_VERSION = 1
-LATER = ("repeats", "measured")
+LATER = ("repeats", "measured", "held_out")
 """Entries of dataset.json that came later: left out where there is nothing to say, as readers of before know none of them."""
 
 
@@ -88,6 +88,9 @@ class DatasetInfo:
     measured: dict[str, float] = field(default_factory=dict)
     """Of the log before repeats were dropped: repeated_events and repeated_targets, the shares of events and of the test's
     held-out items whose item the user had before. Empty where nothing was measured."""
+    held_out: dict[str, int] = field(default_factory=dict)
+    """How many of the test's held-out items tie, repeat, are negative (engine/data/held_out.py). Empty: a dataset of before they
+    were counted, or one without a log."""
 
     def to_json(self) -> str:
         said = {name: value for name, value in dataclasses.asdict(self).items() if name not in LATER or value}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+from engine.data import held_out
 from engine.data.dataset import DatasetInfo
 from engine.data.repeats import in_words
 
@@ -25,11 +26,12 @@ def describe(info: DatasetInfo) -> str:
         ("attributes", ", ".join(info.attributes) or "none"),
         ("split", _split(info)),
         *([("repeats", in_words(info.measured, info.repeats))] if info.repeats and info.measured else []),
+        ("held out", " ".join(held_out.about(info.held_out, counts["test"], info.options)) or "not counted"),
         ("left out", "; ".join(f"{count:,} {reason}" for reason, count in info.left_out.items()) or "nothing"),
         ("fingerprint", info.fingerprint),
     ]
     if not counts["events"]:  # what would be said of events is said of nothing
-        rows = [row for row in rows if row[0] not in ("history", "sparsity", "time")]
+        rows = [row for row in rows if row[0] not in ("history", "sparsity", "time", "held out")]
     return "\n".join(f"{name:<12} {text}" for name, text in rows)
 
 

@@ -1,7 +1,8 @@
 """What makes a row of a log bad: one table of rules, as SQL over the columns of the import's database.
 
-A rule sees user_id, item_id, time, rating (text as it was read, blanks trimmed), misshapen and excerpt (see `rows_query`),
-unmapped (an item number that the item map does not know), seconds (the time as a number) and score (the rating as a number).
+A rule sees user_id, item_id, time, rating, quantity (text as it was read, blanks trimmed), misshapen and excerpt (see
+`rows_query`), unmapped (an item number that the item map does not know), seconds (the time as a number), score and amount (rating
+and quantity as numbers).
 """
 
 from __future__ import annotations
@@ -12,6 +13,12 @@ from engine.data.rows import Mapping, sql
 
 LATEST = 4_102_444_800
 """2100-01-01 in unix seconds: a later time is an error, or in another unit."""
+TIME_FORMATS = tuple(
+    f"{day}{hour}"
+    for day in ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d")
+    for hour in ("", " %H:%M", " %H:%M:%S")
+)
+"""Patterns of times that are tried where most are neither numbers nor ISO dates."""
 MAX_ID = 200
 """Characters of a user or item id."""
 CONTROLS = "[\\x00-\\x1f\\x7f]"
@@ -29,10 +36,11 @@ class Rule:
     reason: str
 
 
-def log_rules(mapping: Mapping, *, mapped: bool, rated: bool, guessed_unit: bool) -> list[Rule]:
+def log_rules(mapping: Mapping, *, mapped: bool, rated: bool, counted: bool, guessed_unit: bool) -> list[Rule]:
     """The rules for a log, in the order in which they are tried: a row is reported for the first that holds.
 
-    mapped: there is an item map; rated: ratings decide which events stay; guessed_unit: times are in ms, us or ns, by guess.
+    mapped: there is an item map; rated: ratings decide which events stay; counted: quantities do; guessed_unit: times are in ms,
+    us or ns, by guess.
     """
 
     def named(what: str) -> str:
@@ -56,6 +64,9 @@ def log_rules(mapping: Mapping, *, mapped: bool, rated: bool, guessed_unit: bool
     if rated:
         tests = [("coalesce(rating, '') = ''", "missing rating"), ("score IS NULL", "rating is not a number")]
         rules += [Rule(named("rating"), "rating", when, reason) for when, reason in tests]
+    if counted:
+        unreadable = "amount IS NULL AND coalesce(quantity, '') <> ''"  # none given is no cancellation
+        rules.append(Rule(named("quantity"), "quantity", unreadable, "quantity is not a number"))
     return rules
 
 
@@ -77,6 +88,11 @@ def seconds(scale: int) -> str:
         # The expression is stricter than the cast, which knows words such as "today".
         f"WHEN regexp_full_match(time, '{iso}') THEN floor(epoch(try_cast(time AS TIMESTAMPTZ))) END"
     )
+
+
+def written(form: str) -> str:
+    """SQL: the unix second of `time` as the pattern `form` reads it, NULL where it does not."""
+    return f"floor(epoch(try_strptime(time, {sql(form)})))"
 
 
 def _id_rules(what: str, column: str) -> list[Rule]:

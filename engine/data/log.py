@@ -12,11 +12,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from engine.data.faults import LATEST, Rule, fault, log_rules, seconds
+from engine.data.faults import LATEST, TIME_FORMATS, Rule, fault, log_rules, seconds, written
 from engine.data.options import TIME_UNITS
 from engine.data.problems import Problems
 from engine.data.rows import Layout, Mapping, rows_query, sql
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, UsageError
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,12 @@ class Events:
     time: np.ndarray | None
     users: pa.ChunkedArray
     items: pa.ChunkedArray
+    negative: np.ndarray | None
+    """bool [events]: the quantity is negative; None where the log has no quantities."""
     below_rating: int
     """Events that were left out because of their rating."""
+    dropped_negative: int
+    """Events that were left out because of their negative quantity."""
 
 
 def read_log(
@@ -53,7 +57,9 @@ def read_log(
     *,
     item_map: pa.Table | None = None,
     time_unit: str | None = None,
+    time_format: str | None = None,
     min_rating: float | None = None,
+    drop_negative: bool = False,
 ) -> Events:
     """Read, check and number the events of `log`.
 
@@ -61,33 +67,42 @@ def read_log(
     """
     con.execute(
         "CREATE TABLE parsed (file UTINYINT, line BIGINT, user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR, "
-        "misshapen VARCHAR, excerpt VARCHAR)"
+        "quantity VARCHAR, misshapen VARCHAR, excerpt VARCHAR)"
     )
     if len(log.files) > 255:
         raise SeqscopeError(f"{len(log.files)} files are more than one import takes (255). Concatenate some.")
+    # The zone of this machine must not decide what a date means.
+    con.execute("SET TimeZone = 'UTC'")
     for number, path in enumerate(log.files):
         query = rows_query(con, path, log.layout, log.mapping, work, problems)
         con.execute(f"INSERT INTO parsed SELECT {number}, * FROM ({query})")
     _map_items(con, item_map)
     timed = log.mapping.time is not None
-    unit = time_unit or _time_unit(con) if timed else "s"
+    form = (time_format or (None if time_unit else _time_format(con, log.files[0].name))) if timed else None
+    unit = time_unit or _time_unit(con) if timed and form is None else "s"
+    moment = ("NULL" if not timed else seconds(TIME_UNITS[unit])) if form is None else written(form)
     rules = log_rules(
         log.mapping,
         mapped=item_map is not None,
         rated=min_rating is not None,
+        counted=drop_negative,
         guessed_unit=time_unit is None and unit != "s",
     )
-    _check(con, log, problems, rules, timed=timed, scale=TIME_UNITS[unit])
+    _check(con, log, problems, rules, moment)
 
-    below = 0
-    if min_rating is not None:
-        below = con.execute(f"SELECT count(*) FROM checked WHERE ok AND score < {float(min_rating)}").fetchall()[0][0]
-    wanted = "ok" if min_rating is None else f"ok AND score >= {float(min_rating)}"
+    wanted, left_out = "ok", []
+    for drops, stays in (
+        (min_rating is not None, f"score >= {float(min_rating or 0)}"),
+        (drop_negative, "NOT coalesce(amount < 0, false)"),
+    ):
+        left_out.append(_count(con, f"{wanted} AND NOT ({stays})") if drops else 0)
+        wanted += f" AND {stays}" if drops else ""
     for what in ("user", "item"):
         _number(con, what, wanted)
     query = (
         "SELECT file::BIGINT * 1099511627776 + line AS row, user_names.number AS user, item_names.number AS item"
         + (", try_cast(seconds AS BIGINT) AS time" if timed else "")
+        + (", coalesce(amount < 0, false) AS negative" if log.mapping.quantity is not None else "")
         + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {wanted}"
     )
     columns = con.execute(query).fetchnumpy()
@@ -100,8 +115,14 @@ def read_log(
         time=np.asarray(columns.pop("time"), np.int64)[order] if timed else None,
         users=con.sql("SELECT user_id FROM user_names ORDER BY number").to_arrow_table()["user_id"],
         items=con.sql("SELECT item_id FROM item_names ORDER BY number").to_arrow_table()["item_id"],
-        below_rating=below,
+        negative=np.asarray(columns.pop("negative"), bool)[order] if log.mapping.quantity is not None else None,
+        below_rating=left_out[0],
+        dropped_negative=left_out[1],
     )
+
+
+def _count(con: duckdb.DuckDBPyConnection, condition: str) -> int:
+    return int(con.execute(f"SELECT count(*) FROM checked WHERE {condition}").fetchall()[0][0])
 
 
 def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> None:
@@ -116,6 +137,26 @@ def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> Non
     )
 
 
+def _time_format(con: duckdb.DuckDBPyConnection, file: str) -> str | None:
+    """The pattern that reads most times, where most are neither numbers nor ISO dates; None elsewhere."""
+    found = f"SELECT count(*), count({seconds(1)}) FROM parsed WHERE coalesce(time, '') <> ''"
+    rows, plain = con.execute(found).fetchall()[0]
+    if 2 * plain > rows or not rows:
+        return None
+    tests = ", ".join(f"count({written(form)})" for form in TIME_FORMATS)
+    counts = dict(zip(TIME_FORMATS, con.execute(f"SELECT {tests} FROM parsed").fetchall()[0], strict=True))
+    best = max(counts, key=lambda form: counts[form])
+    if 2 * counts[best] <= rows:
+        return None
+    alike = [form for form in counts if counts[form] == counts[best]]
+    if len(alike) > 1:
+        raise UsageError(
+            f"{file}: day and month of its times could be either way round. Name one: "
+            + " or ".join(f"--time-format '{form}'" for form in alike)
+        )
+    return best
+
+
 def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
     """The unit by which most numeric times fall between 1970 and 2100."""
     # Each unit has the range above that of the unit before it; no two overlap.
@@ -127,16 +168,18 @@ def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
     return max(zip(found, TIME_UNITS, strict=True), key=lambda pair: pair[0])[1]  # the first of equals: seconds
 
 
-def _check(
-    con: duckdb.DuckDBPyConnection, log: LogFiles, problems: Problems, rules: list[Rule], *, timed: bool, scale: int
-) -> None:
-    """Make the table `checked` (ok, seconds and score beside the ids) and report every bad row."""
-    # The zone of this machine must not decide what a date means.
-    con.execute("SET TimeZone = 'UTC'")
-    score = "CASE WHEN isfinite(try_cast(rating AS DOUBLE)) THEN try_cast(rating AS DOUBLE) END"
+def _check(con: duckdb.DuckDBPyConnection, log: LogFiles, problems: Problems, rules: list[Rule], moment: str) -> None:
+    """Make the table `checked` (ok, seconds, score and amount beside the ids) and report every bad row.
+
+    moment: SQL, the unix second of `time`.
+    """
+    score, amount = (
+        f"CASE WHEN isfinite(try_cast({column} AS DOUBLE)) THEN try_cast({column} AS DOUBLE) END"
+        for column in ("rating", "quantity")
+    )
     con.execute(
         f"CREATE TABLE checked AS SELECT *, {fault(rules)} AS fault, fault IS NULL AS ok "
-        f"FROM (SELECT *, {seconds(scale) if timed else 'NULL'} AS seconds, {score} AS score FROM mapped)"
+        f"FROM (SELECT *, {moment} AS seconds, {score} AS score, {amount} AS amount FROM mapped)"
     )
     con.execute("DROP VIEW mapped; DROP TABLE parsed")
     file = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from engine.errors import UsageError
 DUPLICATES = ("exact", "keep")
 REPEATS = (*RULES, "auto")
 TIES = ("file", "item", "shuffle")
+TIME_FORMAT = re.compile(r"(?=.*%)(?:%-?[aAbBdHIjmMpSyYfgznuUW%]|[^%\x00-\x1f']){1,60}")
+"""What a pattern of times may be made of."""
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -26,6 +29,8 @@ class Columns:
     time: str | None = None
     """"-" says that the rows have no time and stand in order."""
     rating: str | None = None
+    quantity: str | None = None
+    """Negative ones are cancellations."""
     item_id: str | None = None
     """In the item file: the column whose values the log's item column holds."""
     title: str | None = None
@@ -55,11 +60,15 @@ class ImportOptions:
     """Of text files. None: UTF-8, and latin-1 for the MovieLens files that are written in it."""
     time_unit: str | None = None
     """Of numeric times: s, ms, us or ns. None: the one that puts most rows between 1970 and 2100."""
+    time_format: str | None = None
+    """A pattern such as %d.%m.%Y %H:%M. None: numbers and ISO dates, or one of the usual patterns where most are neither."""
     list_columns: tuple[str, ...] = ()
     """Columns of a delimited item table that hold several values with | between them, besides genres, categories and tags."""
 
     min_rating: float | None = None
     """Events rated lower are left out. None: every event counts, whatever its rating."""
+    drop_negative: bool = False
+    """Leave out events of a negative quantity: cancellations."""
     duplicates: str = "exact"
     """Events logged twice, with the same user, item and time: "exact" drops the copies (logs without times have none), "keep"
     keeps them."""
@@ -106,6 +115,11 @@ class ImportOptions:
             (self.repeats in REPEATS, f"--repeats {self.repeats}: one of {', '.join(REPEATS)}"),
             (self.ties in TIES, f"--ties {self.ties}: one of {', '.join(TIES)}"),
             (self.time_unit in (None, *TIME_UNITS), f"--time-unit {self.time_unit}: one of {', '.join(TIME_UNITS)}"),
+            (
+                self.time_format is None or TIME_FORMAT.fullmatch(self.time_format) is not None,
+                f"--time-format {self.time_format}: write a pattern such as %d.%m.%Y %H:%M",
+            ),
+            (self.time_format is None or self.time_unit is None, "--time-format and --time-unit exclude each other"),
             (self.k_core is None or self.k_core >= 0, "--k-core cannot be negative; 0 turns it off"),
             (self.min_history >= 1, "--min-history starts at 1"),
             (self.delimiter is None or len(self.delimiter) > 0, "--delimiter cannot be empty"),

@@ -100,12 +100,20 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         workshop.say(f"reading {size / 1e6:,.0f} MB; about a minute for every 300 MB")
     events = read_log(
         workshop.con, reading.log, workshop.folder, problems,
-        item_map=item_map, time_unit=options.time_unit, min_rating=options.min_rating,
+        item_map=item_map, time_unit=options.time_unit, time_format=options.time_format, min_rating=options.min_rating,
+        drop_negative=options.drop_negative,
     )  # fmt: skip
     left_out: dict[str, int] = {}
     if events.below_rating:
         left_out[f"rated below {options.min_rating:g}"] = events.below_rating
+    if events.dropped_negative:
+        left_out["negative quantity"] = events.dropped_negative
     if not len(events.user):
+        if events.dropped_negative:
+            raise SeqscopeError(
+                f"no event is left: {events.dropped_negative:,} have a negative quantity. Is it the right column? Leave out "
+                "--drop-negative."
+            )
         if events.below_rating:
             raise SeqscopeError(
                 f"all {events.below_rating:,} events are rated below {options.min_rating:g}. Lower --min-rating."
@@ -148,7 +156,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
         users=log.users, user=log.user, item=log.item, timestamp=time, time_unit=time_unit, split=options.split,
         options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
-        repeats=log.repeats, measured=log.measured,
+        repeats=log.repeats, measured=log.measured, negative=log.negative,
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
@@ -168,22 +176,26 @@ class _Log:
     user: np.ndarray
     item: np.ndarray
     time: np.ndarray | None
+    negative: np.ndarray | None
+    """Of a negative quantity; None where the log has no quantities."""
     users: pa.ChunkedArray
     items: pa.ChunkedArray
     repeats: Literal["count", "first"]
     measured: dict[str, float]
 
 
-Flat = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+Flat = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
+"""user, item, time, negative"""
 
 
 def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int]) -> _Log:
     order = time_order(events.user, events.item, events.time, options.ties, options.seed)
-    rows: Flat = (events.user[order], events.item[order], None if events.time is None else events.time[order])
+    time, negative = (None if column is None else column[order] for column in (events.time, events.negative))
+    rows: Flat = (events.user[order], events.item[order], time, negative)
     del order
 
     if options.duplicates == "exact" and rows[2] is not None:
-        rows = _take(rows, ~repeated(*rows), "same user, item and time again", left_out)
+        rows = _take(rows, ~repeated(*rows[:3]), "same user, item and time again", left_out)
     in_core, outside = _core(rows, options, k_core)
     measured = measure(in_core[0], in_core[1], _tested(in_core, options))
     rule = propose(measured) if options.repeats == "auto" else options.repeats
@@ -200,7 +212,7 @@ def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[
             "only one user is left, and a recommender learns from many. Lower --k-core or --min-history."
         )
     users, items = events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
-    return _Log(user, item, in_core[2], users, items, repeats, measured)
+    return _Log(user, item, in_core[2], in_core[3], users, items, repeats, measured)
 
 
 def _take(rows: Flat, stays: np.ndarray, reason: str, left_out: dict[str, int]) -> Flat:
@@ -208,7 +220,8 @@ def _take(rows: Flat, stays: np.ndarray, reason: str, left_out: dict[str, int]) 
     if not count:
         return rows
     left_out[reason] = count
-    return rows[0][stays], rows[1][stays], None if rows[2] is None else rows[2][stays]
+    time, negative = (None if column is None else column[stays] for column in rows[2:])
+    return rows[0][stays], rows[1][stays], time, negative
 
 
 def _core(rows: Flat, options: ImportOptions, k_core: int) -> tuple[Flat, int]:

@@ -1,4 +1,5 @@
-"""Files to rows: one SQL query per file that yields ``line, user_id, item_id, time, rating`` as text, or says why a row is none.
+"""Files to rows: one SQL query per file that yields ``line, user_id, item_id, time, rating, quantity`` as text, or says
+why a row is none.
 
 Line numbers are physical lines from 1 (row numbers in Parquet), also where quoted fields contain line ends. Lines are cut by
 DuckDB where that is exact (`Text.plain`, no quoted fields), else by Python, which writes them to a Parquet file first.
@@ -27,6 +28,8 @@ WORDS = " "
 """The delimiter that stands for any run of blanks."""
 BLANKS = "' ' || chr(9) || chr(10) || chr(13)"
 _MAX_RECORD_LINES = 1_000
+_SELECTED = {"user": "user_id", "item": "item_id", "time": "time", "rating": "rating", "quantity": "quantity"}
+"""Field of a `Mapping` → column of the query."""
 _BATCH = 100_000
 
 
@@ -47,12 +50,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Which columns are user, item, time and rating: names, or positions from 0 where there is no header."""
+    """Which columns are user, item, time, rating and quantity: names, or positions from 0 where there is no header."""
 
     user: str | int
     item: str | int
     time: str | int | None = None
     rating: str | int | None = None
+    quantity: str | int | None = None
 
 
 def sql(text: str) -> str:
@@ -68,7 +72,8 @@ def sql_path(path: Path) -> str:
 def rows_query(
     con: duckdb.DuckDBPyConnection, path: Path, layout: Layout, mapping: Mapping, work: Path, problems: Problems
 ) -> str:
-    """SQL that selects line (BIGINT) and, as text, user_id, item_id, time, rating, misshapen, excerpt of every row of `path`.
+    """SQL that selects line (BIGINT) and, as text, user_id, item_id, time, rating, quantity, misshapen, excerpt of every row of
+    `path`.
 
     misshapen says why a row is none (and excerpt how it begins); it is NULL for the others. What cannot even be cut is added
     to `problems` at once. `work` takes intermediate files.
@@ -111,10 +116,7 @@ def _delimited(text: Text, layout: Layout, mapping: Mapping, work: Path, problem
     reason = (
         f"CASE WHEN len(fields) < {width} THEN 'too few fields' WHEN len(fields) > {width} THEN 'too many fields' END"
     )
-    wanted = ", ".join(
-        f"{column(getattr(mapping, name))} AS {alias}"
-        for name, alias in (("user", "user_id"), ("item", "item_id"), ("time", "time"), ("rating", "rating"))
-    )
+    wanted = ", ".join(f"{column(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
     excerpt = f"CASE WHEN misshapen IS NOT NULL THEN left(array_to_string(fields, {delimiter}), {EXCERPT}) END"
     return f"SELECT line, {wanted}, {reason} AS misshapen, {excerpt} AS excerpt FROM ({raw})"
 
@@ -135,9 +137,9 @@ def _json_lines(text: Text, mapping: Mapping, work: Path, problems: Problems) ->
         pointer = "/" + str(which).replace("~", "~0").replace("/", "~1")
         return f"CASE WHEN object THEN trim(json_extract_string(text, {sql(pointer)}), {BLANKS}) END"
 
+    wanted = ", ".join(f"{key(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
     return (
-        f"SELECT line, {key(mapping.user)} AS user_id, {key(mapping.item)} AS item_id, {key(mapping.time)} AS time, "
-        f"{key(mapping.rating)} AS rating, {reason} AS misshapen, "
+        f"SELECT line, {wanted}, {reason} AS misshapen, "
         f"CASE WHEN misshapen IS NOT NULL THEN left(text, {EXCERPT}) END AS excerpt FROM ({raw})"
     )
 
@@ -154,9 +156,9 @@ def _parquet(con: duckdb.DuckDBPyConnection, path: Path, mapping: Mapping) -> st
             name = f"CASE WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {name}::VARCHAR END"
         return f"trim({name}::VARCHAR, {BLANKS})"
 
+    wanted = ", ".join(f"{column(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
     return (
-        f"SELECT file_row_number + 1 AS line, {column(mapping.user)} AS user_id, {column(mapping.item)} AS item_id, "
-        f"{column(mapping.time)} AS time, {column(mapping.rating)} AS rating, NULL AS misshapen, NULL AS excerpt "
+        f"SELECT file_row_number + 1 AS line, {wanted}, NULL AS misshapen, NULL AS excerpt "
         f"FROM read_parquet({sql_path(path)}, file_row_number = true, binary_as_string = true)"
     )
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import __version__
+from engine.data import held_out
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
 from engine.data.ragged import Ragged
 from engine.data.split import SplitOptions, split_roles
@@ -44,6 +45,7 @@ def write_dataset(
     left_out: Mapping[str, int] | None = None,
     repeats: Literal["count", "first"] | None = None,
     measured: Mapping[str, float] | None = None,
+    negative: np.ndarray | None = None,
     overwrite: bool = False,
 ) -> DatasetInfo:
     """Split a log, write it as the dataset folder `out`, open it once as a check, and only then let it appear.
@@ -54,12 +56,14 @@ def write_dataset(
     user, item: int [events], sorted by user, each user's events oldest first.
     timestamp: int64 [events], unix seconds, ascending within a user; None where the source has only an order.
     time_unit: "second", "day" (times are midnights) or "order" (no times).
+    negative: bool [events], the quantity is negative; None where the source has no quantities.
     """
     with staging(Path(out), overwrite=overwrite) as folder:
         return fill_dataset(
             folder, name=name, title=title, source=source, licence=licence, simulated=simulated, items=items, users=users,
             user=user, item=item, timestamp=timestamp, time_unit=time_unit, split=split, options=options, left_out=left_out,
             repeats=repeats, measured=measured,
+            negative=negative,
         )  # fmt: skip
 
 
@@ -82,6 +86,7 @@ def fill_dataset(
     left_out: Mapping[str, int] | None,
     repeats: Literal["count", "first"] | None = None,
     measured: Mapping[str, float] | None = None,
+    negative: np.ndarray | None = None,
 ) -> DatasetInfo:
     """`write_dataset` into a folder that exists, for callers that hold their own staging folder."""
     if not NAME.fullmatch(name):
@@ -92,6 +97,7 @@ def fill_dataset(
     roles, described = split_roles(split, offsets, timestamp)
     events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
     item_ids = items["item_id"].to_pylist()
+    tested = np.flatnonzero(roles == Role.TEST)
     info = DatasetInfo(
         name=name,
         title=title,
@@ -119,6 +125,7 @@ def fill_dataset(
         attributes=[column for column in items.column_names if column not in ("item_id", "title")],
         repeats=repeats,
         measured=dict(measured or {}),
+        held_out=held_out.count(tested, offsets, events.values, timestamp, negative),
     )  # fmt: skip
 
     numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))

@@ -8,6 +8,7 @@
 These are the functions that `seqscope data import --repeats auto` uses.
 """
 
+from engine.data.order import repeated
 from engine.data.repeats import COUNT_FROM, RULES, in_words, meaning, measure, propose
 
-__all__ = ["COUNT_FROM", "RULES", "in_words", "meaning", "measure", "propose"]
+__all__ = ["COUNT_FROM", "RULES", "in_words", "meaning", "measure", "propose", "repeated"]

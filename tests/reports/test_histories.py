@@ -70,6 +70,17 @@ def parquet_lists(path: Path) -> Path:
     return path
 
 
+def csv_lists(write: Callable[[list[str]], str]) -> Callable[[Path], Path]:
+    """One history per row as a text, beside columns that are none of it: of these one is called like an item."""
+
+    def make(path: Path) -> Path:
+        rows = [",".join(map(quoted, (user, write(items), items[-1]))) for user, items in WANTED.items()]
+        path.write_text("user_id,history,item\n" + "\n".join(rows) + "\n", "utf-8")
+        return path
+
+    return make
+
+
 def read(
     models: Zoo, source: Path | str, work: Path, size: int = 2, **columns: str
 ) -> tuple[dict[str, list[str]], int]:
@@ -98,6 +109,9 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "lists.jsonl": jsonl_lists,
     "events.parquet": parquet_events,
     "lists.parquet": parquet_lists,
+    "json-lists.csv": csv_lists(json.dumps),
+    "python-lists.csv": csv_lists(repr),
+    "bars.csv": csv_lists("|".join),
 }
 
 
@@ -115,6 +129,18 @@ def test_lines_of_ids(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     path.write_text('["toy-9"]\n["toy-12", "nope"]\n', "utf-8")
     assert read(models, path, tmp_path) == ({"1": ["toy-9"], "2": ["toy-12"]}, 1)
+
+
+def test_what_was_read_is_said_and_the_targets_are_not_taken_for_histories(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "lists.parquet"
+    columns = {"user": ["a", "b"], "past": [["toy-9"], ["toy-12"]], "item": ["toy-20", "toy-20"]}
+    pq.write_table(pa.table(columns), path)
+    with histories.reading(path, models, tmp_path) as found:
+        assert found.about == "one history per row; user = “user”, items = “past”; not read: “item”"
+    assert read(models, path, tmp_path, item="item")[0] == {"a": ["toy-20"], "b": ["toy-20"]}  # somebody said so
+    pq.write_table(pa.table({**columns, "seen": columns["past"]}), path)
+    with pytest.raises(SeqscopeError, match="--items-column"):
+        read(models, path, tmp_path)
 
 
 def test_people_of_the_dataset(models: Zoo, tmp_path: Path) -> None:

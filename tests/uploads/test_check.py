@@ -15,6 +15,7 @@ from app.text import cell
 from app.uploads.limits import MB, Limits
 from app.uploads.problems import PROBLEMS
 from app.uploads.refusal import Refused
+from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up, counts, places
 
 
@@ -178,6 +179,13 @@ def test_numbers_with_a_few_texts_among_them(desk: Desk) -> None:
     assert places(checked, "mixed") == [(9, "year", "n/a")]
     table = pq.read_table(desk.last / "clean" / "items.parquet")
     assert table.schema.field("price").type == pa.float64() and table.schema.field("year").type == pa.string()
+
+
+def test_html_is_warned_of_and_becomes_plain_text(desk: Desk) -> None:
+    texts = ["<p>Soft &amp; <b>warm</b><br/>blanket</p>", "2 < 3 > 1 and <3", "<script>alert(1)</script>Mug", "plain"]
+    checked = desk.check("id,title,about\n" + "".join(f'{n},T {n},"{text}"\n' for n, text in enumerate(texts)))
+    assert [line for line, _, _ in places(checked, "html")] == [2, 4]
+    assert [item["about"] for item in desk.items()] == ["Soft & warm blanket", texts[1], "Mug", "plain"]
 
 
 def test_leading_zeros_stay(desk: Desk) -> None:
@@ -400,3 +408,42 @@ def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("SEQSCOPE_UPLOAD_MEMORY_MB", "lots")
     with pytest.raises(SeqscopeError, match="SEQSCOPE_UPLOAD_MEMORY_MB"):
         Limits.of_environment()
+
+
+# --- what a log of a shop has to offer
+
+
+def test_low_ratings_that_count_as_liked_are_warned_of(desk: Desk) -> None:
+    rows = "".join(f"u{u},i{i},{1 + (u + i) % 5},{1_700_000_000 + i}\n" for u in range(5) for i in range(10))
+    assert counts(desk.check(log="user,item,rating,time\n" + rows))["rating_low"] == 20
+    desk.readings["log"] = desk.readings["log"].model_copy(update={"min_rating": 3.0})
+    checked = desk.check()
+    assert checked.events == 30 and "rating_low" not in counts(checked)
+    adds_up(checked)
+    assert "rating_low" not in counts(desk.check(log="user,item,count,time\n" + rows))
+
+
+def test_held_out_items_that_tie_repeat_or_were_cancelled_are_counted(desk: Desk) -> None:
+    checked = desk.check(log=shop.log())
+    cancelled = shop.USERS // shop.CANCELLED
+    again = len([user for user in range(shop.USERS) if user % shop.AGAIN == 0 and user % shop.CANCELLED])
+    assert checked.held_out is not None and checked.held_out.cases == shop.USERS
+    ties = shop.USERS - cancelled - again
+    assert checked.held_out.counts == {"ties": ties, "repeats": cancelled + again, "negative": cancelled}
+    desk.readings["log"] = desk.readings["log"].model_copy(update={"drop_negative": True})
+    checked = desk.check()
+    assert checked.held_out is not None and checked.held_out.counts["negative"] == 0
+    assert checked.events == len(shop.rows()) - cancelled
+    adds_up(checked)
+
+
+def test_repeats_count_or_not_as_measured_and_as_chosen(desk: Desk) -> None:
+    checked = desk.check(log=shop.log())
+    assert (
+        checked.held_out is not None and checked.held_out.repeats == "count"
+    )  # of the held-out items a quarter repeats
+    desk.readings["log"] = desk.readings["log"].model_copy(update={"repeats": "first"})
+    checked = desk.check()
+    assert checked.held_out is not None and checked.held_out.counts["repeats"] == 0
+    assert counts(checked)["event_repeated"] == len(shop.rows()) - checked.events > 0
+    adds_up(checked)

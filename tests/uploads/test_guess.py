@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from app.uploads.reading import Guess
 from app.uploads.refusal import Refused
 from app.views.upload import called
+from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, Desk
 
 KOREAN = "item_id,title,category\n1,기생충,영화\n2,올드보이,영화\n3,살인의 추억,스릴러\n4,봄 여름 가을 겨울 그리고 봄,드라마\n"
@@ -233,6 +235,15 @@ def test_a_swapped_day_and_month_is_offered(desk: Desk) -> None:
         desk.guess("user,item,date\nu,a,01/02/2023\n", "log", {"time": "'); DROP TABLE rows; --"})
 
 
+def test_a_log_of_a_shop_is_read_for_what_it_is(desk: Desk) -> None:
+    guess = desk.guess(shop.log(), "log")
+    assert {role: name for name, role in roles(guess).items() if role != "skip"} == {
+        "item": "StockCode", "quantity": "Quantity", "time": "InvoiceDate", "user": "CustomerID",
+    }  # fmt: skip
+    # the first 2,000 lines are of the first days of December, or of the first of each month
+    assert guess.reading.time == "%m/%d/%Y %H:%M"
+
+
 # --- formats
 
 
@@ -256,6 +267,24 @@ def test_parquet(desk: Desk, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_one_json_document(desk: Desk, keyed: bool, indent: int | None) -> None:
+    titles = {"10": "A", "7": "B", "003": "C"}
+    rows = {key: {"title": title, "tags": ["x", "y"]} for key, title in titles.items()}
+    document = rows if keyed else [{"id": key, **row} for key, row in rows.items()]
+    guess = desk.guess(json.dumps(document, indent=indent).encode())
+    assert roles(guess) == {"id": "item_id", "title": "title", "tags": "list"}
+    desk.check()
+    assert {item["item_id"]: item["title"] for item in desk.items()} == titles
+
+
+def test_a_json_document_of_histories(desk: Desk) -> None:
+    histories = {f"u{u}": [f"i{(u + n) % 5}" for n in range(4)] for u in range(3)}
+    desk.check(log=json.dumps(histories))
+    assert [row["item"] for row in desk.log() if row["user"] == "u1"] == histories["u1"]
+
+
 def test_gzip_is_told_by_its_bytes(desk: Desk) -> None:
     guess = desk.guess(gzip.compress(ITEMS.encode()))
     assert guess.reading.gzip and len(guess.reading.columns) == 3
@@ -271,8 +300,8 @@ def test_gzip_is_told_by_its_bytes(desk: Desk) -> None:
         (gzip.compress(ITEMS.encode(), mtime=0)[:-9], "damaged or was cut off"),
         (b"\x1f\x8b\x08garbage", "damaged or was cut off"),
         (b"  \n\n \n", "nothing but blanks"),
-        (b'[\n{"id": 1}\n]\n', "one JSON document"),
-        (b'[{"id": 1}, {"id": 2}]', "one JSON document"),
+        (b'{"0": {"title": "a"},\n"1": 5}', "one JSON document"),
+        (b'{"0": {"title": "a"}, "1": {', "breaks off"),
         (b"a\x00b\x00\x00\x00" * 200, "not text"),
     ],
     ids=[
@@ -283,8 +312,8 @@ def test_gzip_is_told_by_its_bytes(desk: Desk) -> None:
         "gzip-cut-off",
         "gzip-damaged",
         "blanks",
-        "json-lines-apart",
-        "json",
+        "json-of-neither",
+        "json-cut-off",
         "nul",
     ],
 )

@@ -24,6 +24,7 @@ KNOWN_NAMES = {
         "uid",
         "reviewerid",
         "customerid",
+        "customerno",
         "memberid",
         "visitorid",
         "sessionid",
@@ -42,10 +43,29 @@ KNOWN_NAMES = {
         "sku",
         "trackid",
         "bookid",
+        "stockcode",
+        "productcode",
+        "itemcode",
+        "articlecode",
         "id",
     ),
-    "time": ("timestamp", "time", "ts", "unixreviewtime", "datetime", "eventtime", "date", "createdat", "day"),
+    "time": (
+        "timestamp",
+        "time",
+        "ts",
+        "unixreviewtime",
+        "datetime",
+        "eventtime",
+        "date",
+        "createdat",
+        "day",
+        "orderdate",
+        "purchasedate",
+        "invoicedate",
+        "transactiondate",
+    ),
     "rating": ("rating", "overall", "score", "stars"),
+    "quantity": ("quantity", "qty", "units"),
 }
 """What the columns of logs are called, the surest first: lower case, letters and digits only."""
 
@@ -101,12 +121,12 @@ def find_delimiter(text: Text, workshop: Workshop) -> str:
 
 
 def choose_columns(path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
-    """Which columns are user, item, time and rating: as told, else by their names."""
+    """Which columns are user, item, time, rating and quantity: as told, else by their names."""
     told = {what: getattr(options.columns, what) for what in KNOWN_NAMES}
     chosen: dict[str, str | None] = {}
     guessed = []
     for what, name in told.items():
-        if name == "-" and what in ("time", "rating"):
+        if name == "-" and what in ("time", "rating", "quantity"):
             chosen[what] = None
         elif name is not None:
             if name not in names:
@@ -136,16 +156,23 @@ def choose_columns(path: Path, names: list[str], options: ImportOptions, worksho
         raise UsageError(
             f"--min-rating needs a rating column; name it with --rating-column; there are {', '.join(names)}"
         )
-    mapping = Mapping(chosen["user"] or "", chosen["item"] or "", chosen["time"], chosen["rating"])
+    if options.drop_negative and chosen["quantity"] is None:
+        raise UsageError(
+            f"--drop-negative needs a quantity column; name it with --quantity-column; there are {', '.join(names)}"
+        )
+    mapping = Mapping(
+        chosen["user"] or "", chosen["item"] or "", *(chosen[what] for what in ("time", "rating", "quantity"))
+    )
     return mapping if options.header else _numbers(mapping)
 
 
 def _numbers(mapping: Mapping) -> Mapping:
     """Positions from 0 for columns that are called by numbers from 1."""
     positions = [
-        None if name is None else int(name) - 1 for name in (mapping.user, mapping.item, mapping.time, mapping.rating)
+        None if name is None else int(name) - 1
+        for name in (mapping.user, mapping.item, mapping.time, mapping.rating, mapping.quantity)
     ]
-    return Mapping(positions[0] or 0, positions[1] or 0, positions[2], positions[3])
+    return Mapping(positions[0] or 0, positions[1] or 0, *positions[2:])
 
 
 def _one_column(path: Path, delimiter: str, first: str) -> str:
@@ -178,7 +205,8 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     mapping = choose_columns(first, names, options, workshop)
     for path in others:
         layout_here, names_here = table_layout(path, options, workshop)
-        missing = {mapping.user, mapping.item, mapping.time, mapping.rating} - {None, *names_here}
+        used = {mapping.user, mapping.item, mapping.time, mapping.rating, mapping.quantity}
+        missing = used - {None, *names_here}
         if layout_here != layout or (options.header and missing):
             raise SeqscopeError(f"{path} has other columns than {first}. Import them as one log only where they agree.")
     return Reading(LogFiles(options.paths, layout, mapping))

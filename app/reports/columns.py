@@ -1,0 +1,178 @@
+"""Which columns of a file of histories hold what: guessed from names and values, overruled by name, and said.
+
+One event per row has a user, an item and perhaps a time; one history per row has a list of items and perhaps a user. A column of
+lists is the history, whatever else is in the row: targets, labels and lengths are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from app.text import clean, listed, short
+from engine.errors import SeqscopeError
+
+NAMES = {
+    "user": (
+        "user",
+        "user_id",
+        "userid",
+        "history_id",
+        "person",
+        "customer",
+        "customer_id",
+        "customerid",
+        "session",
+        "session_id",
+        "history",
+    ),
+    "item": (
+        "item",
+        "item_id",
+        "itemid",
+        "movieid",
+        "movie_id",
+        "product",
+        "product_id",
+        "asin",
+        "parent_asin",
+        "sku",
+        "stockcode",
+    ),
+    "items": ("items", "item_ids", "history", "sequence", "item_id_list", "item_sequence"),
+    "time": ("time", "timestamp", "date", "datetime", "at", "invoicedate"),
+}
+"""Columns are known by these names, whatever their case."""
+ROLES = tuple(NAMES)
+LOOKED_AT = 50
+"""Rows that columns are told by."""
+_PARTS = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,\s'\"]+)")
+_SEPARATORS = ("|", ";", ",", "\t", " ")
+
+
+class Columns(BaseModel):
+    """What is read of a file, and what is not."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    per_row: Literal["event", "history"]
+    user: str | None
+    """None: histories are named after their lines."""
+    items: str
+    """The column of items: one per row, or a list."""
+    time: str | None = None
+    unread: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [("user", self.user), ("item" if self.per_row == "event" else "items", self.items), ("time", self.time)]
+        text = f"one {self.per_row} per row; " + ", ".join(f"{role} = {_quoted(name)}" for role, name in parts if name)
+        return text + (f"; not read: {_told(self.unread)}" if self.unread else "")
+
+
+def choose(path: Path, rows: Mapping[str, Sequence[Any]], named: Mapping[str, str]) -> Columns:
+    """rows: column → its values in the first rows, texts or lists; named: role → column, where somebody said so.
+
+    Raises SeqscopeError where it cannot be told, with what to do.
+    """
+    names = list(rows)
+    for name in named.values():
+        if name not in names:
+            raise SeqscopeError(f"{path.name} has no column {_quoted(name)}; it has {_told(names)}.")
+    if "items" in named and "item" in named:
+        raise SeqscopeError("Name the column of one item per row (item), or of a list per row (items), not both.")
+    items = named.get("items")
+    if items is None and "item" not in named:
+        items = _lists(path, rows, taken=set(named.values()))
+    rest = [name for name in names if name != items and name not in named.values()]
+    user = named.get("user") or match(rest, "user")
+    if items is not None:
+        return Columns(per_row="history", user=user, items=items, unread=_unread(names, user, items))
+    item = named.get("item") or match(rest, "item")
+    for role, found in (("user", user), ("item", item)):
+        if found is None:
+            raise SeqscopeError(
+                f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or name it with "
+                f"--{role}-column" + ("; a column of lists, with --items-column." if role == "item" else ".")
+            )
+    assert item is not None
+    time = named.get("time") or match([name for name in rest if name not in (user, item)], "time")
+    return Columns(per_row="event", user=user, items=item, time=time, unread=_unread(names, user, item, time))
+
+
+def match(names: Sequence[str], role: str) -> str | None:
+    lower = {name.lower(): name for name in reversed(names)}
+    return next((lower[name] for name in NAMES[role] if name in lower), None)
+
+
+def list_of(value: Any, known: Callable[[str], bool]) -> list[str]:
+    """The item ids of a list: a list itself, or a text that has one, such as [1, 2], ['a', 'b'], a|b or a b.
+
+    known: whether a text is an id of the catalogue; such a text is one id, whatever is in it.
+    """
+    if isinstance(value, (list, tuple)):
+        return [str(part) for part in value]
+    text = "" if value is None else str(value).strip()
+    if not text or known(text):
+        return [text] if text else []
+    if _bracketed(text):
+        try:
+            found = json.loads(text)
+            if isinstance(found, list):
+                return [str(part) for part in found]
+        except (ValueError, RecursionError):
+            pass
+        return ["".join(parts) for parts in _PARTS.findall(text[1:-1])]
+    sign = next((sign for sign in _SEPARATORS if sign in text), " ")
+    return [part.strip() for part in text.split(sign) if part.strip()]
+
+
+def _lists(path: Path, rows: Mapping[str, Sequence[Any]], taken: set[str]) -> str | None:
+    """The column of lists: by its name where several have some."""
+    found = [name for name, values in rows.items() if name not in taken and _mostly(values, _is_list)]
+    usual = match(found, "items")
+    if usual is not None:
+        return usual
+    if len(found) > 1:
+        raise SeqscopeError(
+            f"{path.name}: which column holds the histories? {_told(found)} hold lists. Name one with --items-column."
+        )
+    if found:
+        return found[0]
+    # Texts such as "a b c" are lists where the name says so.
+    separated = [name for name, values in rows.items() if name not in taken and any(map(_is_separated, values))]
+    usual = match(list(rows), "items")
+    return usual if usual in separated else None
+
+
+def _mostly(values: Sequence[Any], holds: Callable[[Any], bool]) -> bool:
+    filled = [value for value in values if value is not None and value != ""]
+    return bool(filled) and 2 * sum(map(holds, filled)) >= len(filled)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, str) and _bracketed(value.strip()))
+
+
+def _is_separated(value: Any) -> bool:
+    return isinstance(value, str) and any(sign in value.strip() for sign in _SEPARATORS)
+
+
+def _bracketed(text: str) -> bool:
+    return (text[:1], text[-1:]) in (("[", "]"), ("(", ")"))
+
+
+def _unread(names: Sequence[str], *read: str | None) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in read)
+
+
+def _quoted(name: str) -> str:
+    return f"“{short(clean(name), 30)}”"
+
+
+def _told(names: Sequence[str]) -> str:
+    return listed([_quoted(name) for name in names[:10]]) + (" and more" if len(names) > 10 else "")

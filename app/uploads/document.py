@@ -1,0 +1,51 @@
+"""One JSON document to lines of JSON objects: a list of objects, or an object keyed by id (LETTER's and P5's item files)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from app.uploads.limits import Limits
+from app.uploads.reading import What
+from app.uploads.refusal import Refused
+from app.uploads.source import blocks
+
+_FORMS = {
+    "catalogue": 'a list of objects, [{"id": …, "title": …}, …], or an object of objects by id, {"17": {"title": …}, …}',
+    "log": 'a list of objects, [{"user": …, "item": …}, …], or an object of each user\'s items in order, {"anna": ["17", …], …}',
+}
+
+
+def write_lines(source: Path, target: Path, encoding: str, limits: Limits, what: What, *, gzipped: bool) -> None:
+    """Writes `target`, an object per line in UTF-8. Raises Refused where the document is none of the forms that are read."""
+    content = b"".join(blocks(source, gzipped, limits))
+    try:
+        document = json.loads(content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace"))
+    except json.JSONDecodeError as error:
+        raise Refused(
+            f"The JSON document breaks off or is not valid: line {error.lineno}, column {error.colno}: {error.msg}."
+        )
+    except RecursionError:
+        raise Refused("The JSON document is nested too deeply.")
+    with target.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        for row in _rows(document, what):
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _rows(document: Any, what: What) -> Iterator[dict[str, Any]]:
+    entries = (
+        document.items() if isinstance(document, dict) else enumerate(document, 1) if isinstance(document, list) else ()
+    )
+    for key, value in entries:
+        if isinstance(document, list) and isinstance(value, dict):
+            yield value
+        elif isinstance(document, dict) and what == "catalogue" and isinstance(value, dict):
+            yield {"key" if "id" in value else "id": key, **value}
+        elif isinstance(document, dict) and what == "catalogue" and isinstance(value, str):
+            yield {"id": key, "title": value}
+        elif isinstance(document, dict) and what == "log" and isinstance(value, list):
+            yield from ({"user": key, "item": item} for item in value)
+        else:
+            raise Refused(f"As one JSON document, a {what} is {_FORMS[what]}. The entry “{str(key)[:60]}” is neither.")
