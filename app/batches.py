@@ -10,15 +10,17 @@ other job does meanwhile; over one of the server's, which nobody changes, in its
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app import home, work
 from app.jobs import kinds, spec
 from app.jobs.spec import FILES
-from app.reports.histories import PEOPLE
+from app.reports.histories import PEOPLE, Look
 from app.store.database import open_store
 from app.store.records import Job
+from app.uploads.limits import Limits
+from app.uploads.runner import run
 from app.work import Work
 from engine.errors import SeqscopeError
 
@@ -39,10 +41,13 @@ def start(
     form: str,
     titles: bool,
     name: str,
+    columns: Mapping[str, str] | None = None,
 ) -> Job:
     """given: a staged folder that becomes the job's; the one file in it has the histories, else they are the dataset's people.
 
-    name: of the file that is offered. Raises SeqscopeError, QuotaReached among them; the staged folder is then gone.
+    name: of the file that is offered; columns: role → column, where somebody said so.
+
+    Raises SeqscopeError, QuotaReached among them; the staged folder is then gone.
     """
     try:
         if form not in FORMS:
@@ -58,12 +63,18 @@ def start(
             words = ["report", "batch", os.path.relpath(zoo, place) if own else os.path.abspath(zoo), source]
             words += ["--to", f"{files}/{_output(form)}", "--bounded", "--memory", str(MEMORY), "-k", str(k)]
             words += ["--models", *models, *(["--titles"] if titles else [])]
+            words += [f"--{role}-column={column}" for role, column in (columns or {}).items()]
             return kinds.batch(job, place, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset)
 
         about = {"models": list(models), "k": k, "form": form, "name": name}
         return work.submit(owner, dataset, "batch", about, make, given)
     finally:
         home.discard(given)  # nothing where it went along
+
+
+def look(folder: Path, path: Path, columns: Mapping[str, str], limits: Limits) -> Look:
+    """What a file of histories seems to hold, read by a child in `folder` (app/uploads). Raises SeqscopeError."""
+    return Look.model_validate(run("histories", {"path": str(path), "columns": dict(columns)}, folder, limits))
 
 
 def of(owner: str, dataset: str | None = None) -> list[Work]:

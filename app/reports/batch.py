@@ -66,15 +66,14 @@ class Summary:
     seconds: float
 
     def __str__(self) -> str:
-        read = f"{count(self.histories, 'history', 'histories')} ({self.about})"
-        text = f"{read}, {count(self.rows, 'row')} in {self.seconds:,.1f} s"
+        text = f"{count(self.histories, 'history', 'histories')}, {count(self.rows, 'row')} in {self.seconds:,.1f} s"
         if self.resumed:
             text += f" ({self.resumed:,} of them from an earlier run)"
         if self.unknown:
             text += f"; {count(self.unknown, 'event')} of unknown items left out"
         for title, number in self.unanswered.items():
             text += f"; {title} had no answer for {number:,}"
-        return text
+        return f"{text}. Read as {self.about}"
 
 
 def run(

@@ -46,7 +46,10 @@ class Bounds(BaseModel):
     @classmethod
     def of_uploads(cls) -> Bounds:
         """Raises SeqscopeError where a variable of the server is not a number."""
-        limits = Limits.of_environment()
+        return cls.of(Limits.of_environment())
+
+    @classmethod
+    def of(cls, limits: Limits) -> Bounds:
         return cls(text=limits.text, rows=limits.rows, spill=limits.file, seconds=limits.seconds)
 
 

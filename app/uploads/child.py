@@ -3,7 +3,7 @@
 It bounds itself before it reads a byte (address space, time on the processor, size of files), works in one folder, and speaks
 in lines of JSON. A file that kills it kills nothing else.
 
-in    one line: {"action": "guess" or "check", "work": folder, "limits": …, what the action needs}
+in    one line: {"action": "guess", "check" or "histories", "work": folder, "limits": …, what the action needs}
       the end of the input ends the child
 out   {"progress": 0.2, "words": "Reading the log"}, any number; last {"result": …} or {"refused": words}
 """
@@ -74,6 +74,19 @@ def _bound(limits: dict[str, Any]) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
+def _histories(path: Path, columns: dict[str, str], limits: Any) -> dict[str, Any]:
+    """What a file of histories seems to hold (app/reports/histories.py)."""
+    from app.reports import histories
+    from app.reports.bounds import Bounds
+    from app.uploads.refusal import Refused
+    from engine.errors import SeqscopeError
+
+    try:
+        return histories.look(path, columns, Bounds.of(limits)).model_dump(mode="json")
+    except SeqscopeError as error:
+        raise Refused(str(error)) from None
+
+
 def _answer(request: dict[str, Any], say: Any) -> dict[str, Any]:
     from app.uploads.refusal import Refused
 
@@ -104,6 +117,8 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
         if request["action"] == "guess":
             found = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
             return found.model_dump(mode="json")
+        if request["action"] == "histories":
+            return _histories(Path(request["path"]), request["columns"], limits)
         files = [None if request[name] is None else File.model_validate(request[name]) for name in ("catalogue", "log")]
         known = None if request["known"] is None else Path(request["known"])
         return check(work, files[0], files[1], limits, say, known=known).model_dump(mode="json")

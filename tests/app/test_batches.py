@@ -18,6 +18,7 @@ from app.jobs.status import Status
 from app.store.database import open_store
 from app.store.quota import QuotaReached
 from app.store.records import Job
+from app.uploads.limits import Limits
 from app.work import Work
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, visit
@@ -125,6 +126,13 @@ def test_over_ones_own_dataset(exports: Path) -> None:
     assert one.job is not None and one.job.place(home.job(job.id)) == folder.path  # no other job works there meanwhile
     open_store().datasets.delete(ANNA, dataset.id)
     assert not path.exists()
+
+
+def test_a_file_is_looked_at_by_a_child(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text('user,history,item\nann,"[""toy-9"", ""toy-12""]",toy-20\n', "utf-8")
+    seen = batches.look(tmp_path, tmp_path / "h.csv", {}, Limits())
+    assert seen.columns is not None and (seen.columns.per_row, seen.columns.items) == ("history", "history")
+    assert "has no column" in batches.look(tmp_path, tmp_path / "h.csv", {"user": "nope"}, Limits()).fault
 
 
 # --- on pages

@@ -266,11 +266,16 @@ def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[s
     assert not console_errors
 
 
-def test_a_batch_that_fails_says_why(go: Callable[..., Page], tmp_path: Path) -> None:
+def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(go: Callable[..., Page], tmp_path: Path) -> None:
     page = go("?ds=evil&h=toy-9")
     choice(page, "A file").click()
-    (tmp_path / "h.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "h.csv").write_text("a,b,label\nann,toy-9,1\n")
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
-    page.get_by_role("button", name="Answer for all").click()
     expect(page.get_by_text("which column is the user?")).to_be_visible()
-    assert "Traceback" not in page.get_by_test_id("stMain").inner_text()
+    start = page.get_by_role("button", name="Answer for all")
+    expect(start).to_be_disabled()
+    for label, column in (("User", "a:"), ("Item, one per row", "b:")):
+        page.get_by_role("combobox", name=label, exact=True).click()
+        page.get_by_role("option").filter(has_text=re.compile(f"^{column}")).first.click()
+    expect(page.get_by_text("user = “a”, item = “b”; not read: “label”")).to_be_visible()
+    expect(start).to_be_enabled()

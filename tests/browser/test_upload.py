@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
+from tests import shop
 from tests.browser.messy import choose, put
 
 if TYPE_CHECKING:
@@ -73,6 +74,21 @@ def test_a_messy_upload_is_looked_at_and_checked(
     page.get_by_role("button", name="Start over").click()
     page.get_by_text("영화.csv").wait_for(state="detached")
     assert not console_errors and not foreign_requests
+
+
+def test_a_log_of_a_shop_says_what_its_held_out_items_are(
+    page: Page, start: Callable, console_errors: list[str]
+) -> None:
+    start(page)
+    put(page, 1, "retail.csv", shop.log(60).encode())
+    page.get_by_role("button", name="Check", exact=True).click()
+    page.get_by_text("8 (13%) have a negative quantity").wait_for()
+    for label, words in (("Shuffle ties", ""), ("Drop negative quantities", "0 (0%) have a negative quantity")):
+        page.get_by_text(label, exact=True).click()
+        page.get_by_text(words or "Of 60 held-out items").first.wait_for()
+        expect(page.get_by_role("checkbox", name=label)).to_be_checked()
+    expect(page.get_by_text("8 × event of a negative quantity")).to_be_visible()
+    assert not console_errors
 
 
 def test_what_is_no_table_ends_in_words(page: Page, start: Callable, console_errors: list[str]) -> None:
