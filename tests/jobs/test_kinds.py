@@ -14,6 +14,7 @@ from app.jobs import fresh, kinds
 from app.jobs.estimate import Estimate
 from app.jobs.kinds import Choice
 from app.jobs.spec import Job, Step
+from app.uploads.reading import Reading
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
 from engine.export import projection
@@ -324,3 +325,13 @@ def test_what_was_made_of_other_data_goes(tmp_path: Path) -> None:
     exports.joinpath("dataset.json").write_text("{")  # nobody knows whose it is
     assert fresh.fresh(data, exports, runs) == ["exports"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "runs"]
+
+
+def test_what_was_chosen_at_the_check_reaches_the_import(tmp_path: Path) -> None:
+    reading = Reading(format="delimited", ties="shuffle", drop_negative=True, min_rating=3.0, repeats="first")
+    log = ("user", "item", "time", "weight", "quantity")
+    job = kinds.prepare("id", tmp_path, tmp_path / "jobs", name="x", title="A shop", items=5, log=log, reading=reading)
+    words = commands(job)[0]
+    args = build_parser(words).parse_args(words)
+    assert (args.ties, args.drop_negative, args.repeats, args.quantity_column) == ("shuffle", True, "first", "quantity")
+    assert (args.rating_column, args.min_rating) == ("weight", 3.0)

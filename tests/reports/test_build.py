@@ -196,3 +196,14 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     assert "n/a <small>(beam of 5)" in page and page.count("still improving when stopped") == 1
     assert page.index("Plain</span>") < page.index("Alpha, user vectors</span>")
     assert document.read(document.write(report)) == report and pdf.render(report)
+
+
+def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) -> None:
+    about = json.loads((copied / "dataset.json").read_text("utf-8"))
+    cases = about["counts"]["test"]
+    about["held_out"] = {"ties": cases, "repeats": 0, "negative": 0}
+    (copied / "dataset.json").write_text(json.dumps(about), "utf-8")
+    report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha"]))
+    page = html.render(report, "static").decode()
+    assert report.metrics is not None and f"{cases:,} (100%) share their time" in report.metrics.held_out[0]
+    assert 0 < page.index("shuffle ties") < page.index("Novelty, bits")
