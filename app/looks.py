@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.kept import until_deleted
-from engine.runtime import Zoo
+from engine.runtime import Bundle, Zoo
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,13 @@ _MODELS = {
 _TOKENIZERS = {"rqvae": _BLUE, "letter": _RED, "residual-kmeans": _GREEN, "lc-rec-rqvae": _VIOLET, "random": _GREY}
 
 _DOTTED = {"●": "◉", "■": "▣", "◆": "◈"}
+
+
+def space(bundle: Bundle) -> str:
+    """What a model's own space is called, where items are near each other or drawn on a map: a model that writes codes has no
+    vectors of items, so it is that of the vectors that its codes were made from."""
+    title = bundle.manifest.title
+    return title if bundle.cannot("identifiers") is not None else f"{title}: its tokenizer's latents"
 
 
 def with_users(look: Style) -> Style:

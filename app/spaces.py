@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import zoo
+from app import looks, zoo
 from app.kept import until_deleted
 from app.looks import Style, tokenizer_style
 from app.views import map_codes, map_points
@@ -73,7 +73,7 @@ class Place:
 def every(models: Zoo) -> list[Place]:
     """The models first, then what no model owns, then each tokenizer's latents and codes."""
     found = [
-        Place(name, f"{one.manifest.title}'s items", one, zoo.style(models, name), one.cannot("map"))
+        Place(name, _title(one), one, zoo.style(models, name), one.cannot("map"))
         for name, one in models.bundles.items()
     ]
     found += [Place(f"space.{name}", one.about.title, one, _UNOWNED, None) for name, one in models.spaces.items()]
@@ -84,6 +84,10 @@ def every(models: Zoo) -> list[Place]:
             Place(f"codes.{name}", f"{title}: codes", tokenizer, look, tokenizer.cannot("codebooks_map")),
         ]
     return found
+
+
+def _title(bundle: Bundle) -> str:
+    return f"{bundle.manifest.title}'s items" if bundle.cannot("identifiers") is not None else looks.space(bundle)
 
 
 def able(models: Zoo) -> dict[str, Place]:

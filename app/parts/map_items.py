@@ -48,7 +48,8 @@ def show(page: Page, place: Place) -> None:
             f"{len(points):,} items as a density image; on it {map_points.SAMPLE:,} of them as points, the same share of "
             "every group, and everything that is marked. The search covers all."
         )
-    arranged = f"as {place.model.manifest.title} arranges them" if place.model is not None else f"by {place.title}"
+    learned = place.model is not None and place.model.cannot("identifiers") is not None
+    arranged = f"as {place.model.manifest.title} arranges them" if learned and place.model else f"by {place.title}"
     show_drawn(
         fig,
         page,
@@ -111,7 +112,9 @@ def _trust(place: Place, points: map_points.Points, page: Page) -> None:
             help=md(f"{how.method}, made once at export: {settings}", 600),
         )
     if place.model is not None and place.model.cannot("identifiers") is None:
-        st.caption("This model writes codes. Its space is that of the vectors that the codes were made from.")
+        st.caption(
+            "This model writes codes and has no vectors of items. Drawn is what its tokenizer made the codes of."
+        )
     elif place.tokenizer is not None:
         st.caption("What the tokenizer makes codes of, before it is rounded to them. No model's history plays a part.")
     elif isinstance(place.owner, Space):

@@ -6,10 +6,11 @@ import datetime
 import importlib.metadata
 import platform
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from app.looks import style
 from app.reports import inside, judged, lists
-from app.reports.document import PARTS, Asked, Dataset, Model, Program, Report, sealed
+from app.reports.document import PARTS, Asked, Attention, Dataset, Model, Program, Report, Written, sealed
 from engine import __version__
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -17,6 +18,7 @@ from engine.runtime import Zoo
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 NOT_OPENED = "Not shown, because it could not be opened: "
 Told = Callable[[str], None]
+Looked = TypeVar("Looked", Attention, Written)
 
 
 def build(
@@ -107,7 +109,7 @@ def _without_history(report: Report) -> Report:
         changes["what_ifs"] = [one.model_copy(update={"history": []}) for one in report.what_ifs]
     if report.attention is not None:
         changes["attention"] = [
-            one.model_copy(update={"positions": [at.model_copy(update={"item_id": None}) for at in one.positions]})
+            _nameless(one).model_copy(update={"written": one.written and _nameless(one.written)})
             for one in report.attention
         ]
     if report.codes is not None:
@@ -119,6 +121,10 @@ def _without_history(report: Report) -> Report:
     if report.map is not None:
         changes["map"] = report.map.model_copy(update={"history": []})
     return report.model_copy(update=changes)
+
+
+def _nameless(one: Looked) -> Looked:
+    return one.model_copy(update={"positions": [at.model_copy(update={"item_id": None}) for at in one.positions]})
 
 
 def _program() -> Program:

@@ -259,7 +259,17 @@ class Position(Strict):
     item_id: ItemId | None
 
 
+class Written(Item):
+    """What a model that writes codes looked at in the history while it wrote those of one item."""
+
+    positions: list[Position]
+    weights: list[float]
+    """Per position; means over codes, heads and layers. What is missing from 1 went to codes already written."""
+
+
 class Attention(Strict):
+    LATER: ClassVar[tuple[str, ...]] = ("written",)
+
     model: Name
     cannot: str | None = None
     view: Literal["mean", "rollout"] = "mean"
@@ -271,9 +281,17 @@ class Attention(Strict):
     """True: the model reads codes; they are taken together by item."""
     positions: list[Position] = []
     last: list[float] = []
-    """What the prediction looked at, per position."""
+    """What the last position looked at, or all where they are pooled, per position: in a model that writes codes with attention
+    to the history, not what the prediction looked at, which is `written`."""
+    written: Written | None = None
+    """In place of `last`, where the codes that are written look at the history; None in reports of before."""
     matrix: list[list[float | None]] = []
     """Rows look, columns are looked at; None where looking is impossible. The latest positions alone, `positions` has all."""
+
+    @property
+    def looked(self) -> tuple[list[Position], list[float]]:
+        """(positions, weights): what the prediction looked at."""
+        return (self.positions, self.last) if self.written is None else (self.written.positions, self.written.weights)
 
 
 class Level(Strict):
@@ -315,6 +333,8 @@ class Mark(Item):
 
 
 class Map(Strict):
+    LATER: ClassVar[tuple[str, ...]] = ("latents",)
+
     model: Name
     cannot: str | None = None
     method: str = ""
@@ -334,6 +354,8 @@ class Map(Strict):
     """What the groups are of."""
     history: list[Mark] = []
     following: list[Mark] = []
+    latents: bool = False
+    """True: the model writes codes and has no vectors of items; drawn are those that its tokenizer made the codes of."""
 
 
 class Estimate(Strict):
@@ -474,6 +496,8 @@ class Report(Strict):
                 _square("overlap", matrix, len(self.overlap.models))
         for seen in self.attention or []:
             if len(seen.last) != len(seen.positions) or len(seen.matrix) > len(seen.positions):
+                raise ValueError("attention has more or fewer weights than positions")
+            if seen.written is not None and len(seen.written.weights) != len(seen.written.positions):
                 raise ValueError("attention has more or fewer weights than positions")
             _square("attention", seen.matrix, len(seen.matrix))
         if self.map is not None:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app.looks import DASHES
 from app.reports import drawn, words
-from app.reports.document import Attention, Codes, Estimate, Map, Part, Report
+from app.reports.document import Attention, Codes, Estimate, Map, Part, Position, Report
 from app.reports.tables import titled
 from app.text import clean, short
 from app.views import floor
@@ -115,12 +115,14 @@ def _attention(report: Report) -> list[Figure]:
 
 def _looked(report: Report, found: Attention) -> list[Figure]:
     model, title, names = report.model(found.model), words.titles(report)[found.model], titled(report)
-    labels = [_position(found, at, names) for at in range(len(found.positions))]
-    even = sum(found.last) / max(len(found.last), 1)
+    labels = [_position(position, names) for position in found.positions]
+    positions, weights = found.looked
+    looked = [_position(position, names) for position in positions]
+    even = sum(weights) / max(len(weights), 1)
 
     def bars(font: str) -> Markup:
-        kept = sorted(sorted(range(len(labels)), key=lambda at: -found.last[at])[:_STRONGEST])
-        rows = [drawn.Bar(labels[at], found.last[at], f"{found.last[at]:.3f}") for at in kept]
+        kept = sorted(sorted(range(len(looked)), key=lambda at: -weights[at])[:_STRONGEST])
+        rows = [drawn.Bar(looked[at], weights[at], f"{weights[at]:.3f}") for at in kept]
         return drawn.bars(rows, model.colour, alt, even=even, font=font)
 
     def cells(font: str) -> Markup:
@@ -132,7 +134,7 @@ def _looked(report: Report, found: Attention) -> list[Figure]:
     def live_bars() -> go.Figure:
         from app.reports import live
 
-        return live.looked(found, labels, model.colour)
+        return live.looked(found, looked, model.colour)
 
     def live_cells() -> go.Figure:
         from app.reports import live
@@ -147,8 +149,7 @@ def _looked(report: Report, found: Attention) -> list[Figure]:
     ]
 
 
-def _position(found: Attention, at: int, names: dict[str, str]) -> str:
-    position = found.positions[at]
+def _position(position: Position, names: dict[str, str]) -> str:
     if position.place is None:
         return "next · the next item"
     title = names.get(position.item_id or "")
@@ -218,7 +219,7 @@ def _map(report: Report) -> list[Figure]:
 
         return live.place(found, model)
 
-    alt = f"Map of {found.total:,} items as {words.titles(report)[found.model]} arranges them, with the history and its list"
+    alt = f"Map of {found.total:,} items by {words.space(found, report)}, with the history and its list"
     return [Figure("map", "map", found.model, alt, draw, live, wide=True)]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.looks import titled
-from app.reports.document import Asked, Attention, Coded, Codes, Level, Listing, Map, Mark, Position
+from app.reports.document import Asked, Attention, Coded, Codes, Level, Listing, Map, Mark, Position, Written
 from app.reports.lists import Numbers, item, number, numbers
 from app.views import attention as views
-from app.views import map_colour, semantic_ids
+from app.views import cross, map_colour, semantic_ids
 from app.views.map_points import Points, sample
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
@@ -28,10 +28,28 @@ def attention(models: Zoo, names: Sequence[str], asked: Asked, events: Numbers) 
     chosen = asked.attention
     if chosen is None:
         chosen = [name for name in names if models.bundles[name].cannot("attention") is None]
-    return [_attention(models, name, events, asked.view) for name in chosen]
+    explained = None if asked.item is None else models.position(asked.item)
+    return [_attention(models, name, events, asked.view, explained) for name in chosen]
 
 
-def _attention(models: Zoo, model: str, events: Numbers, view: views.View) -> Attention:
+def _written(models: Zoo, model: str, events: Numbers, chosen: int | None) -> Written | None:
+    """Of the item that is explained, else the model's first one; None where no written code looks at the history."""
+    bundle = models.bundles[model]
+    if bundle.cannot("cross_attention") is not None:
+        return None
+    first = bundle.recommend_one(events, 1).items.tolist() if chosen is None else [chosen]
+    if not first:
+        return None
+    looked = cross.by_event(bundle.cross_attention(events, first[0]))
+    return Written(
+        **item(models, first[0]).model_dump(),
+        positions=[Position(place=place + 1, item_id=models.item_ids[events[place]]) for place in looked],
+        weights=[number(weight) for weight in looked.values()],
+    )
+
+
+def _attention(models: Zoo, model: str, events: Numbers, view: views.View, chosen: int | None) -> Attention:
+    """chosen: the item that is explained; None: the model's first one."""
     bundle = models.bundles[model]
     try:
         if not events:
@@ -52,6 +70,7 @@ def _attention(models: Zoo, model: str, events: Numbers, view: views.View) -> At
         matrix = views.matrix(seen, "mean", seen.layers - 1, 0)
     ids = models.item_ids
     return Attention(
+        written=_written(models, model, events, chosen),
         model=model,
         view="rollout" if view == "rollout" else "mean",
         layers=seen.layers,
@@ -146,6 +165,7 @@ def place(models: Zoo, names: Sequence[str], asked: Asked, events: Numbers, list
 
     return Map(
         model=model,
+        latents=bundle.cannot("identifiers") is None,
         method=made.method,
         trustworthiness=number(made.trustworthiness),
         neighbours=made.neighbours,

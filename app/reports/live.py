@@ -89,7 +89,7 @@ def overlap(called: Sequence[str], cells: Sequence[Sequence[float | None]], k: i
 
 
 def looked(found: Attention, labels: Sequence[str], colour: str) -> go.Figure:
-    weights = np.array(found.last)
+    weights = np.array(found.looked[1])
     shown, _ = attention_views.strongest(weights, _names(labels))
     return attention_figures.bars(shown, colour, float(weights.mean()))
 

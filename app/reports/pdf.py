@@ -313,7 +313,10 @@ def _map(report: Report, drawn: dict[str, Figure]) -> list[Block]:
     called = words.titles(report)[report.map.model]
     if report.map.cannot is not None:
         return [{"kind": "quiet", "text": f"{called}: {clean(report.map.cannot)}"}]
-    return [{"kind": "p", "text": f"{called}: {words.place(report.map)}"}, _figures([drawn["map"]], 92)]
+    return [
+        {"kind": "p", "text": f"{words.space(report.map, report)}: {words.place(report.map)}"},
+        _figures([drawn["map"]], 92),
+    ]
 
 
 def _metrics(report: Report, drawn: dict[str, Figure]) -> list[Block]:

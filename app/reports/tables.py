@@ -136,7 +136,7 @@ def _attention(report: Report) -> Table | None:
             weight,
         )
         for one in report.attention or []
-        for at, weight in zip(one.positions, one.last, strict=True)
+        for at, weight in zip(*one.looked, strict=True)
     ]
     return Table("What the prediction looked at", ("model", "place", "item_id", "title", "weight"), rows)
 

@@ -154,7 +154,7 @@ def _parts(report: Report, now: Report) -> Iterator[Checked]:
 
 def _whole(name: str) -> How:
     def check(report: Report, then: Any, now: Any) -> Iterator[Checked]:
-        yield same(name, then.model_dump(), now.model_dump())
+        yield _as_told(name, then, now)
 
     return check
 
@@ -168,8 +168,13 @@ def _by_model(name: str, what: str) -> How:
 
 
 def _numbers(what: str, then: Any, now: Any) -> Checked:
-    now = now.model_copy(update=then.unsaid())  # a report of before does not say it, and is asked for no more
-    return same(what, then.model_dump(), now.model_dump(), "the same, numbers within the tolerance")
+    return _as_told(what, then, now, "the same, numbers within the tolerance")
+
+
+def _as_told(what: str, then: Any, now: Any, words: str = "the same") -> Checked:
+    """Without what a report of before does not say."""
+    now = now.model_copy(update=then.unsaid())
+    return same(what, then.model_dump(), now.model_dump(), words)
 
 
 def _lists(report: Report, then: Sequence[Listing], now: Sequence[Listing]) -> Iterator[Checked]:

@@ -17,6 +17,7 @@ from app.reports.document import (
     Metrics,
     Moves,
     Overlap,
+    Position,
     Ranked,
     Report,
 )
@@ -138,12 +139,22 @@ def overlap(found: Overlap, k: int) -> str:
 def attention(found: Attention, report: Report, names: dict[str, str]) -> str:
     """What drew the most attention. names: item_id → title."""
     title = titles(report)[found.model]
-    order = sorted(range(len(found.last)), key=lambda at: -found.last[at])
+    positions, weights = found.looked
+    order = sorted(range(len(weights)), key=lambda at: -weights[at])
     if not order:
         return ""
-    what = [called(found, at, names) for at in order[:2]]
-    total = f"{title} looked most at {what[0]} ({found.last[order[0]]:.0%} of its weight)"
-    total += f", then at {what[1]} ({found.last[order[1]]:.0%})." if len(order) > 1 else "."
+    what = [called(positions[at], names) for at in order[:2]]
+    if found.written is not None:
+        whole = sum(weights) or 1.0
+        total = (
+            f"While {title} wrote the codes of “{short(clean(found.written.title), 60)}”, it looked most at {what[0]} "
+        )
+        total += f"({weights[order[0]] / whole:.0%} of what it gave to the history)"
+        total += f", then at {what[1]} ({weights[order[1]] / whole:.0%})" if len(order) > 1 else ""
+        rolled = "rollout through all layers" if found.view == "rollout" else "mean over the heads of the last layer"
+        return f"{total}. Mean over codes, heads and layers of its decoder. The map is that of what reads the history: {rolled}."
+    total = f"{title} looked most at {what[0]} ({weights[order[0]]:.0%} of its weight)"
+    total += f", then at {what[1]} ({weights[order[1]]:.0%})." if len(order) > 1 else "."
     if found.view == "rollout":
         how = "Rollout through all layers (Abnar & Zuidema 2020), each half residual: an approximation"
     else:
@@ -153,12 +164,17 @@ def attention(found: Attention, report: Report, names: dict[str, str]) -> str:
     return f"{total} {how}{grouped}."
 
 
-def called(found: Attention, at: int, names: dict[str, str], limit: int = 60) -> str:
-    position = found.positions[at]
+def called(position: Position, names: dict[str, str], limit: int = 60) -> str:
     if position.place is None:
         return "the position of the next item"
     title = names.get(position.item_id or "")
     return f"“{short(clean(title), limit)}”" if title else f"place {position.place}"
+
+
+def space(found: Map, report: Report) -> str:
+    """Whose map it is."""
+    title = titles(report)[found.model]
+    return f"{title}: its tokenizer's latents" if found.latents else title
 
 
 def place(found: Map) -> str:

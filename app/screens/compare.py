@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import acts, examples, export, guard, state, whatif, widgets, zoo
+from app import acts, examples, export, guard, looks, state, whatif, widgets, zoo
 from app.bars import BARS
 from app.parts import beam_trace
 from app.text import clean, count, listed, md, ordinal
@@ -152,7 +152,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
             st.caption("None of these models has item vectors to compare.")
             return
         st.selectbox(
-            "Nearest in the space of", able, format_func=lambda name: _title(models, name), key="compare_space"
+            "Nearest in the space of", able, format_func=lambda name: _space(models, name), key="compare_space"
         )
     st.button("Do it", key="compare_do", type="primary", on_click=guard.callback(acts.experiment), args=("told",))
 
@@ -175,6 +175,10 @@ def _chosen_models(models: Zoo) -> list[str]:
             label_visibility="collapsed",
         )
     return state.shown(models)
+
+
+def _space(models: Zoo, name: str) -> str:
+    return clean(looks.space(models.bundles[name]), 60) if name in models.bundles else name
 
 
 def _title(models: Zoo, name: str) -> str:

@@ -30,6 +30,12 @@ def weights(
     return mean @ member.astype(float), names(places, items, titles), places
 
 
+def by_event(found: CrossAttention) -> dict[int, float]:
+    """What a model looked at while it wrote an item: place in the history → mean over codes, layers and heads."""
+    whole, _, places = weights(found, dict.fromkeys(found.items, ""), None, False)  # type: ignore[arg-type]
+    return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
+
+
 def steps(found: CrossAttention, level_names: Sequence[str]) -> list[str]:
     """What the steps are called, plain text: code 1: 17."""
     called = [level_names[at] if at < len(level_names) else f"code {at + 1}" for at in range(len(found.codes))]

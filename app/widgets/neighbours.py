@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app import export, guard, spaces, zoo
+from app import export, guard, looks, spaces, zoo
 from app.text import listed, md
 from app.views import item as views
 from engine.errors import SeqscopeError
@@ -26,13 +26,10 @@ def show(
 ) -> None:
     """on_open: called with the item_id that was clicked. also: spaces besides the models'."""
     near, reasons = ask(models, item, k)
-    titles = {name: bundle.manifest.title for name, bundle in models.bundles.items()}
+    titles = {name: looks.space(bundle) for name, bundle in models.bundles.items()}
     if near:
-        writers = [titles[name] for name in near if models.bundles[name].cannot("identifiers") is None]
         st.caption(
             "The nearest items by each model's own measure; similarities of different models cannot be compared. "
-            + (f"{md(listed(writers))}: by the vectors that its codes were made from. " if len(writers) == 1 else "")
-            + (f"{md(listed(writers))}: by the vectors that their codes were made from. " if len(writers) > 1 else "")
             + f"{md(views.overlap_words(near, titles, k), 400)}"
         )
         common = views.shared(near)

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import state, zoo
+from app import spaces, state, zoo
 from app.text import md
 from app.views import about, beam, beam_answers, beam_figures, compare, cross, metrics
 from app.views import attention as views
@@ -334,6 +334,11 @@ def test_what_is_blank_above_the_diagonal_is_said_for_each_kind(whole: bool, say
     assert "a position cannot see later ones" in attention_map._how(views.by_item(seen_), "mean", 1, 1)
 
 
+def test_the_space_of_a_writer_is_named_after_what_it_is(models: Zoo) -> None:
+    titles = {place.key: place.title for place in spaces.every(models)}
+    assert titles["writer"] == "Writer: its tokenizer's latents" and titles["alpha"] == "Alpha's items"
+
+
 @pytest.mark.parametrize("view", ["mean", "head", "rollout"])
 def test_grouped_rows_sum_to_one(models: Zoo, view: Any) -> None:
     raw = models.bundles["writer"].attention([1, 2, 5, 1])
@@ -360,6 +365,7 @@ def test_what_a_written_code_looked_at_is_the_sum_over_the_codes_of_an_item(mode
     assert "almost evenly" in cross.sentence("Writer", "Nine", whole, called)
     assert "40% of its attention went to the codes" in cross.sentence("Writer", "Nine", 0.6 * whole, called)
     assert cross.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
+    assert list(cross.by_event(found).values()) == pytest.approx(whole.mean(axis=0))
 
 
 def test_the_mean_over_people_is_of_items(models: Zoo) -> None:

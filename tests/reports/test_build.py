@@ -15,6 +15,7 @@ from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.lists import moves
 from app.reports.tables import tables
+from app.views import cross
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
 from tests.reports.conftest import HISTORY
@@ -76,6 +77,12 @@ def test_attention_is_the_models(models: Zoo, report: Report) -> None:
     matrix = np.array([[np.nan if cell is None else cell for cell in row] for row in found["alpha"].matrix])
     assert np.isnan(matrix[np.triu_indices(len(matrix), 1)]).all()
     assert np.nansum(matrix, axis=1) == pytest.approx(1.0, abs=1e-4)
+    bundle = models.bundles["writer"]
+    first = int(bundle.recommend_one(events(models, HISTORY), 1).items[0])
+    looked = cross.by_event(bundle.cross_attention(events(models, HISTORY), first))  # what the page Attention shows
+    positions, weights = found["writer"].looked
+    assert weights == pytest.approx(list(looked.values()), rel=1e-5)
+    assert [position.place for position in positions] == [place + 1 for place in looked]
     assert found["writer"].grouped and len(found["writer"].positions) == 8  # an item each, as long as the model reads
 
 
