@@ -49,7 +49,9 @@ def is_json_document(lines: Sequence[str]) -> bool:
     if not first.startswith("{") or (len(filled) > 1 and any(map(_is_object, filled[:50]))):
         return False
     if len(filled) == 1 and _is_object(first):
-        return all(isinstance(value, (dict, list)) for value in json.loads(first).values()) and first != "{}"
+        entries = json.loads(first)
+        titles = all(isinstance(value, str) for value in entries.values()) and not any(map(known_name, entries))
+        return bool(entries) and (titles or all(isinstance(value, (dict, list)) for value in entries.values()))
     return _KEYED.match("\n".join(filled[:3])) is not None
 
 

@@ -164,6 +164,18 @@ def test_letter(bench: Bench) -> None:
     assert "found beside the log" in bench.err
 
 
+def test_letter_finds_the_item_file_that_it_is_published_with(bench: Bench) -> None:
+    path = letter(bench)
+    titled = {"2": {"title": "Two"}, "4": {"title": "Four"}}
+    (path / "items.jsonl").unlink()
+    bench.write("letter/Toy.item.json", json.dumps(titled))
+    assert {row["item_id"]: row["title"] for row in item_rows(bench.load(path))} == {
+        "2": "Two", "4": "Four", "10": "10", "30": "30",
+    }  # fmt: skip
+    bench.write("letter/Toy.item.json", json.dumps({key: row["title"] for key, row in titled.items()}))
+    assert [row["title"] for row in item_rows(bench.load(path))][:2] == ["Two", "Four"]
+
+
 def test_letter_with_faults(bench: Bench) -> None:
     document = {"1": [1, 2, 3], "2": [1, None, "x", 2, True, 3, " "], "3": "no list", "4": [], "5": [1, 2, [3]]}
     path = bench.write("bad.inter.json", json.dumps(document))

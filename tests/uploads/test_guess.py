@@ -339,7 +339,10 @@ def test_movielens_by_its_shape(desk: Desk, public_data: Path) -> None:
     log = desk.guess(public_data / "ml-100k" / "u.data", "log")
     assert [column.role for column in log.reading.columns] == ["user", "item", "weight", "time"]
     checked = desk.check()
-    assert not checked.counts and checked.read == {"catalogue": 1682, "log": 100_000}
+    assert [count.problem for count in checked.counts] == ["rating_low"] and checked.read == {
+        "catalogue": 1682,
+        "log": 100_000,
+    }
     first = desk.items()[0]
     assert first["title"] == "Toy Story (1995)" and first["genres"] == ["Animation", "Children's", "Comedy"]
     assert {item["title"] for item in desk.items()} > {"Misérables, Les (1995)", "Á köldum klaka (Cold Fever) (1994)"}

@@ -33,10 +33,11 @@ def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFi
         names = list(next(islice(source(), 1), (0, {}))[1])
         return _columns(path, source, names, options, workshop)
     text = inspect(path, encoding)
-    first = next((line for _, line in text.lines() if line and line.strip()), "").strip()
+    first, *more = [*islice((line.strip() for _, line in text.lines() if line and line.strip()), 2), ""]
     if first.startswith(("{", "[")):
         row = parse_object(first)
-        if row is None or all(isinstance(value, dict) for value in row.values()):
+        titles = not any(more) and all(isinstance(value, str) for value in (row or {}).values())
+        if row is None or all(isinstance(value, dict) for value in row.values()) or (titles and not named(row, "item")):
             document = partial(document_records, path, encoding)
             return _columns(path, document, list(next(document())[1]), options, workshop)
         lines = partial(json_records, path, encoding, problems)

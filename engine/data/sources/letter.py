@@ -14,7 +14,7 @@ from engine.data.options import ImportOptions
 from engine.data.problems import Problems
 from engine.data.rows import Layout, Mapping
 from engine.data.sources.base import Reading, Source, Workshop
-from engine.data.sources.files import matching_file
+from engine.data.sources.files import beside, matching_file
 from engine.data.sources.items import open_items
 from engine.data.sources.records import load_document
 from engine.data.text import inspect
@@ -35,8 +35,8 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     target = workshop.folder / path.name  # problems are reported under this name
     _write_events(target, path, document, workshop.problems)
     items = None
-    catalogue = path.with_name("items.jsonl")
-    if options.items is None and catalogue.is_file():
+    catalogue = beside(path, "items.jsonl", f"{path.name.removesuffix('.inter.json')}.item.json", "item.json")
+    if options.items is None and catalogue is not None:
         workshop.say(f"catalogue: {catalogue.name}, found beside the log")
         items = open_items(catalogue, options, workshop)
     return Reading(LogFiles((target,), Layout("parquet"), Mapping("user", "item")), items)

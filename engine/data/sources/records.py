@@ -67,17 +67,24 @@ def parse_object(line: str) -> Record | None:
 
 
 def document_records(path: Path, encoding: str | None) -> Iterator[tuple[None, Record]]:
-    """One JSON document: a list of objects, or an object of objects whose keys become the column "id" (LETTER's item files)."""
+    """One JSON document: a list of objects, or an object by id, whose keys become the column "id" (LETTER's item files)."""
     document = load_document(inspect(path, encoding))
     rows = document if isinstance(document, list) else []
     if isinstance(document, dict):
-        rows = [{"id": key, **value} if isinstance(value, dict) else None for key, value in document.items()]
+        rows = [_keyed(key, value) for key, value in document.items()]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise SeqscopeError(
-            f"{path}: an item file in JSON is one object per line, a list of objects, or an object of objects."
+            f"{path}: an item file in JSON is one object per line, a list of objects, or an object of objects by id."
         )
     for row in rows:
         yield None, flat(row)
+
+
+def _keyed(key: str, value: Any) -> Record | None:
+    """The row of an entry; a text is its title."""
+    if isinstance(value, str):
+        return {"id": key, "title": value}
+    return {"id": key, **value} if isinstance(value, dict) else None
 
 
 def load_document(text: Text) -> Any:
