@@ -14,7 +14,7 @@ from app import state, whatif, widgets, zoo
 def experiment(what: str) -> None:
     """Makes the edited history, or edits it further; the history itself stays as it is."""
     now = state.get()
-    before = now.history if now.variant is None else now.variant
+    before = now.current
     if what == "told":
         said = {name: st.session_state.get(f"compare_{name}") for name in ("kind", "first", "second", "count", "space")}
         after = whatif.told(before, zoo.open_zoo(now.dataset), said)
@@ -65,7 +65,4 @@ def act(said: Mapping[str, Any]) -> None:
         state.choose(item=item_id)
     elif said.get("do") == "add":  # and the item to explain is the first one of the new lists again
         own = {name: text for name, text in now.own.items() if name != "item"}
-        if now.variant is None:
-            state.update(history=(*now.history, item_id)[-state.MAX_HISTORY :], own=own)
-        else:
-            state.update(variant=(*now.variant, item_id)[-state.MAX_HISTORY :], own=own)
+        state.add(item_id, own=own)

@@ -8,7 +8,7 @@
 Everything that another person needs to see the same is in the address, by item_id:
 
     v   version of this form, 1          h   history, oldest first: item_ids, each percent-encoded, with ~ between them
-    ds  dataset                          b   the edited history of the what-if, in the same form
+    ds  dataset                          b   the edited history of the what-if, in the same form; pages look at it then
     k   length of the lists              m   models, with ~ between them; all where it is missing
     u   user_id of a person with a held-out item whose history this is (then h is left out)
 
@@ -79,6 +79,11 @@ class State:
     problems: Ids = field(default=(), compare=False)
     """What the address asked for and could not be found, in sentences."""
 
+    @property
+    def current(self) -> Ids:
+        """The history that every page looks at: B, the edited one, where there is one."""
+        return self.history if self.variant is None else self.variant
+
 
 # --- reading
 
@@ -127,21 +132,26 @@ def update(**changes: object) -> None:
     publish()
 
 
-def add(item_id: str) -> None:
+def edit(history: Ids, **changes: object) -> None:
+    """Changes the history that is looked at, which is the edited one where there is one."""
+    update(**{"history" if get().variant is None else "variant": history}, **changes)
+
+
+def add(item_id: str, **changes: object) -> None:
     """Puts an item at the end of the history; the oldest goes where it would be longer than allowed."""
-    update(history=(*get().history, item_id)[-MAX_HISTORY:])
+    edit((*get().current, item_id)[-MAX_HISTORY:], **changes)
 
 
 def remove(place: int) -> None:
-    update(history=whatif.without(get().history, place))
+    edit(whatif.without(get().current, place))
 
 
 def move(place: int, by: int) -> None:
-    update(history=whatif.moved(get().history, place, by))
+    edit(whatif.moved(get().current, place, by))
 
 
 def clear() -> None:
-    update(history=())
+    edit(())
 
 
 def choose(**own: str | None) -> None:
@@ -242,11 +252,9 @@ def link(page_url: str) -> str:
     return f"{page}?{urlencode({**_others(), **params(now, zoo.open_zoo(now.dataset))}, doseq=True)}"
 
 
-def link_params(history: Ids | None = None, **own: str) -> dict[str, str]:
-    """The parameters of a link to a page that has `own` for itself. history: another one, such as the edited one."""
+def link_params(**own: str) -> dict[str, str]:
+    """The parameters of a link to a page that has `own` for itself."""
     now = dataclasses.replace(get(), own=own)
-    if history is not None and history != now.history:
-        now = dataclasses.replace(now, history=history, user=None, variant=None)
     return params(now, zoo.open_zoo(now.dataset))
 
 

@@ -6,7 +6,7 @@ import random
 
 import streamlit as st
 
-from app import examples, guard, state, widgets, zoo
+from app import acts, examples, guard, state, widgets, zoo
 from app.text import clean, count, md
 from app.widgets import search
 from engine.runtime import Zoo
@@ -37,9 +37,13 @@ def show(datasets: dict[str, str]) -> None:
 def _history(models: Zoo) -> None:
     now = state.get()
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown("**History**", width="content")
-        st.caption(f"{count(len(now.history), 'item')}, newest last" if now.history else "empty", width="content")
-    items = [_entry(models, item) for item in state.numbers(models, now.history)]
+        st.markdown("**History**" if now.variant is None else "**History B**, edited", width="content")
+        st.caption(f"{count(len(now.current), 'item')}, newest last" if now.current else "empty", width="content")
+    if now.variant is not None:
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            st.caption(f"Every page looks at B. A, with {count(len(now.history), 'item')}, is pinned.", width="stretch")
+            st.button("Back to A", key="tray_back", type="tertiary", on_click=guard.callback(acts.back))
+    items = [_entry(models, item) for item in state.numbers(models, now.current)]
     widgets.history(
         items,
         key="tray_history",
@@ -56,7 +60,7 @@ def _history(models: Zoo) -> None:
     )
     with st.container(horizontal=True, gap="xsmall"):
         _load(models)
-        st.button("Clear", on_click=guard.callback(state.clear), disabled=not now.history, key="tray_clear")
+        st.button("Clear", on_click=guard.callback(state.clear), disabled=not now.current, key="tray_clear")
         st.button("Reset", on_click=guard.callback(state.reset), key="tray_reset", help="Back to how the dataset opens")
     st.session_state["tray_k"] = now.k
     st.number_input(
@@ -147,7 +151,7 @@ def _edit() -> None:
 
 def edit(act: dict[str, object]) -> None:
     """Does what was clicked in the list, if the list still is what the visitor saw."""
-    place, history = act.get("place"), state.get().history
+    place, history = act.get("place"), state.get().current
     if not isinstance(place, int) or not 0 <= place < len(history) or history[place] != act.get("id"):
         return
     if act.get("do") == "remove":

@@ -96,7 +96,7 @@ def about(page: Page) -> None:
 
 def _marks(page: Page, place: Place, codes: views.Codes) -> views.Marks:
     firsts = {int(codes.code[row]): row for row in np.flatnonzero(codes.level == 0).tolist()}
-    history = state.numbers(page.models, state.get().history) if "history" in page.layers else ()
+    history = state.numbers(page.models, state.get().current) if "history" in page.layers else ()
     first = codes.own[:, 0]
     chosen = page.code if page.code is not None and page.code[0] == place.owner.name else None
     return views.Marks(

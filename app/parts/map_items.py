@@ -22,7 +22,7 @@ NEAR = 8
 def show(page: Page, place: Place) -> None:
     now, models = state.get(), page.models
     points = spaces.points(models, place)
-    history = state.numbers(models, now.history)
+    history = state.numbers(models, now.current)
     following, trouble = _following(page, place, history)
     marks = map_points.Marks(
         history if "history" in page.layers else (), following, page.hits, page.item, _near(page, place)

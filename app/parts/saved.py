@@ -95,8 +95,8 @@ def _save(store: Store, who: str, page: str) -> None:
         st.button(
             "Save the history",
             key="saved_history",
-            disabled=not now.history,
-            help=f"Its {count(len(now.history), 'item')}",
+            disabled=not now.current,
+            help=f"Its {count(len(now.current), 'item')}",
             on_click=guard.callback(_keep),
             args=(store, who, "history", page, False),
         )
@@ -128,7 +128,7 @@ def _keep(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
         return
     try:
         if kind == "history":
-            made: History | Comparison = store.histories.save(who, now.dataset, name, now.history, replace=replace)
+            made: History | Comparison = store.histories.save(who, now.dataset, name, now.current, replace=replace)
         else:
             made = store.comparisons.save(who, now.dataset, name, state.link(f"/{page}"), replace=replace)
     except SeqscopeError as error:

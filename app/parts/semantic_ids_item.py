@@ -53,8 +53,8 @@ def show(page: Page) -> None:
 def _item(page: Page) -> int | None:
     now = state.get()
     wanted = page.models.position(now.own["item"]) if "item" in now.own else None
-    if wanted is None and now.history:
-        wanted = page.models.position(now.history[-1])
+    if wanted is None and now.current:
+        wanted = page.models.position(now.current[-1])
     return wanted
 
 

@@ -29,7 +29,7 @@ def page() -> None:
     if not models.bundles:
         st.info("There is no model to look into: this dataset has no bundles yet. Export one with `seqscope export`.")
         return
-    history = state.numbers(models, now.history)
+    history = state.numbers(models, now.current)
     if not history:
         st.info("No history yet, so there is nothing to look at. Load an example, or add items in the sidebar.")
         st.button("Load an example", on_click=guard.callback(state.reset), type="primary")

@@ -104,7 +104,7 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
 
 
 def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]]) -> None:
-    known = set(state.get().history)
+    known = set(state.get().current)
     with st.container(gap="xsmall", key="catalogue_rows"):
         for row in found:
             item_id, title = str(row["item_id"]), zoo.titled(models, int(str(row["item"])))
@@ -354,7 +354,7 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
     )
     st.title(md(zoo.titled(models, item), 300), anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        there = item_id in state.get().history
+        there = item_id in state.get().current
         st.button(
             "Add once more" if there else "Add to history",
             icon=":material/check:" if there else ":material/add:",

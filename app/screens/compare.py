@@ -19,7 +19,7 @@ def show() -> None:
     edited = None if now.variant is None else state.numbers(models, now.variant)
     target = state.target(models)
 
-    _head(models, now, history)
+    _head(models, now, history if edited is None else edited)
     if not models.bundles:
         _refused(models)
         st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
@@ -63,17 +63,19 @@ _SHARE = (
 
 
 def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
-    person = now.user if examples.user_row(models, now.user) is not None else None
+    person = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
     if person is not None:
         st.title(f"What did {md(person, 60)} choose next?")
     elif history:
         st.title(f"Given {'this item' if len(history) == 1 else f'these {len(history)} items'}, what comes next?")
     else:
         st.title("What comes next for somebody nobody knows?")
-    words = next((example.why for example in examples.of(models) if example.history == now.history), None)
+    words = next((example.why for example in examples.of(models) if example.history == now.current), None)
     notes = [md(models.info.title)]
     if models.info.simulated and "simulated" not in models.info.title.lower():
         notes.append("simulated people")
+    if now.variant is not None:
+        notes.append("B, the edited history")
     if person is not None:
         notes.append("a held-out history: no model has seen what came next")
     st.caption(" · ".join([*notes, *([md(words)] if words else [])]))
@@ -286,8 +288,7 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
 
 
 def _look_inside(models: Zoo, answers: list[compare_answers.Answer], item: int) -> None:
-    """Links to Attention, a model each: the same item after the same history, which is the edited one where there is one."""
-    edited = state.get().variant
+    """Links to Attention, a model each: the same item after the same history."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_inside"):
         st.caption("Look inside on Attention:", width="content")
         for answer in answers:
@@ -297,9 +298,8 @@ def _look_inside(models: Zoo, answers: list[compare_answers.Answer], item: int) 
                 "screens/attention.py",
                 label=f"{zoo.style(models, answer.name).sign} {md(answer.title)}",
                 icon=":material/visibility:",
-                help="This item, this history and this model on the page Attention"
-                + (" – with B as the history." if edited is not None else "."),
-                query_params=state.link_params(edited, model=answer.name, item=models.item_ids[item]),
+                help="This item, this history and this model on the page Attention.",
+                query_params=state.link_params(model=answer.name, item=models.item_ids[item]),
             )
 
 

@@ -16,7 +16,7 @@ def several(
     ids: Sequence[str], *, key: str, most: str, on_add: Callable[[tuple[str, ...]], None], why_not: str | None = None
 ) -> None:
     """ids: by item_id, the first ones are taken where there are too many; most: what those are called. why_not: why it waits."""
-    known = set(state.get().history)
+    known = set(state.get().current)
     new = [item_id for item_id in ids if item_id not in known]
     some, there = tuple(new[:MOST]), len(ids) - len(new)
     words = f"{count(there, 'item')} {'is' if there == 1 else 'are'} in it already" if there else None

@@ -257,10 +257,13 @@ def test_reasons_lead_to_attention_with_the_same_item_history_and_model(open_app
     assert {link["u"] for link in inside(person)} == {"u3"}
 
 
-def test_the_edited_history_is_the_one_that_attention_opens_with(open_app: Open) -> None:
+def test_the_edited_history_is_what_every_page_looks_at(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
-    assert {link["h"] for link in inside(app)} == {"toy-2~toy-1"}
-    assert not any("b" in link for link in inside(app))
+    assert "these 2 items" in app.title[0].value
+    assert any("History B" in one.value for one in app.sidebar.markdown)
+    assert {(link["h"], link["b"]) for link in inside(app)} == {("toy-1~toy-2~toy-3", "toy-2~toy-1")}
+    app.sidebar.button(key="tray_back").click().run()
+    assert "b" not in app.query_params and "these 3 items" in app.title[0].value
 
 
 def test_the_explained_item_is_in_the_address(open_app: Open) -> None:
