@@ -31,7 +31,12 @@ def show(datasets: dict[str, str]) -> None:
     parts += [count(len(models), "item"), count(len(models.bundles), "model")]
     st.caption(", ".join(parts) + ("" if models.has_log else "; a catalogue without a log"))
     _history(models)
-    _link()
+    widgets.copy(
+        "Copy link",
+        state.link(st.context.url or ""),
+        key="tray_link",
+        help="Opens exactly this: dataset, history, models and list length",
+    )
 
 
 def _history(models: Zoo) -> None:
@@ -115,14 +120,6 @@ def _load(models: Zoo) -> None:
         unknown = st.session_state.pop("tray_unknown", None)
         if unknown:
             st.caption(f"Nobody here is called “{md(unknown, 40)}”.")
-
-
-def _link() -> None:
-    popover = st.popover("Copy link", key="tray_link", on_change="rerun", icon=":material/link:", width="stretch")
-    if popover.open:
-        with popover:
-            st.caption("Opens exactly this: dataset, history, models and list length.")
-            st.code(state.link(st.context.url or ""), language=None, wrap_lines=True)
 
 
 def _entry(models: Zoo, item: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from app import guard
+from app import guard, widgets
 from app.store.database import Store
 from app.store.records import Comparison, History, Report
 from app.store.rows import MAX_NAME
@@ -43,7 +43,8 @@ def show(store: Store, who: str, one: One, entry: Callable[[], None]) -> None:
     if st.session_state.get(DOING) == (_LINK, one.id):
         address = (st.context.url or "").partition("?")[0].partition("#")[0]
         base = address.removesuffix(urlsplit(address).path) if address else ""
-        st.code(f"{base}{_base_path()}/?{PARAM}={one.id}", language=None, wrap_lines=True)
+        link = f"{base}{_base_path()}/?{PARAM}={one.id}"
+        widgets.copy("Copy again", link, key=f"saved_link_{one.id}", opened=True)
         st.caption("It opens for you alone: in this browser, or where you are signed in or have brought your key.")
 
 

@@ -23,6 +23,14 @@ def _component(name: str) -> Any:
 
 _HISTORY = _component("history")
 _RECOMMENDATIONS = _component("recommendations")
+_COPY = st.components.v2.component(
+    "seqscope_copy",
+    html="""<div class="copy"><button type="button">
+<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M10 7H7a5 5 0 0 0 0 10h3M14 7h3a5 5 0 0 1 0 10h-3M8 12h8"/></svg>
+<span></span></button><p role="status"></p><input readonly hidden></div>""",
+    css=(_HERE / "copy.css").read_text("utf-8"),
+    js=(_HERE / "copy.js").read_text("utf-8"),
+)
 
 
 def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], empty: str) -> None:
@@ -44,6 +52,11 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
     Acts: {"do": "add" | "explain", "id", "model"}.
     """
     _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
+
+
+def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:
+    """A button that puts an address into the clipboard. opened: the address is shown, and copied as soon as it is there."""
+    _COPY(key=key, data={"label": label, "address": address, "help": help, "open": opened})
 
 
 def act(key: str) -> dict[str, Any]:

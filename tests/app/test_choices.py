@@ -123,9 +123,8 @@ def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, mo
 
 def test_the_copied_link_has_what_the_page_has_for_itself(open_app: Open) -> None:
     app = go(open_app(), ATTENTION, ds="toys", h="toy-1~toy-2", view="head", layer="1")
-    app.session_state["tray_link"] = True
-    app.run()
-    assert any("view=head&layer=1" in code.value for code in app.code)
+    (button,) = [one for one in app.get("bidi_component") if "Copy link" in str(one.proto)]
+    assert "view=head&layer=1" in str(button.proto)
 
 
 def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
