@@ -48,12 +48,12 @@ def browse() -> None:
         models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
         usable = views.usable(found.facets, len(models))
         text = st.text_input(
-            "Search titles",
+            "Search titles and attributes",
             key="catalogue_q",
             type="search",
             live="250ms",
             max_chars=MAX_QUERY,
-            placeholder="Search titles – spelling, accents and script do not matter",
+            placeholder="Search titles, people, genres, descriptions … – accents do not matter, spelling in titles neither",
             label_visibility="collapsed",
             persist_state="session",
         )
@@ -88,9 +88,9 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
     if not page.total:
         nothing(models, text, wanted)
         return
-    if text and (best := found.search(text, 1)) and best[0].how == "similar":
-        st.caption(md(f"No title holds “{clean(text, 60)}” to the letter; these are similar."))
-    rows(models, facets, page.rows.to_pylist())
+    if page.similar:
+        st.caption(md(f"Nothing holds “{clean(text, 60)}” to the letter; these titles are similar."))
+    rows(models, facets, page.rows.to_pylist(), text)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if page.total > ROWS:
             pages = -(-page.total // ROWS)
@@ -103,8 +103,8 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
         )
 
 
-def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]]) -> None:
-    known = set(state.get().current)
+def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text: str) -> None:
+    known, searched = set(state.get().current), zoo.open_catalogue(state.get().dataset).searched
     with st.container(gap="xsmall", key="catalogue_rows"):
         for row in found:
             item_id, title = str(row["item_id"]), zoo.titled(models, int(str(row["item"])))
@@ -119,7 +119,7 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]]) -> No
                         on_click=guard.callback(open_item),
                         args=(item_id,),
                     )
-                    words = views.row_words(row, facets)
+                    words = [*views.matched(row, searched, text), *views.row_words(row, facets)]
                     if models.has_log:
                         place = card.standing(models.popularity, int(str(row["item"])))
                         words = [*words, f"popularity rank {place.rank:,}"]

@@ -19,7 +19,7 @@ _LISTS = {
 }  # fmt: skip
 _SERIES = ("franchise", "series", "saga", "collection")
 _PLACES = ("order", "index", "number", "part", "volume", "position")
-_PROSE = ("description", "summary", "overview", "synopsis", "plot", "abstract", "about")
+PROSE = ("description", "summary", "overview", "synopsis", "plot", "abstract", "about")
 _PART_OF_NAME = re.compile(r"(?i)(jr|sr|inc|ltd|co|ii|iii|iv|m\.?d|ph\.?d)\.?")
 _LONGEST = 60  # characters of a value of a list; longer ones are prose
 
@@ -27,7 +27,7 @@ _LONGEST = 60  # characters of a value of a list; longer ones are prose
 def tidied(items: pa.Table) -> pa.Table:
     """The same table with texts that are lists as lists: "Horror, Mystery" → ["Horror", "Mystery"]."""
     for place, field in enumerate(items.schema):
-        if field.name in OWN or field.name in _PROSE or not _is_text(field.type):
+        if field.name in OWN or field.name in PROSE or not _is_text(field.type):
             continue
         split = _split(items[field.name].to_pylist(), field.name.casefold() in _LISTS)
         if split is not None:
@@ -43,7 +43,7 @@ def caption(name: str) -> str:
 
 def prose(items: pa.Table) -> str | None:
     """The column that describes an item in sentences."""
-    return next((name for name in _PROSE if name in items.column_names and _is_text(items[name].type)), None)
+    return next((name for name in PROSE if name in items.column_names and _is_text(items[name].type)), None)
 
 
 def series(items: pa.Table) -> tuple[str, str | None] | None:

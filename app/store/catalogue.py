@@ -1,9 +1,9 @@
 """A dataset's items in a small database: searched, filtered, counted and paged. Safe to ask from many threads at once.
 
     catalogue = Catalogue(zoo.items)
-    for hit in catalogue.search("emprie strikes"):
+    for hit in catalogue.search("emprie strikes"):  # in titles
         print(hit.title)
-    page = catalogue.page("star", {"genres": Among(("Sci-Fi",)), "year": Between(1970, 1990)}, sort="year", limit=20)
+    page = catalogue.page("kubrick space", {"genres": Among(("Sci-Fi",)), "year": Between(1970, 1990)}, sort="year", limit=20)
 
 The database lives in memory and is locked: it reads no files, loads no extensions, and its settings cannot be changed. Values
 are bound; names of columns come from the table alone. One connection, a cursor per question: DuckDB answers wrongly, without
@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from app.store.attributes import tidied
+from app.store.attributes import PROSE, is_year, names_items, tidied
 
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
@@ -30,7 +30,9 @@ MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
 _OWN = ("item", "item_id", "title", "popularity")
 _WORD = re.compile(r"[^\W_]+")
 _LIKENESS = 0.86  # Jaro–Winkler similarity from which two words are taken for the same, mistyped
+_APOSTROPHES = str.maketrans("", "", "'`")
 _HANDFUL = 5  # fewer matches to the letter than this, and similar words are looked for as well
+_READ = 4_000  # characters of an attribute that are searched
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,29 @@ class Page(NamedTuple):
     """item, item_id, title, popularity, then the attributes."""
     total: int
     """How many match in all."""
+    similar: bool = False
+    """True: nothing matches the text to the letter; these are titles with similar words."""
 
 
 class Catalogue:
-    """See the module. `facets`: one per attribute, in the order of the columns."""
+    """See the module. `facets`: one per attribute, in the order of the columns. `searched`: the attributes that `page` reads."""
 
     def __init__(self, items: pa.Table) -> None:
         self._con = _connect()
         items = self.items = tidied(items)
         self.columns = tuple(items.column_names)
         folded = [fold(title) for title in items["title"].to_pylist()]
-        words = [f" {' '.join(_WORD.findall(text))}" for text in folded]
+        self.searched = searched(items)
+        texts = {
+            "folded": folded,
+            "words": [spaced(text) for text in folded],
+            "facts": _words(items, [name for name in self.searched if name not in PROSE]),
+            "prose": _words(items, [name for name in self.searched if name in PROSE]),
+        }
         table = items.rename_columns([_column(name) for name in items.column_names])
-        self._load(table.append_column("folded", pa.array(folded)).append_column("words", pa.array(words)))
+        for name, values in texts.items():
+            table = table.append_column(name, pa.array(values, pa.string()))
+        self._load(table)
         self.facets = tuple(self._facet(field) for field in items.schema if field.name not in _OWN)
         self._kinds = {facet.name: facet.kind for facet in self.facets}
         _lock(self._con)
@@ -110,7 +122,7 @@ class Catalogue:
     # --- searching
 
     def search(self, text: str, limit: int = 20, exclude: Sequence[int] = ()) -> list[Hit]:
-        """The best matches: what begins with the text, has a word that does, holds it, has all its words, then similar ones.
+        """The best titles: what begins with the text, has a word that does, holds it, has all its words, then similar ones.
 
         Upper case, accents and apostrophes do not matter; within one kind of match the more popular item is first. Titles
         with similar words are looked for where fewer than a handful match to the letter.
@@ -121,7 +133,7 @@ class Catalogue:
         limit = _bounded(limit)
         rows = self._ask(
             f"""select c_item, c_item_id, c_title, {asked.kind} as kind from catalogue
-            where {asked.condition} and not list_contains($exclude::int[], c_item)
+            where {asked.title} and not list_contains($exclude::int[], c_item)
             order by kind, c_popularity desc, length(folded), c_item limit $limit""",
             {**asked.values, "exclude": list(exclude), "limit": limit},
         )
@@ -146,22 +158,24 @@ class Catalogue:
     ) -> Page:
         """Items that match the text and every filter. sort: "relevance" (popularity where there is no text) or a column.
 
-        Where no title matches the text to the letter, those with similar words are taken.
+        Every word of the text begins one of the title or of an attribute (`searched`): the best titles come first, as in
+        `search`, then what matches by short attributes, then by prose. Where nothing does, titles with similar words are taken.
         """
-        where, values, kind, kind_values = self._where(text, filters or {})
+        where, values, kind = self._where(text, filters or {})
+        similar = "similar" in values
         if sort == "relevance":
             order = "c_popularity desc" if kind == "0" else f"{kind}, c_popularity desc"
         elif sort in self.columns and self._kinds.get(sort) != "tags":
-            order, kind_values = f"{_quoted(sort)} {'desc' if descending else 'asc'} nulls last", {}
+            order = f"{_quoted(sort)} {'desc' if descending else 'asc'} nulls last"
         else:
             raise ValueError(f"cannot sort by {sort!r}")
         bounds = {"limit": _bounded(limit), "offset": max(0, int(offset))}
         shown = ", ".join(_quoted(name) for name in self.columns)
         sql = f"select {shown} from catalogue where {where} order by {order}, c_item limit $limit offset $offset"
         with self._con.cursor() as cursor:
-            rows = cursor.sql(sql, params={**values, **kind_values, **bounds}).to_arrow_table()
+            rows = cursor.sql(sql, params={**values, **bounds}).to_arrow_table()
         total = self._ask(f"select count(*) from catalogue where {where}", values)[0][0]
-        return Page(rows.rename_columns(list(self.columns)), int(total))
+        return Page(rows.rename_columns(list(self.columns)), int(total), similar)
 
     def counts(self, name: str, text: str = "", filters: Filters | None = None) -> list[tuple[str, int]]:
         """(value, items) of one attribute among the items that match, the most frequent first.
@@ -171,7 +185,7 @@ class Catalogue:
         kind = self._kinds.get(name)
         if kind not in ("tags", "category"):
             raise ValueError(f"{name!r} has no values to count")
-        where, values, _, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
+        where, values, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
         value = f"unnest({_quoted(name)})" if kind == "tags" else _quoted(name)
         rows = self._ask(
             f"""select value, count(*) as items from (select {value}::varchar as value from catalogue where {where})
@@ -187,7 +201,7 @@ class Catalogue:
         """
         if self._kinds.get(name) != "range" or not width > 0:
             raise ValueError(f"{name!r} has no steps of {width}")
-        where, values, _, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
+        where, values, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
         rows = self._ask(
             f"""select floor({_quoted(name)} / $width) * $width as step, count(*) from catalogue
             where {where} and {_quoted(name)} is not null group by step order by step""",
@@ -201,22 +215,21 @@ class Catalogue:
         with self._con.cursor() as cursor:
             return cursor.execute(sql, values or {}).fetchall()
 
-    def _where(self, text: str, filters: Filters) -> tuple[str, Values, str, Values]:
-        """(condition, its values, an expression that sorts the better matches first, its further values)"""
+    def _where(self, text: str, filters: Filters) -> tuple[str, Values, str]:
+        """(condition, its values, an expression that sorts the better matches first)"""
         conditions, kind = ["true"], "0"
         values: Values = {}
-        kind_values: Values = {}
         asked = _Asked.read(text)
         if asked is not None:
-            exact = self._ask(f"select 1 from catalogue where {asked.condition} limit 1", asked.values)
+            exact = self._ask(f"select 1 from catalogue where {asked.anything} limit 1", asked.values)
             if exact:
-                conditions, values, kind = [asked.condition], dict(asked.values), asked.kind
+                conditions, values, kind = [asked.anything], dict(asked.values), asked.kind
             else:
                 conditions, values = (
                     ["list_contains($similar::int[], c_item)"],
                     {"similar": self._similar(asked.tokens)},
                 )
-                kind, kind_values = "list_position($similar::int[], c_item)", {}
+                kind = "list_position($similar::int[], c_item)"
         for place, (name, wanted) in enumerate(filters.items()):
             column, value = _quoted(name), f"f{place}"
             allowed = self._kinds.get(name, "range" if name == "popularity" else "none")
@@ -234,7 +247,7 @@ class Catalogue:
                     values[value] = list(wanted.values)
             else:
                 raise ValueError(f"cannot filter {name!r} by {type(wanted).__name__}")
-        return " and ".join(conditions), values, kind, kind_values
+        return " and ".join(conditions), values, kind
 
     def _similar(self, tokens: Sequence[str]) -> list[int]:
         """Items that have for every word of the search the word or a similar one, the most similar first.
@@ -345,9 +358,11 @@ _SIMILAR_WORDS = """
 class _Asked:
     """A search, as SQL: what matches to the letter, and how well."""
 
-    condition: str
+    title: str
+    anything: str
+    """The title, or every word in the title or an attribute."""
     kind: str
-    """0 to 3: a place in `_KINDS`."""
+    """0 to 3: of the title, a place in `_KINDS`; 4 and 5: by its facts, or by its prose."""
     values: Values
     tokens: tuple[str, ...]
 
@@ -355,19 +370,63 @@ class _Asked:
     def read(cls, text: str) -> _Asked | None:
         """None where there is nothing to look for."""
         whole = fold(text[:MAX_QUERY])
-        tokens = tuple(dict.fromkeys(_WORD.findall(whole)))[:MAX_TOKENS]
+        tokens = words_of(text)
         if not whole:
             return None
         values: Values = {"whole": whole, "phrase": f" {' '.join(_WORD.findall(whole)) or whole}"}
-        every = " and ".join(f"contains(words, $t{place})" for place in range(len(tokens))) or "false"
         values.update({f"t{place}": f" {token}" for place, token in enumerate(tokens)})
-        kind = """case when starts_with(folded, $whole) then 0 when contains(words, $phrase) then 1
-                  when contains(folded, $whole) then 2 else 3 end"""
-        return cls(f"(contains(folded, $whole) or contains(words, $phrase) or ({every}))", kind, values, tokens)
+
+        def every(*columns: str) -> str:
+            one = (" or ".join(f"contains({column}, $t{place})" for column in columns) for place in range(len(tokens)))
+            return " and ".join(f"({words})" for words in one) or "false"
+
+        kind = f"""case when starts_with(folded, $whole) then 0 when contains(words, $phrase) then 1
+                   when contains(folded, $whole) then 2 when {every("words")} then 3
+                   when {every("words", "facts")} then 4 else 5 end"""
+        title = f"contains(folded, $whole) or contains(words, $phrase) or ({every('words')})"
+        return cls(f"({title})", f"({title} or ({every('words', 'facts', 'prose')}))", kind, values, tokens)
+
+
+def searched(items: pa.Table) -> list[str]:
+    """The attributes that a search looks into: texts, lists of texts and years, but for ids and links."""
+    return [
+        field.name
+        for field in items.schema
+        if field.name not in _OWN and not names_items(field.name) and _is_words(field.type, field.name)
+    ]
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The different words of a search, folded."""
+    return tuple(dict.fromkeys(_WORD.findall(fold(text[:MAX_QUERY]))))[:MAX_TOKENS]
+
+
+def _is_words(kind: pa.DataType, name: str) -> bool:
+    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
+    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner)) or (
+        pa.types.is_integer(kind) and is_year(name, 1_000, 1_000)
+    )
+
+
+def _words(items: pa.Table, names: Sequence[str]) -> list[str]:
+    """Per item the words of these attributes, each with a blank before it."""
+    found = [""] * len(items)
+    for name in names:
+        for item, value in enumerate(items[name].to_pylist()):
+            if value:
+                found[item] += spaced((" ".join(map(str, value)) if isinstance(value, list) else str(value))[:_READ])
+    return found
+
+
+def spaced(text: str) -> str:
+    """The words of a text, folded, each with a blank before it: " star" is in it where a word begins so."""
+    return f" {' '.join(_WORD.findall(fold(text)))}"
 
 
 def fold(text: str) -> str:
     """Text as it is compared: lower case, without accents, apostrophes and double spaces, in any script."""
+    if text.isascii():  # the same, many times as fast
+        return " ".join(text.lower().translate(_APOSTROPHES).split())
     apart = unicodedata.normalize("NFKD", text).casefold()
     plain = "".join(c for c in apart if not unicodedata.combining(c) and c not in "'’‘`´")
     return " ".join(unicodedata.normalize("NFC", plain).split())

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from app.store.attributes import OWN, caption, is_place, is_year, names_items
-from app.store.catalogue import Among, Between, Facet
+from app.store.attributes import OWN, PROSE, caption, is_place, is_year, names_items
+from app.store.catalogue import Among, Between, Facet, spaced, words_of
 from app.text import clean
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
 _FIRST = ("genres", "genre", "categories", "year", "decade", "country", "franchise", "series", "director", "brand")
 _ALL_DIFFERENT = 0.8  # share of items with a value of their own from which an attribute groups nothing
+_AROUND = 5  # words shown on either side of one that matches
 _ON_ROW = 3  # attributes that a row tells
 
 
@@ -118,6 +119,33 @@ def row_words(row: Mapping[str, Any], facets: Sequence[Facet]) -> list[str]:
         if words and words not in str(row.get("title", "")):
             found.append(clean(words, 60))
     return found[:_ON_ROW]
+
+
+def matched(row: Mapping[str, Any], searched: Sequence[str], text: str) -> list[str]:
+    """By which attributes an item matches words that are not in its title: "Director: Ridley Scott"; not escaped."""
+    left = [word for word in words_of(text) if not _holds(str(row["title"]), word)]
+    found = []
+    for name in sorted(searched, key=lambda name: name in PROSE):  # short ones first, as the search ranks them
+        value = row.get(name)
+        for one in value if isinstance(value, list) else [value]:
+            own = [word for word in left if one is not None and _holds(str(one), word)]
+            if own:
+                found.append(f"{caption(name)}: {_around(str(one), own[0])}")
+                left = [word for word in left if word not in own]
+    return found
+
+
+def _holds(text: str, start: str) -> bool:
+    return f" {start}" in spaced(text)
+
+
+def _around(text: str, start: str) -> str:
+    """A few words of the text, among them the first one that begins so."""
+    words = clean(text, 10_000).split()
+    place = next((at for at, word in enumerate(words) if _holds(word, start)), 0)
+    first = max(0, place - _AROUND)
+    shown = words[first : place + _AROUND + 1]
+    return f"{'… ' if first else ''}{' '.join(shown)}{' …' if place + _AROUND + 1 < len(words) else ''}"
 
 
 def value_words(value: Any, limit: int = 100) -> str:

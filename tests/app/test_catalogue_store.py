@@ -130,6 +130,29 @@ def test_pages_and_filters(catalogue: Catalogue) -> None:
     assert catalogue.page().rows.column_names == list(catalogue.columns)
 
 
+def test_attributes_are_searched_too_after_titles_and_short_ones_before_prose() -> None:
+    columns = {
+        "director": ["Ridley Scott", "Tony Scott", "Adam Scott Ray", None],
+        "genres": [["Horror", "Sci-Fi"], ["Drama"], [], ["Sci-Fi"]],
+        "description": ["A crew hears it.", "Nobody's scout.", None, "By Scott's crew, in space."],
+        "year": pa.array([1979, 1993, 2000, 2001], pa.int32()),
+        "runtime": pa.array([117, 119, 90, 117], pa.int32()),
+        "imdb": ["tt0078748", "tt0108399", None, None],
+    }
+    films = Catalogue(table(["Alien", "True Romance", "Scott Pilgrim", "Odyssey"], **columns))
+
+    def titles(text: str) -> list[str]:
+        return list(films.page(text).rows["title"].to_pylist())
+
+    assert titles("scott") == ["Scott Pilgrim", "Alien", "True Romance", "Odyssey"]
+    assert titles("ridley scott") == titles("RIDLEY  sco") == titles("scott sci-fi horror") == ["Alien"]
+    assert titles("alien 1979") == ["Alien"] and titles("crew") == ["Alien", "Odyssey"]
+    assert titles("tt0078748") == titles("117") == titles("qqqq") == []
+    assert [films.page(text).similar for text in ("ridley", "pilgrm")] == [False, True]
+    assert films.counts("genres", "scott") == [("Sci-Fi", 2), ("Drama", 1), ("Horror", 1)]
+    assert [hit.title for hit in films.search("ridley")] == []  # where an item is to be picked by its title
+
+
 def test_counts_ignore_the_attributes_own_filter(catalogue: Catalogue) -> None:
     assert catalogue.counts("country") == [("x", 3), ("y", 2)]
     assert catalogue.counts("country", filters={"country": Among(("x",))}) == [("x", 3), ("y", 2)]

@@ -107,6 +107,22 @@ def test_a_row_says_its_attributes_and_a_file_holds_all_of_them() -> None:
     assert views.value_words(float("nan")) == "" and views.value_words([1, 2, 3, 4], 2) == "1, 2 +2"
 
 
+def test_a_row_says_by_what_it_matches_unless_it_is_the_title() -> None:
+    row = {
+        "title": "Alien (1979)",
+        "director": "Ridley Scott",
+        "genres": ["Horror", "Sci-Fi"],
+        "description": "Far from home, on its long way back to Earth, the crew of a freighter hears what may be a call for help.",
+        "country": None,
+    }
+    names = ["description", "director", "genres", "country"]
+    assert views.matched(row, names, "alien") == []
+    assert views.matched(row, names, "alien scot sci") == ["Director: Ridley Scott", "Genres: Sci-Fi"]
+    assert views.matched(row, names, "freighter") == [
+        "Description: … Earth, the crew of a freighter hears what may be a …"
+    ]
+
+
 def test_whole_numbers_stay_whole() -> None:
     assert views.whole(Facet("year", "range", low=1, high=3))
     assert not views.whole(Facet("price", "range", low=1.0, high=3.0))

@@ -55,12 +55,14 @@ def test_search_while_typing_and_hostile_titles(go: Callable, console_errors: li
     ]
     until(page, lambda: rows(page)[:6], hostile)
     assert len(rows(page)) == 20
-    box = page.get_by_label("Search titles")
+    box = page.get_by_label("Search titles and attributes")
     box.press_sequentially("기생")
     until(page, lambda: rows(page), ["기생충 (1963)"])
     box.fill("flim 17")  # mistyped
     page.get_by_text("these are similar").wait_for()
     until(page, lambda: "Film 17 (1977)" in rows(page), True)
+    box.fill("plush")  # a genre of every second one
+    page.get_by_text("Genres: plush").first.wait_for()
     box.fill("qqqqqqqq")
     page.get_by_text("None of 40 items").wait_for()
     page.get_by_role("button", name="Clear search and filters").click()
