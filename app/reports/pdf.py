@@ -163,8 +163,12 @@ def _sign(report: Report, name: str) -> Block:
     return {"mark": str(svg.done("")), "words": words.titles(report)[name]}
 
 
-def _figures(found: list[Figure], width: float = 100) -> Block:
-    drawn = [{"svg": str(one.draw(FONTS[0])), "alt": one.alt, "width": width} for one in found]
+def _figures(found: list[Figure], width: float = 100, *, named: bool = False) -> Block:
+    """named: each says what it shows beneath it, where no sentence above does."""
+    drawn = [
+        {"svg": str(one.draw(FONTS[0])), "alt": one.alt, "width": width, "caption": one.alt if named else ""}
+        for one in found
+    ]
     return {"kind": "figures", "figures": drawn, "widths": [1] * len(drawn)}
 
 
@@ -294,7 +298,7 @@ def _codes(report: Report, drawn: dict[str, Figure]) -> list[Block]:
     usage = [drawn[f"codes-{one.tokenizer}"] for one in report.codes or [] if f"codes-{one.tokenizer}" in drawn]
     for at in range(0, len(usage), 2):
         pair = usage[at : at + 2]
-        found.append(_figures(pair) if len(pair) == 2 else _figures(pair, 50))
+        found.append(_figures(pair, 100 if len(pair) == 2 else 50, named=True))
     by_item: dict[str, list[Any]] = {}
     for at, one in enumerate(report.codes or []):
         for item in one.items[:_CODED]:

@@ -7,14 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from app.reports import command, document
 from engine.cli import main
-from engine.errors import UsageError
 
 
 def test_it_is_a_command_of_seqscope(capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +156,6 @@ def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None
 def test_conflicting_options(hostile: Path, tmp_path: Path) -> None:
     assert main(["report", str(hostile), "--history", "toy-9", "--user", "u1", "--to", str(tmp_path)]) == 2
     assert main(["report", str(hostile), "-k", "101", "--to", str(tmp_path)]) == 2
-    assert not issubclass(UsageError, KeyboardInterrupt)
 
 
 def test_schema(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,4 +189,3 @@ def test_a_batch_that_is_ended_says_how_to_go_on(hostile: Path, tmp_path: Path, 
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "The same command goes on" in errors and "Traceback" not in errors
     assert not (tmp_path / "o.csv").exists() and (tmp_path / ".o.csv.parts" / "plan.json").is_file()
-    assert time.monotonic() > 0
