@@ -125,10 +125,9 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             "Is the user column the right one? Name it with --user-column."
         )
     log = _filter(events, options, k_core, left_out)
-    workshop.say(
-        f"repeats: {in_words(log.measured, log.repeats)}"
-        + (" (--repeats decides)" if options.repeats == "auto" else "")
-    )
+    other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
+    offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
+    workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
 
     item_ids = log.items.to_pylist()
     if items_file is not None and len(items_file.id_columns) > 1:

@@ -475,6 +475,7 @@ def test_a_bundle_without_evaluation_is_listed_with_the_reason(opened: Opened) -
 def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Opened) -> None:
     def change(path: Path) -> None:
         seal(path / "plain", family="markov", title="Markov chain")
+        seal(path / "popular", family="toy")
         made = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
         seal(path / "beta", training={**made, "epochs": 2, "best_epoch": 2, "improving": True})
         ranks = pq.read_table(path / "alpha" / "ranks.parquet")
