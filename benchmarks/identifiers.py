@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
+from benchmarks.quality import floors, options
 from engine.data.dataset import Dataset
 from engine.doctor import find_public_data
 from engine.files import write_json
@@ -216,6 +217,7 @@ def keep(variant: str, dataset: Dataset, report: dict[str, Any], record: dict[st
         "dataset": dataset.info.name,
         "variant": variant,
         "fingerprint": dataset.info.fingerprint,
+        "options": options(dataset),
         **{key: record.get(key) for key in ("recipe", "command", "commit", "device", "seconds", "epochs", "versions")},
         "about": record.get("about"),
         "report": report,
@@ -243,7 +245,7 @@ def table() -> tuple[str, bool]:
         before, after = report["before"], report["after"]
         cells = [
             result["dataset"],
-            TITLES[result["variant"]],
+            TITLES[result["variant"]] + (", of co-occurrence: no text" if _without_text(result) else ""),
             " ".join(str(level["used"]) for level in report["levels"][:4])
             + (" …" if len(report["levels"]) > 4 else ""),
             f"{report['levels'][0]['perplexity']:.1f}",
@@ -259,7 +261,31 @@ def table() -> tuple[str, bool]:
         lines.append("| " + " | ".join(cells) + " |")
     goals = _goals(found)
     lines += ["", *(f"* {text}: {'met' if met else '**missed**'}" for text, met in goals)]
+    lines += [f"* By construction, no goal: {text}" for text in _properties(found)]
+    floor = floors("beauty", "full")
+    if "markov" in floor:
+        words = f"popularity's NDCG@10 is {floor['popularity']:.4f}, the Markov chain's {floor['markov']:.4f}"
+        lines.append(f'* For "NDCG@10 by codes": on the same users of beauty {words}')
     return "\n".join(lines), all(met for _, met in goals)
+
+
+def _without_text(result: dict[str, Any]) -> bool:
+    return (result["about"] or {}).get("vectors") == "co-occurrence"
+
+
+def _properties(found: dict[str, dict[str, Any]]) -> list[str]:
+    """What cannot be otherwise, beside the published codes."""
+    properties = []
+    for name in PUBLISHED:
+        ours, theirs = (found.get(f"{name}-{variant}", {}).get("report") for variant in ("letter", "published"))
+        if ours and theirs:
+            used, others = (" ".join(str(level["used"]) for level in report["levels"]) for report in (ours, theirs))
+            properties += [
+                f"{name}: codes that no item takes are revived while LETTER is fitted, so it uses {used} (published {others})",
+                f"{name}: items that collide are separated after fitting, which leaves {ours['after']['excess']:.3%} in excess "
+                f"(published, after their authors' rounds of assigning anew: {theirs['after']['excess']:.3%})",
+            ]
+    return properties
 
 
 def _goals(found: dict[str, dict[str, Any]]) -> list[tuple[str, bool]]:
@@ -267,13 +293,11 @@ def _goals(found: dict[str, dict[str, Any]]) -> list[tuple[str, bool]]:
     for name in PUBLISHED:
         ours, theirs = (found.get(f"{name}-{variant}", {}).get("report") for variant in ("letter", "published"))
         if ours and theirs:
-            one, other = ours["after"]["excess"], theirs["after"]["excess"]
-            goals.append(
-                (f"{name}: our LETTER collides no more than the published codes, {one:.3%} ≤ {other:.3%}", one <= other)
-            )
-            used, others = ([level["used"] for level in report["levels"]] for report in (ours, theirs))
-            text = f"{name}: our LETTER uses no fewer codes, {used} ≥ {others}"
-            goals.append((text, all(a >= b for a, b in zip(used, others, strict=True))))
+            one, other = ours["before"]["excess"], theirs["before"]["excess"]
+            text = f"{name}: our LETTER collides no more as fitted than the published codes, {one:.3%} ≤ {other:.3%}"
+            if _without_text(found[f"{name}-letter"]):
+                text += " (ours without any text, which this log lacks; theirs of text)"
+            goals.append((text, one <= other))
     reports: dict[str, Any] = {variant: found.get(f"beauty-{variant}", {}).get("report") for variant in VARIANTS}
 
     def mean(variant: str, value: Callable[[dict[str, Any]], float]) -> float | None:

@@ -4,14 +4,17 @@
     python -m benchmarks.quality record runs/ml-1m/sasrec          evaluates (full, u100, p100), writes benchmarks/results/
     python -m benchmarks.quality compare A B                       two evaluated runs, the same people: A − B with its interval
     python -m benchmarks.quality zero-shot RUN data/OTHER          a model of words against popularity, on another catalogue
+    python -m benchmarks.quality options data/beauty …             import options into the results of the same fingerprint
     python -m benchmarks.quality table                             prints the tables of benchmarks/README.md, with the goals
 
-A result names its command, recipe, seconds, device, commit and split fingerprint, so that it can be had again.
+A result names its command, recipe, seconds, device, commit, split fingerprint and import options, so that it can be had again.
+Record popularity and markov of a dataset, too: every table begins with them.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -27,7 +30,9 @@ from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.negatives import frozen
+from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.ranks import full_ranks, sampled_ranks
+from engine.evaluation.settled import STILL_IMPROVING, improving
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.models import MODELS
@@ -42,9 +47,9 @@ GOALS: dict[str, dict[str, dict[str, float]]] = {
     "ml-1m-bert4rec": {"full": {"HR@10": 0.258, "NDCG@10": 0.139}},
     "ml-1m-attrec": {"u100+user": {"HR@10": 0.787, "NDCG@10": 0.536}},
 }
-
-
 METRICS = ("HR@10", "NDCG@10")
+FLOORS = ("popularity", "markov")
+"""They stand first in every table: what is below them has learned less than they count."""
 Ranks = dict[str, np.ndarray]
 """Protocol → ranks, float64 [people]."""
 
@@ -82,6 +87,7 @@ def record(run: Path, as_it_is: bool) -> Path:
         "dataset": dataset.info.name,
         "split": dataset.info.split["kind"],
         "fingerprint": dataset.info.fingerprint,
+        "options": options(dataset),
         "users": dataset.info.counts["test"],
         "items": dataset.num_items,
         **{
@@ -99,6 +105,7 @@ def record(run: Path, as_it_is: bool) -> Path:
                 "started",
             )
         },
+        "compute": kept.get("compute"),
         "metrics": {p: {k: round(v, 5) for k, v in values.items()} for p, values in found.items()},
         "intervals95": intervals,
     }
@@ -155,59 +162,183 @@ def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks)
     fingerprint = dataset.info.fingerprint
     write_json(
         path,
-        {"dataset": name, "fingerprint": fingerprint, "first": first, "second": second, "paired95": differences},
+        {
+            "dataset": name,
+            "fingerprint": fingerprint,
+            "options": options(dataset),
+            "first": first,
+            "second": second,
+            "paired95": differences,
+        },
     )
     return path
 
 
+def options(dataset: Dataset) -> dict[str, Any]:
+    """What of a dataset's import decides what a figure on it means."""
+    kept = dataset.info.options
+    names = [
+        "ties",
+        *(["seed"] if kept.get("ties") == "shuffle" else []),
+        "k_core",
+        "min_rating",
+        "duplicates",
+        "repeats",
+    ]
+    return {name: kept[name] for name in names if name in kept}
+
+
+def add_options(datasets: list[Path]) -> list[Path]:
+    """Write the import options of `datasets` into every result of the same fingerprint; returns the files that changed."""
+    by_fingerprint = {dataset.info.fingerprint: options(dataset) for dataset in map(Dataset, datasets)}
+    changed = []
+    for path in sorted(RESULTS.glob("*.json")):
+        result = json.loads(path.read_text("utf-8"))
+        known = by_fingerprint.get(result.get("fingerprint"))
+        if known and result.get("options") != known:
+            entries = list(result.items())
+            place = 1 + [name for name, _ in entries].index("fingerprint")
+            rest = [entry for entry in entries[place:] if entry[0] != "options"]
+            write_json(path, dict([*entries[:place], ("options", known), *rest]))
+            changed.append(path)
+    return changed
+
+
+def results() -> dict[str, dict[str, dict[str, Any]]]:
+    """dataset → recipe → result, of all that were recorded."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for path in sorted(RESULTS.glob("*.json")):
+        result = json.loads(path.read_text("utf-8"))
+        if "intervals95" in result:  # else of another benchmark
+            found.setdefault(result["dataset"], {})[result["recipe"]["name"]] = result
+    return found
+
+
+def floors(dataset: str, protocol: str) -> dict[str, float]:
+    """NDCG@10 of popularity and of the Markov chain, where they were recorded: what a model has to beat."""
+    there = results().get(dataset, {})
+    return {
+        name: there[name]["metrics"][protocol]["NDCG@10"]
+        for name in FLOORS
+        if protocol in there.get(name, {}).get("metrics", {})
+    }
+
+
 def comparisons() -> list[str]:
     lines = [
-        "| on | protocol (users) | model | HR@10 | NDCG@10 | against | HR@10 | NDCG@10 | difference of NDCG@10 (95 %) |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| on | protocol (users) | popularity · chain, NDCG@10 | model | HR@10 | NDCG@10 | against | HR@10 | NDCG@10 "
+        "| difference of NDCG@10 (95 %, over users; one seed) |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    there = results()
     for path in sorted(RESULTS.glob("*-over-*.json")):
         result = json.loads(path.read_text("utf-8"))
         for protocol, found in result["paired95"].items():
             hit, gain = found["HR@10"], found["NDCG@10"]
+            floor = floors(result["dataset"], protocol)
+            all_users = next(iter(there[result["dataset"]].values()))["users"]
+            part = protocol.rpartition(", ")[2] in ("cold", "warm") or gain["users"] == all_users
             cells = [result["dataset"], f"{protocol} ({gain['users']:,})"]
+            cells.append(" · ".join(f"{value:.4f}" for value in floor.values()) + ("" if part else " over all users"))
             for side in ("first", "second"):
                 cells += [result[side], f"{hit[side]:.4f}", f"{gain[side]:.4f}"]
             sure = "" if gain["low"] <= 0 <= gain["high"] else ", without 0"
-            cells.append(f"{gain['difference']:+.4f} ({gain['low']:+.4f} to {gain['high']:+.4f}{sure})")
+            below = ", both below the chain" if max(gain["first"], gain["second"]) < floor.get("markov", 0.0) else ""
+            cells.append(f"{gain['difference']:+.4f} ({gain['low']:+.4f} to {gain['high']:+.4f}{sure}){below}")
             lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def table() -> tuple[str, bool]:
-    """The Markdown table of all results, and whether every goal is met."""
+def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
+    """The table of all results on one dataset, popularity and the chain first, and whether its goals are met."""
+    some = next(iter(models.values()))
+    how = ", ".join(f"{name} {value}" for name, value in some.get("options", {}).items() if value is not None)
     lines = [
-        "| result | protocol | HR@10 | NDCG@10 | goal | epochs (best) | seconds | device | fingerprint |",
+        f"**{dataset}**: {some['users']:,} users, {some['items']:,} items, fingerprint {some['fingerprint'][:12]}; "
+        f"imported with {how}",
+        "",
+        "| protocol | model | HR@10 | NDCG@10 | of the chain's | goal | epochs (best) | seconds | device |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     met = True
-    for path in sorted(RESULTS.glob("*.json")):
-        result = json.loads(path.read_text("utf-8"))
-        if "intervals95" not in result:
-            continue  # of another benchmark
-        goals = GOALS.get(path.stem, {})
+    rows: list[tuple[Any, list[str]]] = []
+    plain = [
+        str(dataclasses.replace(parse(name), trained_users=False)) for one in models.values() for name in one["metrics"]
+    ]
+    order = in_order(plain)
+    for name, result in models.items():
+        goals = GOALS.get(f"{dataset}-{name}", {})
         for protocol, values in result["metrics"].items():
+            without = str(dataclasses.replace(parse(protocol), trained_users=False))
             low = result["intervals95"][protocol]
             goal = goals.get(protocol, {})
-            passed = all(values[name] >= least for name, least in goal.items())
+            passed = all(values[metric] >= least for metric, least in goal.items())
             met &= passed
-            words = " · ".join(f"{name} ≥ {least:.3f}" for name, least in goal.items())
+            words = " · ".join(f"{metric} ≥ {least:.3f}" for metric, least in goal.items())
+            chain = floors(dataset, without).get("markov")
+            epochs = f"{result['epochs']} ({result['best_epoch']})" if result["epochs"] else ""
+            if _improving(result):
+                epochs += f", {STILL_IMPROVING}"
             cells = [
-                path.stem,
-                protocol,
-                *(f"{values[m]:.4f} ({low[m][0]:.3f}–{low[m][1]:.3f})" for m in ("HR@10", "NDCG@10")),
+                without,
+                name + (", vector of the training user" if protocol != without else ""),
+                *(f"{values[m]:.4f} ({low[m][0]:.3f}–{low[m][1]:.3f})" for m in METRICS),
+                f"{values['NDCG@10'] / chain:.2f}" if chain and name != "markov" else "",
                 f"{words} {'met' if passed else '**missed**'}" if goal else "",
-                f"{result['epochs']} ({result['best_epoch']})",
-                f"{result['seconds']:,.0f}",
-                result["device"],
-                result["fingerprint"][:12],
+                epochs,
+                f"{result['seconds']:,.0f}" if result["epochs"] else "",
+                result["device"] if result["epochs"] else "",
             ]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", *comparisons()]), met
+            place = FLOORS.index(name) if name in FLOORS else len(FLOORS)
+            base = result["metrics"].get(without, values)["NDCG@10"]
+            rows.append(((order.index(without), place, -base, name, protocol != without), cells))
+    lines += ["| " + " | ".join(cells) + " |" for _, cells in sorted(rows, key=lambda row: row[0])]
+    return lines, met
+
+
+def _improving(result: dict[str, Any]) -> bool | None:
+    training = result["recipe"].get("training", {})
+    every, most = training.get("validate_every", 1), training.get("epochs", 0)
+    done = range(1, result["epochs"] + 1)
+    return improving(result["best_epoch"], [epoch for epoch in done if epoch % every == 0 or epoch == most])
+
+
+def ties(dataset: str, there: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+    """What the order of events at one time does: the same models on the same log, its ties in file order and shuffled."""
+    one, other = there[dataset], there[f"{dataset}-shuffled"]
+    lines = [
+        f"| {dataset}, full ranking, NDCG@10 (HR@10) | ties in the order of the file | ties shuffled | change of NDCG@10 |",
+        "|---|---|---|---|",
+    ]
+    names = sorted(
+        one.keys() | other.keys(), key=lambda name: (FLOORS.index(name) if name in FLOORS else len(FLOORS), name)
+    )
+    for name in names:
+        cells = [name]
+        for models in (one, other):
+            values = models[name]["metrics"]["full"] if name in models else None
+            cells.append(f"{values['NDCG@10']:.4f} ({values['HR@10']:.4f})" if values else "not run")
+        if name in one and name in other:
+            before, after = (models[name]["metrics"]["full"]["NDCG@10"] for models in (one, other))
+            cells.append(f"{after / before - 1:+.0%}")
+        else:
+            cells.append("")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def table() -> tuple[str, bool]:
+    """The Markdown tables of all results, and whether every goal is met."""
+    there = results()
+    lines, met = [], True
+    for dataset in sorted(there):
+        some, passed = of_one_log(dataset, there[dataset])
+        lines += [*some, ""]
+        met &= passed
+    for dataset in sorted(there):
+        if f"{dataset}-shuffled" in there:
+            lines += [*ties(dataset, there), ""]
+    return "\n".join([*lines, *comparisons()]), met
 
 
 def main() -> None:
@@ -223,6 +354,8 @@ def main() -> None:
     shot.add_argument("run", type=Path)
     shot.add_argument("dataset", type=Path)
     shot.add_argument("--people", type=int, default=4000, help="test users who are asked, spread evenly")
+    imported = actions.add_parser("options", help="write import options into results of the same fingerprint")
+    imported.add_argument("datasets", nargs="+", type=Path)
     actions.add_parser("table", help="print the tables; exit code 1 where a goal is missed")
     args = parser.parse_args()
     if args.action == "record":
@@ -231,6 +364,10 @@ def main() -> None:
         return
     if args.action == "zero-shot":
         print(zero_shot(args.run, args.dataset, args.people))
+        return
+    if args.action == "options":
+        for path in add_options(args.datasets):
+            print(path)
         return
     if args.action == "compare":
         print(compare(args.first, args.second))

@@ -3,8 +3,9 @@
     python -m benchmarks.training_speed --pmixer DIR --rectools PYTHON [--dataset DIR] [--rounds 3]
 
 --pmixer: a checkout of pmixer/SASRec.pytorch. --rectools: the Python of an environment with rectools[torch] (its pins differ
-from ours). A peer that is not given is left out, and the output says so. Programs take turns, so that a machine whose speed
-drifts does so for all; figures are medians over rounds, in sequences per second on the same log.
+from ours). A peer that is not given is left out, and the output says so. The processor is named, and the precision and threads
+that ours measured and took. Programs take turns, so that a machine whose speed drifts does so for all; figures are medians over
+rounds, in sequences per second on the same log.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from engine.data.dataset import Dataset
+from engine.training import device as devices
 
 OURS = """
 import json, sys, time, torch
@@ -36,9 +40,9 @@ where = device.choose("auto")
 model = run.build_model(found, dataset.num_items, dataset.num_users).to(where)
 items = torch.from_numpy(dataset.training.values.astype("int64")).to(where)
 offsets = torch.from_numpy(dataset.training.offsets).to(where)
-dtype = device.product_dtype(found.training.precision, where)
-objective = run.OBJECTIVES["sasrec"](found.objective, model, items, offsets, found.training.batch_size, dtype)
-trainer = Trainer(found, model, objective, None, Path("."), where, World(), dtype == torch.bfloat16)
+objective = run.OBJECTIVES["sasrec"](found.objective, model, items, offsets, found.training.batch_size)
+trainer = Trainer(found, model, objective, None, Path("."), where, World())
+trainer.choose_compute()
 model.train()
 plan = list(objective.batches(torch.Generator().manual_seed(1)))[:steps]
 sync = torch.cuda.synchronize if where.type == "cuda" else lambda: None
@@ -49,7 +53,7 @@ began = time.perf_counter()
 for batch in plan:
     trainer._step(batch, len(plan))
 sync()
-print(json.dumps(sum(map(len, plan)) / (time.perf_counter() - began)))
+print(json.dumps([sum(map(len, plan)) / (time.perf_counter() - began), str(trainer.compute)]))
 """
 
 RECTOOLS = """
@@ -77,14 +81,23 @@ print(json.dumps(frame[Columns.User].nunique() / (marks[3] - marks[2])))
 """
 
 
-def ours(dataset: Path, recipe: str, steps: int, *overrides: str) -> float:
-    """Sequences per second of our training loop."""
-    # the default precision: bfloat16 products where the processor is faster at them
-    words = [sys.executable, "-c", OURS, str(dataset), str(steps), recipe, "training.precision=auto", *overrides]
+def ours(dataset: Path, recipe: str, steps: int, precision: str, *overrides: str) -> tuple[float, str]:
+    """Sequences per second of our training loop, and how it computed."""
+    words = [
+        sys.executable,
+        "-c",
+        OURS,
+        str(dataset),
+        str(steps),
+        recipe,
+        f"training.precision={precision}",
+        *overrides,
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    rate, compute = json.loads(done.stdout.splitlines()[-1])
+    return float(rate), str(compute)
 
 
 def pmixer(checkout: Path, text: Path, steps: int) -> float:
@@ -119,9 +132,7 @@ def rectools(python: str, frame: Path) -> float:
 
 
 def device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return devices.choose("auto").type
 
 
 def write_peers_log(dataset: Dataset, folder: Path) -> tuple[Path, Path]:
@@ -147,20 +158,27 @@ def main() -> None:
     parser.add_argument("--pmixer", type=Path, default=os.environ.get("SEQSCOPE_PMIXER"))
     parser.add_argument("--rectools", default=os.environ.get("SEQSCOPE_RECTOOLS"))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--precision", default="auto", choices=("auto", "float32", "bfloat16"), help="ours alone")
     parser.add_argument("--steps", type=int, default=48, help="steps of 128 sequences per round (an epoch of ml-1m)")
     args = parser.parse_args()
     dataset = Dataset(args.dataset)
-    small = ["model.max_length=50", "model.dim=64", "objective.loss=cross-entropy"]
+    variants = {
+        "ours, BCE, n 200, d 50": [],
+        "ours, cross-entropy, n 200, d 50": ["objective.loss=cross-entropy"],
+        "ours, cross-entropy, n 50, d 64": ["objective.loss=cross-entropy", "model.max_length=50", "model.dim=64"],
+    }
     found: dict[str, list[float]] = {}
+    computes: dict[str, str] = {}
+
+    def of_ours(label: str, *overrides: str) -> float:
+        rate, computes[label] = ours(args.dataset, "ml-1m/sasrec", args.steps, args.precision, *overrides)
+        return rate
+
     with tempfile.TemporaryDirectory() as name:
         text, frame = write_peers_log(dataset, Path(name))
         for _ in range(args.rounds):
-            runs = {
-                "ours, BCE, n 200, d 50": lambda: ours(args.dataset, "ml-1m/sasrec", args.steps),
-                "ours, cross-entropy, n 200, d 50": lambda: ours(
-                    args.dataset, "ml-1m/sasrec", args.steps, "objective.loss=cross-entropy"
-                ),
-                "ours, cross-entropy, n 50, d 64": lambda: ours(args.dataset, "ml-1m/sasrec", args.steps, *small),
+            runs: dict[str, Callable[[], float]] = {
+                label: partial(of_ours, label, *sets) for label, sets in variants.items()
             }
             if args.pmixer:
                 runs["pmixer/SASRec.pytorch, BCE, n 200, d 50"] = lambda: pmixer(
@@ -171,10 +189,13 @@ def main() -> None:
             for label, program in runs.items():
                 found.setdefault(label, []).append(program())
     middle = {label: statistics.median(values) for label, values in found.items()}
-    print(f"training on {device()}, {dataset.info.name}: {len(dataset.training)} users; median of {args.rounds} rounds")
+    machine = devices.describe(devices.choose("auto"))
+    print(f"training on {machine}, {dataset.info.name}: {len(dataset.training)} users; median of {args.rounds} rounds")
     for label, value in middle.items():
         spread = f"{min(found[label]):,.0f} to {max(found[label]):,.0f}"
         print(f"  {label:<46} {value:8,.0f} sequences/s ({spread})  {len(dataset.training) / value:6.2f} s an epoch")
+    for label, compute in computes.items():
+        print(f"  {label} {compute}")
     pairs = [
         ("ours, BCE, n 200, d 50", "pmixer/SASRec.pytorch, BCE, n 200, d 50", "at least 4"),
         ("ours, cross-entropy, n 50, d 64", "RecTools SASRec, cross-entropy, n 50, d 64", "at least 4"),
