@@ -1,0 +1,31 @@
+"""The tables of benchmarks/README.md, from the results that are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks import identifiers, quality
+
+
+def test_popularity_and_the_chain_stand_first_under_every_protocol_of_every_log() -> None:
+    for dataset, models in quality.results().items():
+        lines, _ = quality.of_one_log(dataset, models)
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
+        protocols = dict.fromkeys(protocol for protocol, *_ in rows)
+        assert not any("+user" in protocol for protocol in protocols)
+        for protocol in protocols:
+            assert [model for its, model, *_ in rows if its == protocol][:2] == list(quality.FLOORS)
+
+
+def test_every_result_says_how_its_log_was_imported() -> None:
+    for path in quality.RESULTS.glob("*.json"):
+        result = json.loads(path.read_text("utf-8"))
+        if result.get("dataset", "sample") != "sample":  # which is generated
+            assert {"ties", "k_core", "duplicates", "repeats"} <= result["options"].keys(), path
+
+
+def test_the_tables_are_those_that_the_commands_print(root: Path) -> None:
+    document = (root / "benchmarks" / "README.md").read_text("utf-8")
+    for printed, _ in (quality.table(), identifiers.table()):
+        assert printed in document
