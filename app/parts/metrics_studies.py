@@ -7,10 +7,13 @@ import streamlit as st
 
 from app import export, guard
 from app.text import clean, md
+from app.views import floor
+from app.views import metrics_answers as judged
 from app.views import metrics_studies as views
 from app.views import metrics_studies_answers as answers
 from app.views import metrics_studies_figures as figures
 from engine.runtime import Study, Zoo
+from engine.runtime import protocols as naming
 from engine.runtime.studies import MEASURES
 
 ACROSS = 3  # panels side by side; on a phone they stand one below the other
@@ -41,7 +44,7 @@ def show(models: Zoo, metric: str) -> None:
     for study in studies:
         if study.axis is None:
             with guard.watch(f"the study {study.name}"):
-                _ablation(study, metric)
+                _ablation(study, metric, _counted(models, study, metric))
     sweeps = [study for study in studies if study.axis is not None]
     for these, draw, words in (
         ([study for study in sweeps if views.ranked(study)], _ranked, "the sweeps"),
@@ -49,12 +52,29 @@ def show(models: Zoo, metric: str) -> None:
     ):
         if these:
             with guard.watch(words):
-                draw(these, metric)
+                draw(models, these, metric)
     with guard.watch("how the studies were made"):
         _made(studies)
 
 
-def _ablation(study: Study, metric: str) -> None:
+def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
+    """Popularity and the Markov chain over the study's people, where they were ranked for the same ones."""
+    protocol = naming.main(models.info.repeats)
+    if not views.ranked(study) or protocol not in judged.protocols(models):
+        return []
+    found = judged.standing(models, protocol, int(metric.partition("@")[2]))
+    found = found[(found["metric"] == metric) & (found["n"] == study.people)]
+    families = judged.families(models, found["model"])
+    return [
+        views.Counted(
+            row.model, families[row.model], models.bundles[row.model].manifest.title, row.mean, row.low, row.high
+        )
+        for row in found.itertuples()
+        if families[row.model] in floor.FLOOR
+    ]
+
+
+def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
     st.markdown(f"#### {md(study.title)}")
     st.caption(md(f"{study.about} {views.judged(study)}", 2_500))
     if not views.ranked(study):
@@ -62,7 +82,7 @@ def _ablation(study: Study, metric: str) -> None:
         return
     found = answers.table(study, metric)
     baseline = study.variant(study.baseline).title
-    st.markdown(views.verdicts(study, found, metric))
+    st.markdown(views.verdicts(study, found, metric) + views.below(study, found, counted))
     export.figure(
         figures.differences(found, answers.singles(study, metric), metric, baseline),
         key=f"metrics_study_{study.name}",
@@ -72,7 +92,7 @@ def _ablation(study: Study, metric: str) -> None:
         columns=_COLUMNS,
     )
     st.table(
-        views.grid(study, found, metric), border="horizontal", hide_index=True,
+        views.grid(study, found, metric, counted), border="horizontal", hide_index=True,
         alt=f"{clean(study.title)}: {metric} of every variant, with 95 % intervals.",
     )  # fmt: skip
     st.caption(md(f"{views.how_sure(study, found)} Hollow: level with {clean(baseline)}.", 1_000))
@@ -88,7 +108,7 @@ def _codes_alone(study: Study) -> None:
     export.csv_button(views.download([study]), f"study {study.name}", key=f"metrics_study_{study.name}")
 
 
-def _ranked(studies: list[Study], metric: str) -> None:
+def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     st.markdown("#### Along a setting")
     found = {study.name: answers.table(study, metric) for study in studies}
     ends = [end for table in found.values() for column in ("low", "high") for end in table[column]]
@@ -106,6 +126,7 @@ def _ranked(studies: list[Study], metric: str) -> None:
                 )
                 st.caption(
                     f"{md(f'{study.about} {views.judged(study)}', 2_500)} {views.verdicts(study, table, metric)}"
+                    f"{views.below(study, table, _counted(models, study, metric))}"
                 )
     whole = pd.concat([_plain(found[study.name]).assign(study=clean(study.title)) for study in studies])
     export.under(
@@ -123,7 +144,7 @@ def _ranked(studies: list[Study], metric: str) -> None:
     )
 
 
-def _of_codes(studies: list[Study], metric: str) -> None:
+def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
     st.markdown("#### Along a setting of the tokenizer")
     names = [name for name in views.OF_CODES if all(name in study.figures for study in studies)]
     found = {study.name: views.measured(study, names) for study in studies}

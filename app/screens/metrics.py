@@ -180,7 +180,9 @@ def _standing(this: Page) -> None:
         "**Bold**: the best. ≈: level with the best, by a paired bootstrap over the same people and Holm's correction (adjusted "
         "p > .05, or an interval of the difference that contains 0). In brackets: 95 % interval."
     )
-    for words in (this.beams(), floor.missing(this.families)):
+    vectors = "User vectors: the trained user's own vector, in place of what the model makes of the history alone."
+    known = any(row.endswith(views.USERS) for row in this.people)
+    for words in (vectors if known else "", this.beams(), floor.missing(this.families)):
         if words:
             st.caption(words)
 

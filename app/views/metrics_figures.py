@@ -38,7 +38,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
             y=[place],
             error_x=_error(row.mean, row.low, row.high, looks[row.model].colour),
             mode="markers",
-            marker={"color": looks[row.model].colour, "symbol": looks[row.model].marker, "size": 12},
+            marker=_marker(looks[row.model], 12),
             hovertemplate=f"{label(titles[row.model])}<br>{metric} %{{x:.4f}}<br>{row.low:.4f} – {row.high:.4f}<extra></extra>",
         )
         if row.mark:
@@ -94,7 +94,7 @@ def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: L
             y=[row.mean],
             name=label(titles[row.model]),
             mode="markers",
-            marker={"color": looks[row.model].colour, "symbol": looks[row.model].marker, "size": 13},
+            marker=_marker(looks[row.model], 13),
             hovertemplate=f"{label(titles[row.model])}<br>coverage %{{x:.1%}}<br>{metric} %{{y:.4f}}<extra></extra>",
         )
     fig.update_xaxes(title=f"share of the catalogue in somebody's first {k}", tickformat=".0%", rangemode="tozero")
@@ -126,7 +126,7 @@ def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go
                 showlegend=not few,
                 mode="markers",
                 opacity=0.45 if few else 1,
-                marker={"color": QUIET if few else look.colour, "symbol": look.marker, "size": 8},
+                marker={**_marker(look, 8), "color": QUIET if few else look.colour},
                 customdata=list(
                     zip([label(band) for band in some["slice"]], some["n"], some["low"], some["high"], strict=True)
                 ),
@@ -184,6 +184,13 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_annotations(font_size=13)
     return _laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+
+
+def _marker(look: Style, size: int) -> dict[str, object]:
+    found: dict[str, object] = {"color": look.colour, "symbol": look.marker, "size": size}
+    if look.marker.endswith("-dot"):
+        found["line"] = {"width": 1, "color": "#ffffff"}  # of which the dot is drawn
+    return found
 
 
 def _ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from app.text import clean, count, listed, md
+from app.views import floor
 from app.views.metrics import LEVEL, SAMPLES, SEED, span
 from engine.runtime import Study, judge
 from engine.runtime.studies import MEASURES
@@ -96,10 +98,37 @@ def how_sure(study: Study, found: pd.DataFrame) -> str:
     )
 
 
-def grid(study: Study, found: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """One row per variant, as Markdown for st.table. found: of `table`."""
-    rows = []
+class Counted(NamedTuple):
+    """What counting alone reaches over the same people: `floor`."""
+
+    row: str
+    family: str
+    title: str
+    mean: float
+    low: float
+    high: float
+
+
+def below(study: Study, found: pd.DataFrame, counted: Sequence[Counted]) -> str:
+    """Which variants are below the floor, in Markdown. found: of `table`."""
+    means = {one.row: one.mean for one in counted} | dict(zip(found["title"], found["mean"], strict=True))
+    families = dict.fromkeys(means, "") | {one.row: one.family for one in counted}
+    return floor.below(means, families, {row: f"**{md(row)}**" for row in means})
+
+
+def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:
+    """One row per variant, after what counting alone reaches, as Markdown for st.table. found: of `table`."""
     codes = [name for name in OF_CODES if name in study.figures]
+    rows = [
+        {
+            "Variant": md(one.title),
+            metric: f"{one.mean:.3f} :small[({one.low:.3f}\u00a0–\u00a0{one.high:.3f})]",
+            "Difference": "",
+            "Verdict": "the floor",
+            **{MEASURES[name].title: "–" for name in codes},
+        }
+        for one in counted
+    ]
     for row in found.itertuples():
         variant = study.variant(row.variant)
         cells = {

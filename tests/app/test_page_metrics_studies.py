@@ -102,6 +102,15 @@ def test_the_grid(found: dict[str, Study]) -> None:
     ]
 
 
+def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
+    pieces = found["pieces"]
+    table = views.table(pieces, METRIC)
+    counted = [views.Counted("markov", "markov", "Markov chain", 0.99, 0.98, 1.0)]
+    assert views.grid(pieces, table, METRIC, counted)["Verdict"].tolist()[:2] == ["the floor", ""]
+    assert "are below the Markov chain (0.990)" in views.below(pieces, table, counted)
+    assert views.below(pieces, table, [counted[0]._replace(mean=0.0)]) == "" == views.below(pieces, table, [])
+
+
 def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
     table = views.download(list(found.values()))
     assert len(table) == 4 * 2 * 2 + 3 * 2 + 3 * 2 * 4
