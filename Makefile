@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test install install-dev chromium lint format pytest lock exports bench screenshot clean
+.PHONY: help run test install install-dev chromium lint format pytest coverage lock exports bench screenshot clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ run: install ## serve the app with the embedded sample on http://localhost:8501 
 	@nice $(MAKE) --no-print-directory $(WORDS) & \
 	exec $(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 
-test: ## install, then lint, types, import contracts and tests with coverage
+test: ## install, then lint, types, import contracts and tests
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory install-dev chromium lint pytest && \
 	echo "make test: everything passed in $(call SECONDS_SINCE,$$start) s"
@@ -83,8 +83,15 @@ format: install-dev ## put the code into its form
 	$(PYTHON) -m ruff check --fix --exit-zero .
 	$(PYTHON) -m ruff format .
 
-pytest: install-dev ## the tests alone, with coverage
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
+# Each file stays with one worker, which makes its fixtures once.
+PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+
+pytest: install-dev ## the tests alone
+	$(PYTEST)
+
+# By itself, because tracing nearly doubles what the tests compute in Python.
+coverage: install-dev ## the tests with a report of what they reach
+	$(PYTEST) --cov --cov-report=term
 
 # --- what the repository carries, rebuilt ------------------------------------------------------------------------------------
 

@@ -249,29 +249,33 @@ def _note_request(heard: Heard, url: str) -> None:
 
 
 def _start(root: Path, exports: Path, log_file: Path, options: Sequence[str] = (), home: Path | None = None) -> Server:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/serve.py"]
-    with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--server.address=127.0.0.1", f"--server.port={port}", *options],
-            cwd=root,
-            env={
-                **os.environ,
-                "SEQSCOPE_EXPORTS": str(exports),
-                "SEQSCOPE_HOME": str(home or log_file.parent / "home"),
-            },
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    server = Server(f"http://127.0.0.1:{port}", exports, process, log_file)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
-                return server
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    process.kill()
+    for _ in range(3):  # between the two somebody else may take the port that was free
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "streamlit", "run", "app/serve.py"]
+        with log_file.open("wb") as log:
+            process = subprocess.Popen(
+                [*command, "--server.address=127.0.0.1", f"--server.port={port}", *options],
+                cwd=root,
+                env={
+                    **os.environ,
+                    "SEQSCOPE_EXPORTS": str(exports),
+                    "SEQSCOPE_HOME": str(home or log_file.parent / "home"),
+                },
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        server = Server(f"http://127.0.0.1:{port}", exports, process, log_file)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
+                    return server
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.1)
+        process.kill()
+        process.wait()
+        if "not available" not in server.log:
+            break
     raise AssertionError(f"the app did not start:\n{server.log}")

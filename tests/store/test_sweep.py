@@ -120,7 +120,7 @@ def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPa
         orphan.mkdir(parents=True)
         wanted = home.stage()
         (wanted / "wanted").touch()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while orphan.exists() or not (wanted / snapshot.NAME).exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
