@@ -254,6 +254,9 @@ def apart(found: Metrics, report: Report) -> str:
         text.append(
             f"{own[0].metric} where the held-out item {clean(group, 60)} ({count(own[0].people, 'person', 'people')}): {told}."
         )
+    asked = sum({one.words: one.people for one in shown}.values())
+    if text and asked < found.people:
+        text.append(f"The histories of the other {count(found.people - asked, 'person', 'people')} are not exported.")
     return " ".join(text)
 
 

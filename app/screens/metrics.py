@@ -308,7 +308,8 @@ def _slices(this: Page) -> None:
         else "Of an item in nobody's training only those models can have learned anything that read what is said of it, or "
         "write codes made from that."
         if by == answers.COLD
-        else "Two questions: whoever has seen an item comes back to it, or finds a new one."
+        else "Two questions: does the user come back to an item, or take a new one? Of people whose histories are part of this "
+        "export."
         if by == answers.REPEATED
         else "Groups of about equal size."
     )

@@ -332,6 +332,9 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "From": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
         + ("" if said.encoder.min_history else ", and answers without any"),
+        "Recommends": "what the history does not have"
+        if bundle.excludes_history
+        else "items of the history, too: repeats count",
         "Size": f"{count(made.parameters, 'parameter')}, {said.encoder.dim:,} numbers per "
         + ("query" if said.generator is None else "hidden state"),
         "Trained": md(

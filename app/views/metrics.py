@@ -353,7 +353,7 @@ def by_repeat(one: Ranks, users: pa.Table) -> Slicing:
     again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
     known = users["user"].to_numpy()
     repeated = np.isin(one.user, known[again])
-    groups = {"repeats an item of the history": repeated, "new to the user": np.isin(one.user, known) & ~repeated}
+    groups = {"repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated}
     return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
 
 

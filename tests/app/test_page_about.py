@@ -41,7 +41,8 @@ def test_cards(path: Path) -> None:
     assert card["People"] == "4, **simulated**" and card["Licence"] == md("None needed.")
     assert card["Time"] == "the order of events alone" and "left out of the candidates" in card["Repeats"]
     for bundle in zoo.bundles.values():
-        assert views.model_card(bundle)["From"] == md("None.")
+        card = views.model_card(bundle)
+        assert card["From"] == md("None.") and "does not have" in card["Recommends"]
     made = zoo.bundles["alpha"].manifest.training.model_dump()
     for best, words in ((1, False), (2, True)):
         seal(path / "alpha", training=made | {"epochs": 2, "best_epoch": best})

@@ -414,7 +414,7 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
     again = [row["user"] for row in models.users.to_pylist() if row["target"] in row["history"]]
     groups = views.by_repeat(asked, models.users).groups
     assert asked.user[groups["repeats an item of the history"]].tolist() == again != []
-    assert (groups["new to the user"] == ~groups["repeats an item of the history"]).all()
+    assert (groups["is new to the user"] == ~groups["repeats an item of the history"]).all()
 
 
 def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> None:

@@ -37,7 +37,9 @@ def test_a_report_tells_repeats_and_new_items_apart(counted: Zoo, models: Zoo) -
     report = build(counted, Asked(history=HISTORY, parts=["metrics"], models=["alpha", "popular"]))
     assert report.metrics is not None
     asked = {(one.words, one.metric): one.people for one in report.metrics.repeats}
-    assert asked["repeats an item of the history", "HR@10"] + asked["new to the user", "HR@10"] == report.metrics.people
+    assert (
+        asked["repeats an item of the history", "HR@10"] + asked["is new to the user", "HR@10"] == report.metrics.people
+    )
     page = html.render(report).decode()
     assert "where the held-out item repeats an item of the history" in page and "Repeats apart" in page
     before = build(models, Asked(history=HISTORY, parts=["metrics"]))
