@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import sys
 from pathlib import Path
@@ -204,6 +205,7 @@ def add_options(datasets: list[Path]) -> list[Path]:
     return changed
 
 
+@functools.cache
 def results() -> dict[str, dict[str, dict[str, Any]]]:
     """dataset → recipe → result, of all that were recorded."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
