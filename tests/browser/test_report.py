@@ -20,6 +20,7 @@ from engine.runtime import Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import WRITER
 from tests.browser.conftest import until
+from tests.browser.messy import choose
 from tests.runtime.bundles import make_zoo, seal
 from tests.runtime.generators import with_attention, write_generator
 from tests.runtime.tokenizations import write_tokenization
@@ -266,7 +267,9 @@ def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[s
     assert not console_errors
 
 
-def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(go: Callable[..., Page], tmp_path: Path) -> None:
+def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(
+    go: Callable[..., Page], settle: Callable, tmp_path: Path
+) -> None:
     page = go("?ds=evil&h=toy-9")
     choice(page, "A file").click()
     (tmp_path / "h.csv").write_text("a,b,label\nann,toy-9,1\n")
@@ -275,7 +278,6 @@ def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(go: Callable[..
     start = page.get_by_role("button", name="Answer for all")
     expect(start).to_be_disabled()
     for label, column in (("User", "a:"), ("Item, one per row", "b:")):
-        page.get_by_role("combobox", name=label, exact=True).click()
-        page.get_by_role("option").filter(has_text=re.compile(f"^{column}")).first.click()
+        choose(page, settle, label, column)
     expect(page.get_by_text("user = “a”, item = “b”; not read: “label”")).to_be_visible()
     expect(start).to_be_enabled()

@@ -87,7 +87,7 @@ def test_a_log_of_a_shop_says_what_its_held_out_items_are(
         page.get_by_text(label, exact=True).click()
         page.get_by_text(words or "Of 60 held-out items").first.wait_for()
         expect(page.get_by_role("checkbox", name=label)).to_be_checked()
-    expect(page.get_by_text("8 × event of a negative quantity")).to_be_visible()
+    expect(page.get_by_text("8 × event of a negative quantity").first).to_be_visible()
     assert not console_errors
 
 
