@@ -15,10 +15,11 @@ from typing import Any
 
 from app.reports.build import build
 from app.reports.compared import TOLERANCE, Checked, difference, each, same
-from app.reports.document import PARTS, Asked, Codes, Effects, Listing, Moves, Part, Report, WhatIf, seal
+from app.reports.document import PARTS, Asked, Codes, Effects, Listing, Metrics, Moves, Part, Report, WhatIf, seal
 from app.reports.facts import facts
 from app.reports.words import titles
 from app.text import clean, listed
+from app.views.metrics import USERS
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -237,6 +238,37 @@ def _codes(report: Report, then: Sequence[Codes], now: Sequence[Codes]) -> Itera
     )
 
 
+def _metrics(report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
+    if report.schema_version != 1:
+        yield from _whole("metrics")(report, then, now)
+        return
+    # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
+    users = then.protocol.endswith(USERS)
+    base = then.protocol.removesuffix(USERS)
+    known = {(one.model, one.metric) for one in then.estimates}
+
+    def numbers(found: Metrics, asked: bool) -> dict[str, Any]:
+        rows = [one for one in found.estimates if one.users == asked and (one.model, one.metric) in known]
+        beyond = [one for one in found.beyond if one.users == asked]
+        return {
+            "protocol": found.protocol.removesuffix(USERS),
+            "k": found.k,
+            "people": found.people,
+            "estimates": [
+                one.model_dump(include={"model", "metric", "mean", "low", "high"})
+                for one in sorted(rows, key=lambda one: (one.model, one.metric))
+            ],
+            "beyond": [one.model_dump(include={"model", "coverage", "gini", "novelty"}) for one in beyond],
+        }
+
+    yield same(
+        "metrics",
+        numbers(then, False),
+        numbers(now, users),
+        f"the same figures under “{clean(base, 60)}”; the verdicts of format 1 are not compared",
+    )
+
+
 _HOW: dict[Part, How] = {
     "history": _whole("history"),
     "lists": _lists,
@@ -246,5 +278,5 @@ _HOW: dict[Part, How] = {
     "attention": _by_model("attention", "attention of"),
     "codes": _codes,
     "map": _whole("map"),
-    "metrics": _whole("metrics"),
+    "metrics": _metrics,
 }

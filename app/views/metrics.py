@@ -190,7 +190,7 @@ def verdict(part: Sequence[Judged], metric: str, families: Mapping[str, str], ca
     """Which model is best, who is level with it and who is below the floor. part: rows with figures of one metric; called:
     row → its title, escaped for where it is shown."""
     best = next((one for one in part if one.mark == "best"), None)
-    if best is None:
+    if best is None or len({model_of(one.row) for one in part}) == 1:
         figures = [
             f"{called[one.row]}: {metric} {one.mean:.3f} (95 % interval {one.low:.3f} – {one.high:.3f}, "
             f"{count(one.n, 'person', 'people')})."

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from app.reports import document, verify
+from app.reports import document, verify, words
 from app.reports.build import build
 from app.reports.compared import TOLERANCE
 from app.reports.document import PARTS, Asked, Report
@@ -194,3 +196,24 @@ def test_an_item_that_went_is_one_message(report: Report, models: Zoo) -> None:
 
     with pytest.raises(SeqscopeError, match="has no item “gone”"):
         list(verify.verify(tampered(report, change), models))
+
+
+def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path) -> None:
+    ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
+    known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array([1.0, 2, 3, 4]))
+    pq.write_table(pa.concat_tables([ranks, known]), copied / "alpha" / "ranks.parquet")
+    seal(copied / "alpha")
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"], models=["alpha", "beta"]))
+    assert report.metrics is not None
+    rows = {
+        part: [one.model_copy(update={"users": False}) for one in getattr(report.metrics, part) if one.users]
+        for part in ("estimates", "beyond")
+    }
+    metrics = report.metrics.model_copy(update={"protocol": "full+user", **rows})
+    asked = report.asked.model_copy(update={"protocol": "full+user"})
+    old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics})
+    assert "metrics" not in wrong(old, models) and "Alpha: NDCG" in words.metrics(metrics, old)
+    halves = [one.model_copy(update={"mean": one.mean / 2}) for one in rows["estimates"]]
+    forged = old.model_copy(update={"metrics": metrics.model_copy(update={"estimates": halves})})
+    assert "metrics" in wrong(forged, models)
