@@ -23,10 +23,10 @@ from engine.runtime.studies import STUDIES
 from engine.training.recipe import RECIPES
 
 MODELS = ("sasrec", "bert4rec", "attrec", "recformer", "markov", "popularity")
-STAGES = {"recformer": ("recformer-pretrained", "recformer-stage1")}
-"""Runs that a model's own run starts from, one after the other."""
+STAGES = {"recformer": ("recformer-pretrained", "recformer-stage1"), "rqvae": ("sasrec-bce",)}
+"""Runs that come before a model or tokenizer, one after the other: LETTER's teacher judges all tokenizers."""
 TOKENIZERS = ("rqvae", "letter", "lc-rec-rqvae", "residual-kmeans")
-"""After the models: LETTER learns from the vectors of this sample's SASRec."""
+"""After the models."""
 GENERATORS = ("tiger", "letter-tiger", "lc-rec")
 """After the tokenizers, whose identifiers they write."""
 SPACES = ("minilm",)

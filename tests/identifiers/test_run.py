@@ -24,6 +24,7 @@ from engine.identifiers.recipe import from_dict, load
 from engine.identifiers.run import gather, open_tokenizer
 from engine.runtime import Zoo
 from engine.training.recipe import RECIPES, UsageError
+from engine.training.recipe import load as load_model
 
 SMALL = ["tokenizer.codes=8", "tokenizer.levels=2", "tokenizer.dim=4", "tokenizer.hidden=[8]", "training.batch_size=16"]
 
@@ -150,6 +151,17 @@ def test_recipes_of_tokenizers_are_sound(path: Path) -> None:
     recipe = load(path.stem, path.parent.name, None, [])
     assert recipe.name == path.stem
     assert from_dict({**recipe.to_dict()}, "again") == recipe
+
+
+LETTERS = [path for path in sorted(RECIPES.glob("*/*.toml")) if 'family = "letter"' in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("path", LETTERS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_letter_learns_from_short_vectors_of_a_teacher_trained_with_negatives(path: Path) -> None:
+    """At a mean length of 5 and equal for all (α .1), the term made codes worse than none (benchmarks/README.md)."""
+    settings = load(path.stem, path.parent.name, None, []).tokenizer
+    assert not settings.unit and 0 < settings.scale <= 0.3 and settings.alpha >= 0.3
+    assert load_model(settings.teacher, path.parent.name, None, []).objective.loss == "bce"
 
 
 @pytest.mark.parametrize(
