@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 
 TURNS, SECONDS = 8, 1.0
-"""Every way is tried so often, or until all of them took so long together; at least once."""
+"""Every way is tried so often, or until all of them took so long together; at least twice, or once where that took LONGEST: the
+first time may be slow because kernels and memory are made ready, or because something else ran."""
 LONGEST = 5.0
 """Seconds that a step may take on one thread at worst, to be tried so: a longer one has work for all."""
 LEVEL = 1.1
@@ -95,7 +96,6 @@ def fastest(
         return clock() - began
 
     counts = [threads]
-    # tried twice, as the first one also makes memory and kernels ready
     if threads > 1 and any(threads * seconds(Way(precisions[0], threads)) <= LONGEST for _ in range(2)):
         counts = [1, threads]
     ways = [Way(*pair) for pair in itertools.product(precisions, counts)]
@@ -103,11 +103,11 @@ def fastest(
         return Compute(*ways[0], threads, "there is no other way here")
     least = dict.fromkeys(ways, math.inf)
     spent = 0.0
-    for _ in range(TURNS):
+    for turn in range(TURNS):
         taken = {way: seconds(way) for way in ways}
         least = {way: min(least[way], taken[way]) for way in ways}
         spent += sum(taken.values())
-        if spent >= SECONDS:
+        if spent >= (SECONDS if turn else LONGEST):
             break
     limit = LEVEL * min(least.values())
     chosen = next(way for way in ways if least[way] <= limit)

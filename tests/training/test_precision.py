@@ -70,6 +70,16 @@ def test_a_long_step_is_not_tried_on_one_thread() -> None:
     assert ("float32", 1) not in machine.tried
 
 
+def test_a_slow_first_time_decides_nothing() -> None:
+    machine = Machine({("float32", 1): 0.4, ("bfloat16", 1): 0.5})
+
+    def step(name: str) -> None:
+        machine.step(name)
+        machine.now += 2.0 * (machine.tried.count((name, 1)) == 1)
+
+    assert fastest(BOTH, CPU, step, machine.clock).precision == "float32"
+
+
 def test_where_there_is_one_way_nothing_is_measured() -> None:
     assert fastest(["float32"], CPU, pytest.fail, pytest.fail).milliseconds == {}
 
