@@ -15,6 +15,7 @@ import streamlit as st
 from app import guard, owner, state, tray, zoo
 from app.parts import saved, you
 from app.text import md
+from app.widgets import browser
 from engine.errors import SeqscopeError
 
 _HERE = Path(__file__).parent
@@ -69,6 +70,7 @@ def main() -> None:
         zoo.keep(state.get().dataset)
         guard.pending()
         with st.sidebar, guard.watch("the history"):
+            browser.show()
             tray.show(datasets)
             with st.container(horizontal=True, gap="xsmall"):
                 saved.show(page.url_path, pages)

@@ -173,11 +173,8 @@ def filters(dataset: str, facets: list[Facet]) -> dict[str, Among | Between]:
 def facet_bar(found: Catalogue, usable: views.Usable, text: str, wanted: Filters) -> None:
     with st.container(horizontal=True, gap="xsmall"):
         for facet in usable.facets[:BUTTONS]:
-            active = wanted.get(facet.name)
-            marked = f" · {len(active.values)}" if isinstance(active, Among) else " ·" if active else ""
-            popover = st.popover(
-                md(caption(facet.name) + marked), key=f"catalogue_facet_{facet.name}", on_change="rerun"
-            )
+            # The chips say what is chosen: a label that does makes it another popover, a closed one.
+            popover = st.popover(md(caption(facet.name)), key=f"catalogue_facet_{facet.name}", on_change="rerun")
             if popover.open:
                 with popover:
                     facet_widget(found, facet, text, wanted)

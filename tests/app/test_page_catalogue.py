@@ -219,6 +219,7 @@ def test_filters_and_their_chips(page: AppTest) -> None:
     page.pills("catalogue_values_genres").set_value(["Mystery"]).run()
     assert not failed(page)
     assert any("20 of 40" in text.value for text in page.markdown)
+    assert page.session_state["catalogue_facet_genres"]  # still open, for a second pick
     page.button(key="catalogue_chip_genres").click().run()
     assert not failed(page) and any("40 items" in text.value for text in page.markdown)
 

@@ -110,6 +110,33 @@ def test_the_history_can_be_edited_by_keyboard(go: Callable[[str], Page]) -> Non
     page.wait_for_url(re.compile(r"[?&]h=toy-1(&|$)"))
 
 
+def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Page], settle: Settle) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
+    box = page.get_by_label("Add an item")
+    box.press_sequentially("toy 17")
+    box.press("Enter")
+    until(page, lambda: history(page), [TOYS[1], TOYS[2], TOYS[3], TOYS[17]])
+    expect(box).to_be_focused()
+    expect(box).to_have_value("")
+    settle(page)
+    swap = page.get_by_role("button", name="the last two were swapped")
+    swap.focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: history(page), [TOYS[1], TOYS[2], TOYS[17], TOYS[3]])
+    settle(page)
+    expect(swap).to_be_focused()
+
+
+def test_plotlys_bar_does_not_lie_on_figures_under_a_finger(
+    new_page: Callable[..., Page], url: str, settle: Settle
+) -> None:
+    page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    page.goto(f"{url}/attention?ds=toys&h=toy-1~toy-2~toy-3")
+    settle(page)
+    page.locator(".modebar").first.wait_for(state="attached")
+    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())
+
+
 def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page], settle: Settle) -> None:
     page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
     for _ in range(4):

@@ -1,0 +1,73 @@
+// Gives the focus back that a step of the keyboard lost, and lets Enter take the first result of a search.
+const STEP = 100 // ms between two looks
+const LOOKED = 15_000 // ms that the answer to a step may take
+const QUIET = 400 // ms after the last letter until the results are those of the whole text
+const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+const ABLE = "button:not(:disabled), input:not(:disabled), [role=combobox], [tabindex='0']"
+
+export default function () {
+  let watching = null
+  let typed = 0
+
+  // The keys of the containers around an element, the nearest first.
+  const around = element => {
+    const keys = []
+    for (let at = element; at; at = at.parentElement)
+      for (const name of at.classList ?? []) if (name.startsWith("st-key-")) keys.push(name)
+    return keys
+  }
+  const refocus = keys => {
+    for (const key of keys) {
+      const near = key.endsWith("_hits") ? [key.replace(/_hits$/, "_search"), key] : [key]
+      for (const name of near) {
+        const found = document.querySelector(`.${CSS.escape(name)}`)
+        const able = found?.matches(ABLE) ? found : found?.querySelector(ABLE)
+        if (able) return able.focus({ preventScroll: true })
+      }
+    }
+  }
+  const stop = () => clearInterval(watching)
+  const watch = keys => {
+    stop()
+    const until = performance.now() + LOOKED
+    watching = setInterval(() => {
+      if (performance.now() > until) return stop()
+      const now = document.activeElement
+      if (now && now !== document.body) return
+      if (document.querySelector(IDLE)) refocus(keys)
+    }, STEP)
+  }
+  const take = (name, keys) => {
+    stop()
+    const until = performance.now() + LOOKED
+    watching = setInterval(() => {
+      if (performance.now() > until) return stop()
+      if (performance.now() - typed < QUIET || !document.querySelector(IDLE)) return
+      stop()
+      const first = document.querySelector(`.${CSS.escape(`${name}_hits`)} button`)
+      if (!first) return
+      first.click()
+      watch(keys)
+    }, STEP)
+  }
+
+  const down = event => {
+    stop()
+    if (event.key !== "Enter" && event.key !== " ") return
+    const at = event.target
+    const keys = around(at)
+    const search = keys[0]?.match(/^(st-key-.+)_search$/)
+    if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], keys)
+    else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
+  }
+  const input = () => (typed = performance.now())
+  document.addEventListener("keydown", down, true)
+  document.addEventListener("input", input, true)
+  document.addEventListener("pointerdown", stop, true)
+  return () => {
+    stop()
+    document.removeEventListener("keydown", down, true)
+    document.removeEventListener("input", input, true)
+    document.removeEventListener("pointerdown", stop, true)
+  }
+}
