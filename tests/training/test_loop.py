@@ -62,6 +62,7 @@ def trainer(
     optimiser: dict[str, Any] | None = None,
     **training: Any,
 ) -> Trainer:
+    folder.mkdir(exist_ok=True)
     made: list[Trainer] = []
     remaining = iter(scores or [])
     model = Number()
