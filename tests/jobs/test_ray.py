@@ -154,7 +154,14 @@ def address(root: Path) -> Iterator[str]:
         pytest.skip("Ray is not installed: pip install 'seqscope[ray]'")
     import ray
 
-    context = ray.init(num_cpus=1, include_dashboard=True, dashboard_port=0, log_to_driver=False)
+    for last in (False, False, True):
+        try:
+            context = ray.init(num_cpus=1, include_dashboard=True, dashboard_port=0, log_to_driver=False)
+            break
+        except Exception:  # on a busy machine its processes may take longer to start than Ray waits for them
+            ray.shutdown()
+            if last:
+                raise
     yield f"http://{context.dashboard_url}"
     ray.shutdown()
 
