@@ -19,8 +19,8 @@ done; \
 test -n "$$python" || { echo "make: no Python 3.11 or newer with the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 endef
 
-# uv, or pip where there is no uv; install.py says how.
-INSTALL = $(FIND_PYTHON); $$python install.py $(VENV)
+# uv, or pip where there is no uv; .ci/install.py says how.
+INSTALL = $(FIND_PYTHON); $$python .ci/install.py $(VENV)
 
 # An environment whose Python has gone, after an upgrade of the system say, is made again.
 ifneq ($(shell $(PYTHON) -c 'print("works")' 2>/dev/null),works)

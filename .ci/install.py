@@ -1,7 +1,7 @@
 """Fills an environment with the packages of pyproject.toml, in the versions of requirements.lock.
 
-    python install.py .venv EXTRA …        with these extras; OPTIONAL ones are left out where they cannot be had
-    python install.py .venv --lock         renews requirements.lock, for every platform
+    python .ci/install.py .venv EXTRA …        with these extras; OPTIONAL ones are left out where they cannot be had
+    python .ci/install.py .venv --lock         renews requirements.lock, for every platform
 
 uv installs where it can be had, pip where not. uv reads no configuration of pip's, so it is handed on: indexes, find-links,
 certificates, proxies. A machine without a GPU gets torch without CUDA, where the index of such builds can be reached.
