@@ -19,6 +19,9 @@ done; \
 test -n "$$python" || { echo "make: no Python 3.11 or newer with the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 endef
 
+# The app goes on without it where it cannot be had.
+EXPORT_WORDS = $(SEQSCOPE) embed --encoder minilm --export build/words && touch $(WORDS) || echo "The app goes on without a text encoder."
+
 # uv, or pip where there is no uv; .ci/install.py says how.
 INSTALL = $(FIND_PYTHON); $$python .ci/install.py $(VENV)
 
@@ -35,7 +38,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: install ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
-	@nice $(MAKE) --no-print-directory $(WORDS) & \
+	@test -e $(WORDS) || nice sh -c '$(EXPORT_WORDS)' & \
 	exec $(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 
 test: ## install, then lint, types, import contracts and tests
@@ -68,8 +71,7 @@ lock: install-dev ## renew requirements.lock from pyproject.toml
 
 # The text encoder as the app runs it, for items that are new to a catalogue: made while the app serves already.
 $(WORDS): $(VENV)/.run
-	@$(SEQSCOPE) embed --encoder minilm --export build/words && touch $@ || \
-	echo "The app goes on without a text encoder."
+	@$(EXPORT_WORDS)
 
 # --- quality ---------------------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import install
+import pytest
 
 LISTED = """\
 :env:.find-links='/wheels /more'
