@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def _parts(report: Report, now: Report) -> Iterator[Checked]:
 
 def _whole(name: str) -> How:
     def check(report: Report, then: Any, now: Any) -> Iterator[Checked]:
-        yield _as_told(name, then, now)
+        yield _as_told(name, then, now, old=_old(report))
 
     return check
 
@@ -163,18 +164,24 @@ def _whole(name: str) -> How:
 def _by_model(name: str, what: str) -> How:
     def check(report: Report, then: Any, now: Any) -> Iterator[Checked]:
         called = titles(report)
-        yield from each(name, then, now, lambda one: one.model, lambda one: f"{what} {called[one.model]}", _numbers)
+        numbers = partial(_numbers, old=_old(report))
+        yield from each(name, then, now, lambda one: one.model, lambda one: f"{what} {called[one.model]}", numbers)
 
     return check
 
 
-def _numbers(what: str, then: Any, now: Any) -> Checked:
-    return _as_told(what, then, now, "the same, numbers within the tolerance")
+def _old(report: Report) -> bool:
+    """Of format 1, which lacks some fields: what it does not say is not compared. In a later one it was left out."""
+    return report.schema_version == 1
 
 
-def _as_told(what: str, then: Any, now: Any, words: str = "the same") -> Checked:
-    """Without what a report of before does not say."""
-    now = now.model_copy(update=then.unsaid())
+def _numbers(what: str, then: Any, now: Any, *, old: bool) -> Checked:
+    return _as_told(what, then, now, "the same, numbers within the tolerance", old=old)
+
+
+def _as_told(what: str, then: Any, now: Any, words: str = "the same", *, old: bool) -> Checked:
+    if old:
+        now = now.model_copy(update=then.unsaid())
     return same(what, then.model_dump(), now.model_dump(), words)
 
 
@@ -234,7 +241,12 @@ def _effects(report: Report, then: Effects, now: Effects) -> Iterator[Checked]:
 
 def _codes(report: Report, then: Sequence[Codes], now: Sequence[Codes]) -> Iterator[Checked]:
     yield from each(
-        "codes", then, now, lambda one: one.tokenizer, lambda one: f"codes of {clean(one.title, 60)}", _numbers
+        "codes",
+        then,
+        now,
+        lambda one: one.tokenizer,
+        lambda one: f"codes of {clean(one.title, 60)}",
+        partial(_numbers, old=_old(report)),
     )
 
 

@@ -227,10 +227,9 @@ VIEWS = (
     ),
     Entry(
         "Leave-one-out",
-        "An event is removed, the model is asked again, and the item is ranked anew among the same items: what could be "
-        "recommended after the whole history. Bars are the move of the rank on a log scale, 3rd → 41st. Differences of scores "
-        "would mislead, since the level of all scores moves with the history. One event at a time; events that only matter "
-        "together stay hidden.",
+        "An event is removed and the item ranked anew among what could be recommended after the whole history; the bar is the "
+        "move of its rank on a log scale, as the level of all scores moves with the history, too. One event at a time; events "
+        "that only matter together stay hidden.",
         "Li, Monroe & Jurafsky 2016",
     ),
     Entry(

@@ -200,6 +200,8 @@ def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
         found = np.empty(shape, np.float32)
         keeps = _writable(cache)
         parts = target.with_suffix(".part")
+        if keeps:
+            parts.mkdir(parents=True, exist_ok=True)
         progress = Progress(len(order), f"reading items with {bundle.manifest.title}")
         for number, start in enumerate(range(0, len(order), CHUNK)):
             some = order[start : start + CHUNK]

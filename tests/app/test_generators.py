@@ -405,7 +405,7 @@ def test_the_map_is_of_what_the_codes_were_made_from(
 ) -> None:
     page = _page(root, writers, monkeypatch, "map")(item="toy-3")
     assert not any("that the codes were made from" in caption.value for caption in page.caption)
-    assert any("Writer: by the vectors that its codes were made from" in caption.value for caption in page.caption)
+    assert any("Writer: its tokenizer's latents" in caption.value for caption in page.caption)
     page.get_by_key("map_space").set_value("writer").run()
     assert any("that the codes were made from" in caption.value for caption in page.caption)
     assert not page.exception and not page.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,12 @@ def apart() -> Identifiers:
     """As `circle`, every item with an identifier of its own."""
     place = np.arange(ITEMS)
     return Identifiers(np.stack([place // 10, place % 5, (place // 5) % 2], 1).astype(np.int32), (6, 5, 2))
+
+
+def store(identifiers: Identifiers, folder: Path) -> None:
+    """As the run of a tokenizer has them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    identifiers.write(folder)
 
 
 def recipe(family: str, **tables: dict[str, Any]) -> Recipe:

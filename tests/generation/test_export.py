@@ -19,7 +19,7 @@ from engine.generation import Generator
 from engine.generation.search import beam_search
 from engine.runtime import Zoo
 from engine.training.run import open_run, train
-from tests.generation.learn import ITEMS, circle, recipe
+from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, write_log
 
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     base = tmp_path_factory.mktemp("generators")
     dataset = write_log(base / "data" / "tiny", cycles(60, ITEMS), ITEMS)
     runs = base / "runs"
-    dataclasses.replace(circle(), about={"tokenizer": "letter", "family": "letter"}).write(runs / "codes")
+    store(dataclasses.replace(circle(), about={"tokenizer": "letter", "family": "letter"}), runs / "codes")
     np.save(runs / "codes" / "latents.npy", np.random.default_rng(0).normal(size=(ITEMS, 4)).astype(np.float32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(projection, "umap", quick_umap)

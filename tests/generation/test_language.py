@@ -19,7 +19,7 @@ from engine.training.materials import gather
 from engine.training.objectives.instructions import ANSWER, Instructions
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import build_model, open_run, train
-from tests.generation.learn import ITEMS, circle
+from tests.generation.learn import ITEMS, circle, store
 from tests.training.tiny import cycles, write_log
 
 transformers = pytest.importorskip("transformers")
@@ -50,7 +50,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Path]:
     folder = tmp_path_factory.mktemp("language")
     dataset = write_log(folder / "data", cycles(24, ITEMS), ITEMS)
-    circle().write(folder / "runs" / "codes")
+    store(circle(), folder / "runs" / "codes")
     return dataset, folder / "runs"
 
 

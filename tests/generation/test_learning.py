@@ -19,7 +19,7 @@ from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.significance import paired
 from engine.generation import Generator
 from engine.training.run import open_run, train
-from tests.generation.learn import ITEMS, apart, circle, recipe
+from tests.generation.learn import ITEMS, apart, circle, recipe, store
 from tests.training.tiny import cycles, noise, write_log
 from tests.training.tiny import recipe as other_recipe
 
@@ -32,7 +32,7 @@ FAMILIES: list[tuple[str, dict[str, Any], int]] = [
 
 def trained(folder: Path, sequences: list[list[int]], table: Identifiers, family: str, model: Any, epochs: int) -> Any:
     dataset = write_log(folder / "data", sequences, ITEMS)
-    table.write(folder / "runs" / "codes")
+    store(table, folder / "runs" / "codes")
     training = {"epochs": epochs, "validate_every": epochs}
     train(recipe(family, model=model, training=training), dataset, folder / "runs" / "run", device="cpu")
     return open_run(folder / "runs" / "run")[0], dataset

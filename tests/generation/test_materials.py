@@ -14,7 +14,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError
 from engine.training.run import open_run, train
-from tests.generation.learn import ITEMS, circle, recipe
+from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, write_log
 
 
@@ -22,7 +22,7 @@ from tests.training.tiny import cycles, write_log
 def place(tmp_path: Path) -> tuple[Dataset, Path]:
     """A dataset, and the folder of runs beside the tokenizer's."""
     dataset = write_log(tmp_path / "data", cycles(40, ITEMS), ITEMS)
-    circle().write(tmp_path / "runs" / "codes")
+    store(circle(), tmp_path / "runs" / "codes")
     return dataset, tmp_path / "runs"
 
 
@@ -52,7 +52,7 @@ def test_a_tokenizer_may_lie_elsewhere(place: tuple[Dataset, Path], tmp_path: Pa
 def test_other_identifiers_are_another_training(place: tuple[Dataset, Path]) -> None:
     folder = trained(place)
     table = circle()
-    dataclasses.replace(table, codes=table.codes[::-1].copy()).write(place[1] / "codes")
+    store(dataclasses.replace(table, codes=table.codes[::-1].copy()), place[1] / "codes")
     with pytest.raises(SeqscopeError, match="other settings or other data"):
         trained(place)
     assert Identifiers.read(folder).digest() == table.digest()
@@ -71,6 +71,6 @@ def test_identifiers_of_other_items_are_refused(place: tuple[Dataset, Path], wro
         table = dataclasses.replace(table, codes=table.codes[:-1])
     else:
         table = dataclasses.replace(table, about={"fingerprint": "0" * 64})
-    table.write(place[1] / "codes")
+    store(table, place[1] / "codes")
     with pytest.raises(SeqscopeError, match="identifiers of other items"):
         trained(place)

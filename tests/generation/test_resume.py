@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from engine.training.objectives.identifier import Identifier
 from engine.training.run import train
-from tests.generation.learn import ITEMS, circle, recipe
+from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, write_log
 
 
@@ -26,7 +26,7 @@ def test_an_interruption_leaves_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, model: dict[str, Any], objective: dict[str, Any]
 ) -> None:
     dataset = write_log(tmp_path / "data", cycles(40, ITEMS), ITEMS)
-    circle().write(tmp_path / "runs" / "codes")
+    store(circle(), tmp_path / "runs" / "codes")
     training = {"epochs": 3, "batch_size": 16, "validate_every": 1, "checkpoint_seconds": 0.0}
     chosen = recipe(family, model=model, objective=objective, training=training)
     whole, cut = tmp_path / "runs" / "whole", tmp_path / "runs" / "cut"
