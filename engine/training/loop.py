@@ -173,6 +173,8 @@ class Trainer:
 
     def run(self) -> State:
         training, state = self.recipe.training, self.state
+        if self.staged and not state.finished:
+            self.staged.begin_training(self.model)
         if not state.finished:
             self.choose_compute()
             if self.world.leads:

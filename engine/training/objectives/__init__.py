@@ -48,6 +48,9 @@ class Staged(Objective, Protocol):
     begins_with_validation: bool
     """The model is as good as its start before the first step, and is not to become worse."""
 
+    def begin_training(self, model: Any) -> None:
+        """Before all else; an estimate, whose steps are thrown away, does without. Raises UsageError where it cannot be."""
+
     def begin_epoch(self, model: Any) -> None:
         """Before the first step of an epoch; not where training goes on within one."""
 

@@ -31,11 +31,6 @@ def text(
         raise UsageError(
             "hidden words are filled in by a head: set model.masked_words=true, or objective.masked_weight=0"
         )
-    if config.stage == "frozen" and not model.matrix.any():
-        raise UsageError(
-            f"the stage frozen keeps the items as they are where training starts, and {model.config.start or 'nothing'!r} "
-            "has none of this catalogue: set model.start to a run of the stage fine-tune on this dataset"
-        )
     kind = Pretraining if config.stage == "pre-train" else FineTuning
     return kind(config, model, items, offsets, batch_size)
 
@@ -98,6 +93,9 @@ class _Examples:
     def after_step(self, model: Recformer) -> None:
         pass
 
+    def begin_training(self, model: Recformer) -> None:
+        pass
+
 
 class FineTuning(_Examples):
     """Cross-entropy over the catalogue. The item matrix is the model's buffer, so that it is in every checkpoint."""
@@ -110,6 +108,13 @@ class FineTuning(_Examples):
     def begins_with_validation(self) -> bool:  # type: ignore[override]
         """Stage 2 starts from the best of stage 1, and takes its place only with something better (Algorithm 1)."""
         return self.frozen
+
+    def begin_training(self, model: Recformer) -> None:
+        if self.frozen and not model.matrix.any():
+            raise UsageError(
+                f"the stage frozen keeps the items as they are where training starts, and {model.config.start or 'nothing'!r} "
+                "has none of this catalogue: set model.start to a run of the stage fine-tune on this dataset"
+            )
 
     def begin_epoch(self, model: Recformer) -> None:
         if not self.frozen:
