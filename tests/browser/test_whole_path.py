@@ -26,7 +26,7 @@ Settle = Callable[..., None]
 SLOW = 600_000  # milliseconds: models are trained on the way
 ITEMS, PEOPLE = 20, 40
 TITLE = "Marie's shop"
-TRAINED = ("Markov chain", "SASRec")
+TRAINED = ("Markov chain", "Popularity", "SASRec")
 AT_ONCE = ("Recformer (zero-shot)", "Text neighbours")
 
 
@@ -65,9 +65,9 @@ def test_from_a_messy_export_to_a_verified_report(
     page.get_by_text("Train models on the log").click()
     page.get_by_role("button", name="How long would that take?").click()
     page.get_by_text("if nothing else runs here").wait_for(timeout=SLOW)
-    page.get_by_role("button", name="Train 2 models").click()
+    page.get_by_role("button", name="Train 3 models").click()
     until(page, lambda: done(tmp_path / "home"), {"prepare": "done", "train": "done"}, SLOW / 1_000)
-    expect(page.get_by_text("4 models answer now")).to_be_visible()
+    expect(page.get_by_text("5 models answer now")).to_be_visible()
 
     page.get_by_role("button", name="Open in Compare").click()
     taken = looked(page, settle, tmp_path)
