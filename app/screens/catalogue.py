@@ -53,7 +53,7 @@ def browse() -> None:
             type="search",
             live="250ms",
             max_chars=MAX_QUERY,
-            placeholder="Search titles, people, genres, descriptions … – accents do not matter, spelling in titles neither",
+            placeholder="Titles, people, genres, descriptions …",
             label_visibility="collapsed",
             persist_state="session",
         )
