@@ -3,6 +3,9 @@
     folder = home.dataset(owner, id)       # folder.upload, folder.clean, folder.exports, …
     staged = home.stage()                  # a new folder beside all others, to be renamed into place when it is complete
     home.discard(folder.path)              # gone at once, whatever happens; its files are deleted afterwards
+    Home(path).dataset(owner, id)          # the same of one folder: what outlives a change of SEQSCOPE_HOME uses this
+
+A store keeps the home in which it lies (`store.home`), and so does everything that works for that store.
 
     store.duckdb                      rows: app/store; one server process holds it
     owners/<owner>/datasets/<id>/     files of one dataset
@@ -36,25 +39,6 @@ _LETTERS = string.ascii_lowercase + string.digits
 def root() -> Path:
     """The folder itself; it may not be there yet."""
     return Path(os.environ.get("SEQSCOPE_HOME") or Path(__file__).resolve().parents[1] / "var").absolute()
-
-
-def ready() -> Path:
-    """The folder, made where it was missing. Raises SeqscopeError where it cannot be had."""
-    path = root()
-    try:
-        for folder in (path, path / "owners", path / "jobs", path / "reports", path / "tmp"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise PermissionError(13, "not writable")
-    except OSError as error:
-        raise SeqscopeError(
-            f"Uploads cannot be kept: {path} cannot be written ({error.strerror}). Set SEQSCOPE_HOME to a folder that can."
-        ) from error
-    return path
-
-
-def database() -> Path:
-    return root() / "store.duckdb"
 
 
 def new_id() -> str:
@@ -106,21 +90,66 @@ class Folder:
         return self.path / "cache"
 
 
-def dataset(owner: str, id: str) -> Folder:
-    return Folder(datasets(owner) / _checked(ID, id))
+@dataclass(frozen=True)
+class Home:
+    """One folder of visitors' data."""
 
+    path: Path
 
-def datasets(owner: str) -> Path:
-    """The folder of all datasets of one owner; it may not be there yet."""
-    return root() / "owners" / _checked(OWNER, owner) / "datasets"
+    @property
+    def database(self) -> Path:
+        return self.path / "store.duckdb"
 
+    def ready(self) -> Path:
+        """The folder, made where it was missing. Raises SeqscopeError where it cannot be had."""
+        path = self.path
+        try:
+            for folder in (path, path / "owners", path / "jobs", path / "reports", path / "tmp"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.access(path, os.W_OK | os.X_OK):
+                raise PermissionError(13, "not writable")
+        except OSError as error:
+            raise SeqscopeError(
+                f"Uploads cannot be kept: {path} cannot be written ({error.strerror}). "
+                "Set SEQSCOPE_HOME to a folder that can."
+            ) from error
+        return path
 
-def job(id: str) -> Path:
-    return root() / "jobs" / _checked(ID, id)
+    def dataset(self, owner: str, id: str) -> Folder:
+        return Folder(self.datasets(owner) / _checked(ID, id))
 
+    def datasets(self, owner: str) -> Path:
+        """The folder of all datasets of one owner; it may not be there yet."""
+        return self.path / "owners" / _checked(OWNER, owner) / "datasets"
 
-def report(id: str) -> Path:
-    return root() / "reports" / _checked(ID, id)
+    def job(self, id: str) -> Path:
+        return self.path / "jobs" / _checked(ID, id)
+
+    def report(self, id: str) -> Path:
+        return self.path / "reports" / _checked(ID, id)
+
+    # whole folders appear and go in one step
+
+    def stage(self) -> Path:
+        """A new, empty folder that nobody sees; rename it into place when it is complete."""
+        path = self.ready() / "tmp" / new_id()
+        path.mkdir(mode=0o700)
+        return path
+
+    def place(self, staged: Path, target: Path) -> None:
+        """Renames what was staged to where it belongs. The target must not be there."""
+        for folder in reversed([parent for parent in target.parents if parent.is_relative_to(self.path)]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        os.rename(staged, target)
+
+    def discard(self, path: Path) -> None:
+        """Takes a folder or file away in one step, then deletes it; what a crash leaves is swept later (app/store/sweep.py)."""
+        gone = self.ready() / "tmp" / f"{GONE}{new_id()}"
+        try:
+            os.rename(path, gone)
+        except FileNotFoundError:
+            return
+        delete(gone)
 
 
 def _checked(form: re.Pattern[str], text: str) -> str:
@@ -129,31 +158,46 @@ def _checked(form: re.Pattern[str], text: str) -> str:
     return text
 
 
-# --- whole folders appear and go in one step
+# --- the home of SEQSCOPE_HOME, as it is now
+
+
+def here() -> Home:
+    return Home(root())
+
+
+def ready() -> Path:
+    return here().ready()
+
+
+def database() -> Path:
+    return here().database
+
+
+def dataset(owner: str, id: str) -> Folder:
+    return here().dataset(owner, id)
+
+
+def datasets(owner: str) -> Path:
+    return here().datasets(owner)
+
+
+def job(id: str) -> Path:
+    return here().job(id)
+
+
+def report(id: str) -> Path:
+    return here().report(id)
 
 
 def stage() -> Path:
-    """A new, empty folder that nobody sees; rename it into place when it is complete."""
-    path = ready() / "tmp" / new_id()
-    path.mkdir(mode=0o700)
-    return path
-
-
-def place(staged: Path, target: Path) -> None:
-    """Renames what was staged to where it belongs. The target must not be there."""
-    for folder in reversed([parent for parent in target.parents if parent.is_relative_to(root())]):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    os.rename(staged, target)
+    return here().stage()
 
 
 def discard(path: Path) -> None:
-    """Takes a folder or file away in one step, then deletes it; what a crash leaves is swept later (app/store/sweep.py)."""
-    gone = ready() / "tmp" / f"{GONE}{new_id()}"
-    try:
-        os.rename(path, gone)
-    except FileNotFoundError:
-        return
-    delete(gone)
+    here().discard(path)
+
+
+# --- files
 
 
 def delete(path: Path) -> None:

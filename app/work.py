@@ -63,7 +63,8 @@ class Work:
 
 def queue() -> Queue:
     """This server's queue of jobs. Raises SeqscopeError where the store cannot be had."""
-    store, path = open_store(), home.root() / "jobs"
+    store = open_store()
+    path = store.home.path / "jobs"
     with _LOCK:
         if path not in _QUEUES:
             made = Queue(path, on_change=lambda job, now: _told(store, job, now))
@@ -299,7 +300,7 @@ def _told(store: Store, job: spec.Job, now: Status) -> None:
         if row.state == now.state:
             return
         if now.over and job.kind == "batch":
-            _settle_batch(job, now)
+            _settle_batch(store, job, now)
         elif now.over:
             _settle(store, job, now)
         store.jobs.change(job.owner, job.id, now.state, now.message)
@@ -307,20 +308,20 @@ def _told(store: Store, job: spec.Job, now: Status) -> None:
         return
 
 
-def _settle_batch(job: spec.Job, now: Status) -> None:
+def _settle_batch(store: Store, job: spec.Job, now: Status) -> None:
     """What came out stays, and nothing else: neither what was uploaded nor half a result."""
-    files = home.job(job.id) / spec.FILES
+    files = store.home.job(job.id) / spec.FILES
     if now.state != "done":
-        home.discard(files)
+        store.home.discard(files)
         return
     for path in files.glob("*"):
         if not path.name.startswith("lists."):
-            home.discard(path)
+            store.home.discard(path)
 
 
 def _settle(store: Store, job: spec.Job, now: Status) -> None:
     """What a job that is over means for its dataset."""
-    dataset, folder = store.datasets.get(job.owner, job.dataset), home.dataset(job.owner, job.dataset)
+    dataset, folder = store.datasets.get(job.owner, job.dataset), store.home.dataset(job.owner, job.dataset)
     if can_open(folder):
         if dataset.state != "ready":
             store.datasets.change(job.owner, job.dataset, state="ready")

@@ -77,7 +77,7 @@ def backup(target: Path) -> Backup:
 
 
 def _archived(file: IO[bytes], tables: Path) -> Backup:
-    store = Store(tables)
+    store = Store(tables, home=home.here())
     try:
         counts = rows_of(store)
         kept = [home.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
@@ -231,8 +231,8 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     try:
         with store.file.transaction() as transaction:
             for owner, id in store.file.ask("select owner, id from dataset"):
-                if not (staged / "owners" / owner / "datasets" / id).is_dir():
-                    forget(transaction.execute, owner, id)
+                if not store.home.dataset(owner, id).path.is_dir():
+                    forget(transaction.execute, store.home, owner, id)
         return Backup(len(found), total, rows_of(store))
     finally:
         store.close()

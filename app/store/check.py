@@ -32,7 +32,7 @@ class Checked:
 
 def check(copy: Path) -> Checked:
     """copy: a copy of the store (snapshot.take)."""
-    store = Store(copy)
+    store = Store(copy, home=home.here())
     found = Checked()
     try:
         found.rows = rows_of(store)
@@ -89,7 +89,11 @@ def _left_over(store: Store, found: Checked) -> None:
     if left:
         found.notes.append(f"{count(len(left), 'folder')} left over; the server sweeps them within ten minutes.")
     known = {(owner, id) for owner, id in store.file.ask("select owner, id from dataset")}
-    strange = [path for owner, path in sweep.dataset_folders() if (owner, path.name) not in known and path not in left]
+    strange = [
+        path
+        for owner, path in sweep.dataset_folders(store.home)
+        if (owner, path.name) not in known and path not in left
+    ]
     found.problems += [
         f"{path} belongs to no dataset, and is older than the store: nothing removes it." for path in strange
     ]

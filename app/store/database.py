@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app import home
+from app.home import RESTORING, Home, here
 from app.store import migrations
 from app.store.datasets import Datasets
 from app.store.file import File, Unavailable
@@ -27,21 +27,28 @@ from app.store.saved import Comparisons, Histories, Reports
 class Store:
     """An open store. Safe to use from many threads."""
 
-    def __init__(self, path: Path | None = None, steps: Sequence[str] = migrations.STEPS) -> None:
-        """path: home.database() unless told. Raises SeqscopeError where it cannot be had."""
+    def __init__(
+        self, path: Path | None = None, steps: Sequence[str] = migrations.STEPS, home: Home | None = None
+    ) -> None:
+        """path: the file, that of SEQSCOPE_HOME unless given. home: whose folders its rows speak of, where the file is a copy
+        that lies elsewhere.
+
+        Raises SeqscopeError where it cannot be had.
+        """
+        self.home = home or (here() if path is None else Home(path.parent))
         if path is None:
-            home.ready()
-            if (home.root() / home.RESTORING).exists():
+            root = self.home.ready()
+            if (root / RESTORING).exists():
                 raise Unavailable(
-                    f"{home.root()} was being restored, and that was interrupted. Run “seqscope store restore” again."
+                    f"{root} was being restored, and that was interrupted. Run “seqscope store restore” again."
                 )
-        self.file = File(path or home.database(), steps)
-        self.quota = Quota(self.file)
-        self.datasets = Datasets(self.file, self.quota, self.gone)
-        self.histories = Histories(self.file, self.quota)
-        self.comparisons = Comparisons(self.file, self.quota)
-        self.reports = Reports(self.file, self.quota)
-        self.jobs = Jobs(self.file, self.quota)
+        self.file = File(path or self.home.database, steps)
+        self.quota = Quota(self.file, self.home)
+        self.datasets = Datasets(self.file, self.quota, self.home, self.gone)
+        self.histories = Histories(self.file, self.quota, self.home)
+        self.comparisons = Comparisons(self.file, self.quota, self.home)
+        self.reports = Reports(self.file, self.quota, self.home)
+        self.jobs = Jobs(self.file, self.quota, self.home)
         self.queue = Queue(self.file)
         self.closed = threading.Event()
         self._listeners: list[Callable[[Path], None]] = []
@@ -57,7 +64,7 @@ class Store:
 
     def gone(self, folder: Path) -> None:
         """Deletes the folder of a dataset that has no row any more, and tells those who listen."""
-        home.discard(folder)
+        self.home.discard(folder)
         for listener in self._listeners:
             listener(folder)
 
@@ -73,7 +80,7 @@ def open_store() -> Store:
     """
     from app.store import housekeeping  # it needs this module itself
 
-    path = home.database()
+    path = here().database
     with _LOCK:
         if path not in _OPEN or _OPEN[path].closed.is_set():
             _OPEN[path] = Store()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from app import home
+from app.home import Home, new_id, size
 from app.store import rows
 from app.store.file import File, Row
 from app.store.quota import Quota
@@ -24,10 +24,11 @@ _ALIVE = "(expires is null or expires > ?)"
 class Datasets:
     """Part of `Store`. Whatever is somebody else's, or has expired, is not found."""
 
-    def __init__(self, file: File, quota: Quota, gone: Callable[[Path], None]) -> None:
+    def __init__(self, file: File, quota: Quota, home: Home, gone: Callable[[Path], None]) -> None:
         """gone: called with the folder of every dataset that was deleted."""
         self._file = file
         self._quota = quota
+        self._home = home
         self._gone = gone
 
     def add(
@@ -46,17 +47,27 @@ class Datasets:
 
         Raises QuotaReached; the staged folder then stays where it is.
         """
-        staged = home.stage() if staged is None else staged
-        title, id = rows.named(title, "title"), home.new_id()
-        size = home.size(staged)
-        values = [id, known(owner), title, rows.now(), rows.until(owner), _state(state), rows_items, rows_events, size]
+        staged = self._home.stage() if staged is None else staged
+        title, id = rows.named(title, "title"), new_id()
+        bytes_staged = size(staged)
+        values = [
+            id,
+            known(owner),
+            title,
+            rows.now(),
+            rows.until(owner),
+            _state(state),
+            rows_items,
+            rows_events,
+            bytes_staged,
+        ]
         with self._file.transaction() as transaction:
-            self._quota.check(owner, datasets=1, bytes=size, rows=rows_items + rows_events)
+            self._quota.check(owner, datasets=1, bytes=bytes_staged, rows=rows_items + rows_events)
             transaction.execute(
                 f"insert into dataset ({_COLUMNS}) values ({', '.join('?' * 11)})",
                 [*values, rows.written(reading or {}), fingerprint],
             )
-            home.place(staged, home.dataset(owner, id).path)
+            self._home.place(staged, self._home.dataset(owner, id).path)
         return self.get(owner, id)
 
     def get(self, owner: str, id: str) -> Dataset:
@@ -126,9 +137,9 @@ class Datasets:
     def measure(self, owner: str, id: str) -> Dataset:
         """Counts the bytes of its files anew, after something was written there. Raises NotFound."""
         self.get(owner, id)
-        size = home.size(home.dataset(owner, id).path)
+        bytes_now = size(self._home.dataset(owner, id).path)
         with self._file.transaction() as transaction:
-            transaction.execute("update dataset set bytes = ? where owner = ? and id = ?", [size, owner, id])
+            transaction.execute("update dataset set bytes = ? where owner = ? and id = ?", [bytes_now, owner, id])
         return self.get(owner, id)
 
     def delete(self, owner: str, id: str) -> None:
@@ -141,13 +152,13 @@ class Datasets:
             over = transaction.execute(
                 "select id from job where owner = ? and dataset = ? and ended is not null", [owner, id]
             ).fetchall()
-            forget(transaction.execute, owner, id)
+            forget(transaction.execute, self._home, owner, id)
         for (job,) in over:  # one that runs goes when its process has ended (app/store/sweep.py)
-            home.discard(home.job(job))
-        self._gone(home.dataset(owner, id).path)
+            self._home.discard(self._home.job(job))
+        self._gone(self._home.dataset(owner, id).path)
 
 
-def forget(execute: Callable[[str, list[object]], Any], owner: str, id: str) -> None:
+def forget(execute: Callable[[str, list[object]], Any], home: Home, owner: str, id: str) -> None:
     """Takes the rows of a dataset and of all that was made of it out of every table, and asks its jobs to stop."""
     for (job,) in execute("select id from job where owner = ? and dataset = ?", [owner, id]).fetchall():
         folder = home.job(job)

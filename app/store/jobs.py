@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from app import home
+from app.home import Home, new_id
 from app.store import rows
 from app.store.file import File, Row
 from app.store.quota import Quota
@@ -21,15 +21,16 @@ _COLUMNS = "id, owner, dataset, kind, spec, state, created, started, ended, mess
 class Jobs:
     """Part of `Store`. Whatever is somebody else's is not found."""
 
-    def __init__(self, file: File, quota: Quota) -> None:
+    def __init__(self, file: File, quota: Quota, home: Home) -> None:
         self._file = file
         self._quota = quota
+        self._home = home
 
     def add(self, owner: str, dataset: str, kind: str, spec: Mapping[str, Any]) -> Job:
         """A job that waits. Raises QuotaReached."""
         if kind not in KINDS:
             raise ValueError(f"not a kind of job: {kind!r}")
-        id = home.new_id()
+        id = new_id()
         with self._file.transaction() as transaction:
             self._quota.check(known(owner), jobs=1)
             transaction.execute(
@@ -83,7 +84,7 @@ class Jobs:
             if self.get(owner, id).state not in ENDED:
                 raise SeqscopeError("The job has not ended yet. Cancel it first.")
             transaction.execute("delete from job where owner = ? and id = ?", [owner, id])
-        home.discard(home.job(id))
+        self._home.discard(self._home.job(id))
 
 
 class Queue:

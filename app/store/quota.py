@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 
 from app import home
+from app.home import Home
 from app.store.file import File
 from app.store.rows import known
 from app.text import count
@@ -56,8 +57,9 @@ class Limits:
 class Quota:
     """What owners have, and whether they may have more. Part of `Store`."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: File, home: Home) -> None:
         self._file = file
+        self._home = home
 
     @property
     def limits(self) -> Limits:
@@ -73,7 +75,7 @@ class Quota:
             "select count(*) from job where owner = ? and state in ('queued', 'running')", [owner]
         )
         batches = self._file.ask("select id from job where owner = ? and kind = 'batch'", [owner])
-        lists = sum(home.size(home.job(id)) for (id,) in batches)
+        lists = sum(home.size(self._home.job(id)) for (id,) in batches)
         return Usage(int(size) + int(reports) + lists, int(rows), int(datasets), int(jobs))
 
     def check(self, owner: str, *, bytes: int = 0, rows: int = 0, datasets: int = 0, jobs: int = 0) -> None:
@@ -102,7 +104,9 @@ class Quota:
             ((everything,),) = self._file.ask(
                 "select coalesce((select sum(bytes) from dataset), 0) + coalesce((select sum(strlen(document)) from report), 0)"
             )
-            lists = sum(home.size(home.job(id)) for (id,) in self._file.ask("select id from job where kind = 'batch'"))
+            lists = sum(
+                home.size(self._home.job(id)) for (id,) in self._file.ask("select id from job where kind = 'batch'")
+            )
             if int(everything) + lists + bytes > most.server:
                 raise QuotaReached(
                     "This server has no room for more data now. Try again later, or ask those who run it."

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from app import home
+from app.home import Home, new_id
 from app.store import rows
 from app.store.file import File, Row
 from app.store.quota import Quota
@@ -35,9 +35,10 @@ class Saved(ABC, Generic[T]):
     content: ClassVar[str]
     """The column that holds what is saved."""
 
-    def __init__(self, file: File, quota: Quota) -> None:
+    def __init__(self, file: File, quota: Quota, home: Home) -> None:
         self._file = file
         self._quota = quota
+        self._home = home
 
     def get(self, owner: str, id: str) -> T:
         """It is kept for so many days more. Raises NotFound."""
@@ -80,7 +81,7 @@ class Saved(ABC, Generic[T]):
             self._row(owner, id)
             transaction.execute(f"delete from {self.table} where owner = ? and id = ?", [owner, id])
         if self.table == "report":
-            home.discard(home.report(id))
+            self._home.discard(self._home.report(id))
 
     def _save(self, owner: str, dataset: str, name: str, content: str, replace: bool) -> T:
         if not _DATASET.fullmatch(dataset):
@@ -104,7 +105,7 @@ class Saved(ABC, Generic[T]):
                 raise SeqscopeError(
                     f"At most {MAX_SAVED} can be kept under a name. Delete one that you no longer need."
                 )
-            id = home.new_id()
+            id = new_id()
             transaction.execute(
                 f"insert into {self.table} ({self._columns()}) values ({', '.join('?' * 8)})",
                 [id, owner, dataset, name, content, moment, moment, expires],

@@ -57,7 +57,7 @@ def write(store: Store, folder: Path) -> Path:
 def answer(store: Store) -> int:
     """Writes the copies that commands wait for; how many."""
     done = 0
-    own = store.file.path.parent / "tmp"  # of this store, wherever SEQSCOPE_HOME leads by now
+    own = store.home.path / "tmp"
     for wanted in own.glob(f"*/{_WANTED}"):
         wanted.unlink(missing_ok=True)
         try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from app import home
+from app.home import GONE, Home, delete
 from app.store import rows
 from app.store.database import Store
 from app.store.datasets import forget
@@ -43,8 +43,8 @@ def sweep(store: Store, now: datetime | None = None) -> Swept:
     saved = _expired_saved(store, now)
     folders = left_over(store)
     for folder in folders:
-        home.discard(folder)
-    _staging()
+        store.home.discard(folder)
+    _staging(store.home)
     found = Swept(datasets, saved, len(folders))
     if found != Swept():
         log.info("swept %d datasets, %d saved things, %d folders", datasets, saved, len(folders))
@@ -61,8 +61,8 @@ def _expired_datasets(store: Store, now: datetime) -> int:
             [now],
         )
         for owner, id in expired:
-            forget(transaction.execute, owner, id)
-            gone.append(home.dataset(owner, id).path)
+            forget(transaction.execute, store.home, owner, id)
+            gone.append(store.home.dataset(owner, id).path)
     for folder in gone:
         store.gone(folder)
     return len(gone)
@@ -88,26 +88,26 @@ def left_over(store: Store) -> list[Path]:
         known = {(owner, id) for owner, id in store.file.ask("select owner, id from dataset")}
         jobs = {id for (id,) in store.file.ask("select id from job")}
         reports = {id for (id,) in store.file.ask("select id from report")}
-        found = [path for owner, path in dataset_folders() if (owner, path.name) not in known]
+        found = [path for owner, path in dataset_folders(store.home) if (owner, path.name) not in known]
         found += [
             path
-            for path in _folders(home.root() / "jobs")
+            for path in _folders(store.home.path / "jobs")
             if path.name not in jobs and not _is_running(path) and not _is_new(path)
         ]
-        found += [path for path in _folders(home.root() / "reports") if path.name not in reports]
+        found += [path for path in _folders(store.home.path / "reports") if path.name not in reports]
         return [path for path in found if _changed(path) >= float(born) - _TICK]
 
 
-def dataset_folders() -> list[tuple[str, Path]]:
+def dataset_folders(home: Home) -> list[tuple[str, Path]]:
     """(owner, folder) of every dataset that has one."""
-    owners = _folders(home.root() / "owners")
+    owners = _folders(home.path / "owners")
     return [(owner.name, path) for owner in owners for path in _folders(owner / "datasets")]
 
 
-def _staging() -> None:
-    for path in (home.root() / "tmp").glob("*"):
-        if path.name.startswith(home.GONE) or time.time() - _changed(path) > STAGED:
-            home.delete(path)
+def _staging(home: Home) -> None:
+    for path in (home.path / "tmp").glob("*"):
+        if path.name.startswith(GONE) or time.time() - _changed(path) > STAGED:
+            delete(path)
 
 
 def _is_new(job: Path) -> bool:

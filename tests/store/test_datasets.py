@@ -168,10 +168,10 @@ class TestDelete:
     def test_killed_between_row_and_folder_nobody_sees_it(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         found = uploaded(store)
 
-        def die(path: Path) -> None:
+        def die(at: home.Home, path: Path) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(home, "discard", die)
+        monkeypatch.setattr(home.Home, "discard", die)
         with pytest.raises(KeyboardInterrupt):
             store.datasets.delete(ANNA, found.id)
         assert store.datasets.of(ANNA) == []

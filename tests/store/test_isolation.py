@@ -19,7 +19,15 @@ from app.store.rows import NotFound
 from tests.store import ANNA, BEN, CLARA
 
 PARTS = ("datasets", "histories", "comparisons", "reports", "jobs", "quota")
-OF_THE_SERVER = {"file", "queue", "closed", "close", "gone", "on_delete"}  # parts of a Store that no page may ask
+OF_THE_SERVER = {
+    "home",
+    "file",
+    "queue",
+    "closed",
+    "close",
+    "gone",
+    "on_delete",
+}  # parts of a Store that no page may ask
 SECRET, NAME = "annas-secret", "a name that both give"
 
 

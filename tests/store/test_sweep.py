@@ -111,6 +111,26 @@ def test_links_are_not_followed(store: Store, tmp_path: Path) -> None:
     assert (outside / "file").is_file()
 
 
+def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
+    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Store()
+    expired = uploaded(first, ANNA)
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "another"))
+    second = Store()
+    dataset, job = uploaded(second, BEN), second.jobs.add(BEN, "sample", "train", {})
+    report = second.reports.save(BEN, "sample", "r", {})
+    folders = [home.dataset(BEN, dataset.id).path, home.job(job.id), home.report(report.id), home.stage()]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    os.utime(folders[-1], (time.time() - 25 * 3600,) * 2)
+    assert sweep.sweep(first, days(8)) == Swept(datasets=1)  # type: ignore[arg-type]
+    assert [folder for folder in folders if not folder.is_dir()] == []
+    assert not (own_home / "owners" / ANNA / "datasets" / expired.id).exists()
+    first.close()
+    second.close()
+
+
 def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeping, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.1)
