@@ -13,14 +13,20 @@ session   without that cookie, because the browser refuses cookies or the app ru
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import streamlit as st
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
+from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.errors import StreamlitAuthError
 
-from app import keys
+from app import cookie, keys
 from app.text import clean
 from engine.errors import SeqscopeError
 
@@ -39,7 +45,7 @@ class Owner:
 
 def get() -> Owner | None:
     """None where one must sign in first. What a tab remembers of one owner is forgotten when another one takes its place."""
-    found = _account() if providers() is not None else _browser()
+    found = _account(st.user) if providers() is not None else _browser()
     id = found.id if found is not None else ""
     if st.session_state.setdefault(_LAST, id) != id:
         st.session_state.clear()
@@ -57,8 +63,7 @@ def required() -> Owner:
 
 def key() -> str | None:
     """The browser's key itself, to be shown to those who ask for it and put nowhere else; None without one."""
-    sent = st.context.cookies.get(keys.COOKIE, "")
-    return keys.read(sent) if isinstance(sent, str) else None  # AppTest's browser sends anything
+    return cookie.key(st.context.cookies)
 
 
 def _browser() -> Owner:
@@ -89,11 +94,47 @@ def sign_in(provider: str = "") -> None:
         raise SeqscopeError(f"Sign-in is not set up rightly: {error}") from error
 
 
-def _account() -> Owner | None:
-    if not st.user.get("is_logged_in"):
+def _account(claims: Mapping[str, Any]) -> Owner | None:
+    if not claims.get("is_logged_in"):
         return None
-    issuer, subject = st.user.get("iss"), st.user.get("sub")
+    issuer, subject = claims.get("iss"), claims.get("sub")
     if not isinstance(issuer, str) or not isinstance(subject, str) or not issuer or not subject:
         return None  # a provider that does not say who somebody is
-    called = next((st.user.get(claim) for claim in ("name", "preferred_username", "email") if st.user.get(claim)), "")
+    called = next((claims.get(claim) for claim in ("name", "preferred_username", "email") if claims.get(claim)), "")
     return Owner(keys.account(issuer, subject), "account", clean(called, 80))
+
+
+# --- without a page: what the front door asks
+
+
+def of_request(scope: Scope) -> Owner | None:
+    """The owner of an HTTP request or a WebSocket, the same as `get` says in its session.
+
+    None for who has neither: not signed in where one can, or a browser without a key where one cannot.
+    """
+    connection = HTTPConnection(scope)
+    if providers() is not None:
+        return _account(_claims(connection))
+    sent = cookie.key(connection.cookies)
+    return Owner(keys.owner(sent), "browser") if sent is not None else None
+
+
+def _claims(connection: HTTPConnection) -> dict[str, Any]:
+    """What st.user holds in a session of this browser: from the cookie that Streamlit signed for this very server.
+
+    Read as in streamlit.web.server.starlette.starlette_websocket (1.67), which does it for WebSockets alone.
+    """
+    from streamlit.web.server.server_util import get_cookie_secret
+    from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+    from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+    from streamlit.web.server.starlette.starlette_websocket import gather_user_info
+
+    def part(name: str) -> bytes | None:
+        sent = connection.cookies.get(name)
+        return decode_signed_value(get_cookie_secret(), name, sent) if sent else None
+
+    signed = get_cookie_with_chunks(part, USER_COOKIE_NAME)
+    claims: dict[str, Any] = json.loads(signed) if signed else {}
+    if urlsplit(str(claims.get("origin"))).netloc != connection.headers.get("host"):
+        claims = {}  # of another server that signs with the same secret
+    return claims | gather_user_info(connection.headers)  # server.trustedUserHeaders, where a proxy signs in

@@ -15,7 +15,7 @@ def show() -> None:
     """At the end of the sidebar."""
     who = owner.get()
     if who is None:
-        sign_in()
+        sign_in("sidebar")
     elif who.kind == "account":
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(f"Signed in as {md(who.name or 'you', 60)}", width="content")
@@ -26,12 +26,12 @@ def show() -> None:
             _dialog(who.kind == "browser")
 
 
-def sign_in() -> None:
-    """A button for every provider that is configured."""
+def sign_in(place: str) -> None:
+    """A button for every provider that is configured. place: of a page, which may have such buttons in several."""
     for provider in owner.providers() or []:
         st.button(
             f"Sign in with {md(provider, 40)}" if provider else "Sign in",
-            key=f"you_sign_in_{provider}",
+            key=f"you_sign_in_{place}_{provider}",
             icon=":material/login:",
             width="stretch",
             on_click=guard.callback(owner.sign_in),

@@ -19,7 +19,7 @@ def show() -> None:
     if who is None:
         st.markdown("Bring a catalogue of your own, and the log of what people took where there is one.")
         st.info("What you bring belongs to your account: sign in first.", icon=":material/login:")
-        you.sign_in()
+        you.sign_in("page")
         return
     try:
         open_store()

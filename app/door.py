@@ -1,0 +1,205 @@
+"""The front door: what comes from outside passes here before Streamlit sees it, and what goes out passes here last.
+
+paths     of Streamlit's own addresses, those that its pages ask for; not its metrics, nor its door for agents
+origin    a WebSocket that another site's page opens is refused: Origin against Host, and no question to anybody
+messages  what our pages send over the WebSocket; one that clears everybody's caches goes no further
+uploads   of an owner, to a live session, counted while they come (app/received.py)
+headers   on every answer
+leaving   a client that has gone in the middle of something is a line in the log
+
+Streamlit 1.67 guards the same places (streamlit/web/server/starlette); what it leaves open is closed here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import streamlit as st
+from google.protobuf.message import DecodeError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
+
+from app.received import FILES, File
+from engine.errors import SeqscopeError
+
+log = logging.getLogger("seqscope.door")
+
+_STREAMLITS = "/_stcore/"
+_PATHS = re.compile(rf"{_STREAMLITS}(health|host-config|stream|upload_file/.*|bidi-components/.*)")
+_UPLOAD = re.compile(rf"{_STREAMLITS}upload_file/(?P<session>[^/]+)/(?P<id>[^/]+)")
+_MESSAGES = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request", "deferred_file", "dataframe_chunk"}
+_TOO_LONG = "too long"
+_HEADERS = {
+    "content-security-policy": "frame-ancestors 'self'",  # no other site may lay its page over ours
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # addresses tell histories
+}
+_POLICY, _PROTOCOL = 1008, 1002  # why a WebSocket is closed: RFC 6455, 7.4.1
+
+
+class Door:
+    """Middleware. owner_of: the id of whoever a request belongs to, or None; base: server.baseUrlPath."""
+
+    def __init__(self, app: ASGIApp, owner_of: Callable[[Scope], str | None], base: str = "") -> None:
+        self._app = app
+        self._owner_of = owner_of
+        self._base = f"/{base}" if base else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["type"] == "http":
+                await self._request(scope, receive, _with_headers(send))
+            elif scope["type"] == "websocket":
+                await self._socket(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+        except (ClientDisconnect, ConnectionError):
+            log.info("a client left before %s was over", scope["path"][:100])
+
+    # --- requests
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(self._base)
+        upload = _UPLOAD.fullmatch(path) if scope["method"] == "PUT" else None
+        if path.startswith(_STREAMLITS) and not _PATHS.fullmatch(path):
+            await PlainTextResponse("Not Found", 404)(scope, receive, send)
+        elif upload is not None:
+            await self._take_in(upload["session"], upload["id"], scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _take_in(self, session: str, id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if is_foreign(headers):
+            return await _refuse(403, "Another site's page sent this file.", scope, receive, send)
+        owner = self._owner_of(scope)
+        if owner is None:
+            words = "This file came without a key. Let this site set cookies, or sign in, and open the page again."
+            return await _refuse(403, words, scope, receive, send)
+        promised = headers.get("content-length", "")
+        try:
+            file = FILES.begin(session, id, owner, int(promised) if promised.isdecimal() and len(promised) < 16 else 0)
+        except SeqscopeError as full:
+            return await _refuse(413, str(full), scope, receive, send)
+        answer = Sent(send)
+        try:
+            await self._app(scope, _counted(receive, file), answer)
+        finally:
+            if answer.status == 204:
+                FILES.arrived(file)
+            else:
+                FILES.refused(file)
+
+    # --- WebSockets
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if is_foreign(headers):
+            log.warning(
+                "a WebSocket of another site was refused: Origin %.100r, Host %.100r",
+                headers["origin"],
+                headers.get("host"),
+            )
+            await send({"type": "websocket.close", "code": _POLICY})
+            return
+        closed = False
+
+        async def receive_ours() -> Message:
+            nonlocal closed
+            while True:
+                message = await receive()
+                if message["type"] != "websocket.receive":
+                    return message
+                kind = _kind(message.get("bytes"))
+                if kind is None:
+                    closed = True
+                    await send({"type": "websocket.close", "code": _PROTOCOL})
+                    return {"type": "websocket.disconnect", "code": _PROTOCOL}
+                if kind in _MESSAGES or kind == _TOO_LONG:
+                    return message
+                log.info("a message %s was dropped", kind)
+
+        async def send_while_open(message: Message) -> None:
+            if not closed:
+                await send(message)
+
+        await self._app(scope, receive_ours, send_while_open)
+
+
+class Sent:
+    """`send`, and the status that was sent."""
+
+    status: int | None = None
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+
+def is_foreign(headers: Headers) -> bool:
+    """Whether another site's page asks: a browser names the page's site in Origin and ours in Host. Programs name none."""
+    origin = headers.get("origin")
+    if origin is None or origin in st.get_option("server.corsAllowedOrigins"):
+        return False
+    try:
+        return urlsplit(origin).netloc != headers.get("host")
+    except ValueError:
+        return True
+
+
+def _kind(data: bytes | None) -> str | None:
+    """What a message asks for; None where it is none of Streamlit's."""
+    if data is None:
+        return None
+    if len(data) > get_max_widget_state_size_bytes():
+        return _TOO_LONG  # Streamlit closes the connection
+    try:
+        message = BackMsg.FromString(data)
+    except DecodeError:
+        return None
+    if message.WhichOneof("type") == "backend_operation_request":
+        return message.backend_operation_request.WhichOneof("payload") or ""
+    return message.WhichOneof("type") or ""
+
+
+def _counted(receive: Receive, file: File) -> Receive:
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        try:
+            FILES.grow(file, size)
+        except SeqscopeError as full:
+            raise HTTPException(413, str(full)) from full  # which Streamlit's application answers with
+        return message
+
+    return counted
+
+
+def _with_headers(send: Send) -> Send:
+    async def with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return with_headers
+
+
+async def _refuse(status: int, words: str, scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse(words, status)(scope, receive, send)

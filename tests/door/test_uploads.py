@@ -1,0 +1,130 @@
+"""What may come in as a file: whose, how much of it at the same time, and for how long it stays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from streamlit.proto.Common_pb2 import FileUploaderState, UploadedFileInfo
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+
+from tests.clients import Server, Visitor, visitor
+from tests.door.conftest import UNTAKEN_SECONDS
+
+MB = 1 << 20
+SESSION, OWNER, ALL = 4 * MB, 8 * MB, 32 * MB  # where a file may have 1 MB, and as much of a form around it
+
+
+async def put(who: Visitor, id: str, size: int = MB - 1_000, chunks: bool = False, session: str = "") -> httpx.Response:
+    """Sends a file to the visitor's session; chunks: without saying how long it is."""
+    edge = b"----edge"
+    before = b'--%s\r\nContent-Disposition: form-data; name="f"; filename="f.csv"\r\n\r\n' % edge
+    body = before + b"x" * size + b"\r\n--%s--\r\n" % edge
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 1 << 16):
+            yield body[start : start + (1 << 16)]
+
+    return await who.http.put(
+        f"/_stcore/upload_file/{session or who.session}/{id}",
+        content=parts() if chunks else body,
+        headers={
+            "X-Xsrftoken": who.http.cookies["_streamlit_xsrf"].strip('"'),
+            "Content-Type": f"multipart/form-data; boundary={edge.decode()}",
+        },
+    )
+
+
+async def held(who: Visitor) -> dict[str, dict[str, int]]:
+    """What lies in the server's memory: session → file → bytes."""
+    found: dict[str, dict[str, int]] = (await who.http.get("/held")).json()
+    return {session: files for session, files in found.items() if files}
+
+
+async def all_gone(who: Visitor) -> None:
+    for _ in range(100):
+        if not await held(who):
+            return
+        await asyncio.sleep(0.1 * UNTAKEN_SECONDS)
+    raise AssertionError(f"still held: {await held(who)}")
+
+
+def chosen(who: Visitor, place: str, id: str) -> WidgetState:
+    """The state that a browser sends once a file has arrived."""
+    file = UploadedFileInfo(file_id=id, name="f.csv", size=MB)
+    return WidgetState(id=who.widget(place).id, file_uploader_state_value=FileUploaderState(uploaded_file_info=[file]))
+
+
+def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna:
+            await anna.run()
+            first = [await put(anna, f"file-{n}", chunks=n % 2 == 1) for n in range(6)]
+            assert [answer.status_code for answer in first] == [204, 204, 204, 413, 413, 413]
+            assert "one tab" in first[-1].text
+            assert sum((await held(anna))[anna.session].values()) <= SESSION
+
+            async with visitor(small.url, dict(anna.http.cookies)) as second, visitor(
+                small.url, dict(anna.http.cookies)
+            ) as third:
+                for tab in (second, third):
+                    await tab.run()
+                    answers = [await put(tab, f"file-{n}") for n in range(4)]
+                assert "browser or account" in answers[-1].text
+                assert sum(sum(files.values()) for files in (await held(anna)).values()) <= OWNER
+            await all_gone(anna)
+
+    asyncio.run(act())
+
+
+def test_bytes_are_bounded_for_all_together(small: Server) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna:
+            await all_gone(anna)
+
+            async def send(_: int) -> list[int]:
+                async with visitor(small.url) as who:
+                    await who.run()
+                    return [(await put(who, f"file-{n}")).status_code for n in range(3)]
+
+            answers = [status for found in await asyncio.gather(*map(send, range(12))) for status in found]
+            assert set(answers) == {204, 413}
+
+    asyncio.run(act())
+
+
+def test_what_no_page_takes_goes_and_what_it_holds_stays(small: Server) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna:
+            await all_gone(anna)
+            await anna.run()
+            for id in ("first", "read", "nobody's"):
+                assert (await put(anna, id)).status_code == 204
+            await anna.again(chosen(anna, "held", "first"), chosen(anna, "read", "read"))
+            assert set((await held(anna))[anna.session]) == {"first", "nobody's"}  # what was read went at once
+            await asyncio.sleep(2 * UNTAKEN_SECONDS)
+            assert set((await held(anna))[anna.session]) == {"first"}
+            # another file in the same place
+            assert (await put(anna, "second")).status_code == 204
+            await anna.again(chosen(anna, "held", "second"))
+            assert set((await held(anna))[anna.session]) == {"second"}
+            await asyncio.sleep(2 * UNTAKEN_SECONDS)
+            assert set((await held(anna))[anna.session]) == {"second"}
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("without", ["key", "session"])
+def test_nobody_sends_files_without_a_key_or_a_session(small: Server, without: str) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna:
+            await anna.run()
+            if without == "key":
+                anna.http.cookies.delete("seqscope_key")
+            answer = await put(anna, "file", session="" if without == "key" else "made-up")
+            assert answer.status_code == (403 if without == "key" else 400)
+            assert "file" not in (await held(anna)).get(anna.session, {})
+
+    asyncio.run(act())
