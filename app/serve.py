@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from streamlit.starlette import App
 
-from app import cookie, work
+from app import cookie, owner, work
 from app.store.database import open_store
 from engine.errors import SeqscopeError
 
@@ -25,7 +25,7 @@ log = logging.getLogger("seqscope.app")
 
 def needs_key() -> bool:
     """Where one signs in, data belong to the account, and no browser needs a key."""
-    return not (st.secrets.load_if_toml_exists() and "auth" in st.secrets)
+    return owner.providers() is None
 
 
 @asynccontextmanager

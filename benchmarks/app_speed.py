@@ -13,27 +13,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import re
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
-import websockets
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from engine.doctor import find_chromium
 from engine.runtime import Zoo
+from tests import clients
+from tests.clients import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -43,91 +34,29 @@ LEFT_AFTER = 3  # seconds until a visitor who left is forgotten; the app's own s
 LISTS = ".models ol"
 
 
-@contextmanager
-def server(exports: Path, kept: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """kept: the app's SEQSCOPE_HOME, where that is to be looked at afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        "app/serve.py",
-        f"--server.port={port}",
-        "--server.address=127.0.0.1",
-    ]
-    words += [f"--server.disconnectedSessionTTL={LEFT_AFTER}"]
-    with tempfile.TemporaryFile() as log, tempfile.TemporaryDirectory() as home:
-        environment = os.environ | {"SEQSCOPE_EXPORTS": str(exports.resolve()), "SEQSCOPE_HOME": str(kept or home)}
-        process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=log, stderr=log)
-        try:
-            yield f"http://127.0.0.1:{port}", process
-        finally:
-            process.terminate()
-            process.wait(20)
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
-            return
-        except OSError:
-            if process.poll() is not None:
-                sys.exit("the app did not start")
-            time.sleep(0.05)
-    sys.exit("the app did not answer within 30 s")
-
-
-def resident(process: subprocess.Popen[bytes]) -> float:
-    """MB of the server's resident set."""
-    status = Path(f"/proc/{process.pid}/status").read_text("utf-8")
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
-    return int(found.group(1)) / 1e3 if found else float("nan")
-
-
-async def visitor(url: str, queries: list[str], spent: list[float], errors: list[str], here: asyncio.Barrier) -> None:
-    """One visitor: a run per query string, all visitors together; seconds of each run go to `spent`."""
-    address = url.replace("http", "ws") + "/_stcore/stream"
-    async with websockets.connect(address, subprotocols=["streamlit"], max_size=None, origin=url) as connection:  # type: ignore[list-item,arg-type]
-        for query in queries:
-            await here.wait()
-            message = BackMsg()
-            message.rerun_script.query_string = query
-            began = time.perf_counter()
-            await connection.send(message.SerializeToString())
-            while True:
-                data = await asyncio.wait_for(connection.recv(), 60)
-                answer = ForwardMsg()
-                answer.ParseFromString(data if isinstance(data, bytes) else data.encode())
-                kind = answer.WhichOneof("type")
-                if kind == "delta" and answer.delta.new_element.WhichOneof("type") == "exception":
-                    errors.append(answer.delta.new_element.exception.message)
-                if kind == "script_finished":
-                    break
-            spent.append(time.perf_counter() - began)
-        await here.wait()
-
-
-async def crowd(
-    url: str, sessions: int, queries: list[list[str]], measure: list[float], process: subprocess.Popen[bytes]
-) -> tuple[list[float], list[str]]:
+async def crowd(server: Server, queries: list[list[str]], measure: list[float]) -> tuple[list[float], list[str]]:
+    """A visitor per list of query strings, who takes one run for each, all visitors together. Returns seconds of all runs and
+    errors; `measure` gets the server's MB while all are still there."""
     spent: list[float] = []
     errors: list[str] = []
-    here = asyncio.Barrier(sessions + 1)
+    here = asyncio.Barrier(len(queries) + 1)
+
+    async def one(visitor: clients.Visitor, which: int) -> None:
+        for query in queries[which]:
+            await here.wait()
+            spent.append(await visitor.run(query))
+        errors.extend(visitor.errors)
+        await here.wait()
+        await here.wait()
 
     async def watch() -> None:
         for _ in queries[0]:
             await here.wait()
-        # the last wait lets everybody leave; memory is read while all are still there
-        while len(spent) < sessions * len(queries[0]) and not errors:
-            await asyncio.sleep(0.05)
-        measure.append(resident(process))
+        await here.wait()
+        measure.append(server.resident)
         await here.wait()
 
-    await asyncio.gather(watch(), *(visitor(url, own, spent, errors, here) for own in queries))
+    await asyncio.gather(watch(), clients.crowd(server.url, len(queries), one))
     return spent, errors
 
 
@@ -171,8 +100,10 @@ def in_a_browser(exports: Path, adds: int) -> None:
         browser = playwright.chromium.launch(executable_path=find_chromium())
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         began = time.perf_counter()
-        with server(exports) as (url, process):
-            wait_for(url, process)
+        with clients.running(exports, wait=False) as server:
+            url = server.url
+            if not clients.answers(server):
+                sys.exit("the app did not start")
             first_lists(page, url)
             print(f"cold start to the first lists on screen: {time.perf_counter() - began:.2f} s (at most 8)")
             warm = []
@@ -201,18 +132,17 @@ def tell(what: str, spent: list[float]) -> None:
 
 
 def at_once(exports: Path, sessions: int, rounds: int) -> None:
-    with server(exports) as (url, process):
-        wait_for(url, process)
+    with clients.running(exports, None, f"--server.disconnectedSessionTTL={LEFT_AFTER}") as server:
         queries = histories(exports, sessions + 1, rounds)
         # what the first visitor of all loads belongs to nobody
-        asyncio.run(crowd(url, 1, queries[-1:], [], process))
+        asyncio.run(crowd(server, queries[-1:], []))
         time.sleep(LEFT_AFTER + 2)
-        before = resident(process)
+        before = server.resident
         there: list[float] = []
-        spent, errors = asyncio.run(crowd(url, sessions, queries[:-1], there, process))
+        spent, errors = asyncio.run(crowd(server, queries[:-1], there))
         time.sleep(LEFT_AFTER + 4)
-        after = resident(process)
-        asyncio.run(crowd(url, sessions, queries[:-1], there, process))
+        after = server.resident
+        asyncio.run(crowd(server, queries[:-1], there))
     p50, p95 = np.percentile(spent, [50, 95])
     print(
         f"{sessions} sessions at once: rerun p50 {p50:.2f} s, p95 {p95:.2f} s (at most 2), {len(errors)} errors (none)"

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 
 from app.jobs import spec, status
 from app.reports import document
-from benchmarks.app_speed import ROOT, server, wait_for
 from engine.cli import main as seqscope
 from engine.doctor import find_chromium, find_public_data
 from engine.runtime import Zoo
+from tests import clients
+from tests.clients import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -61,9 +62,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         kept = (args.keep or Path(folder)).resolve()
         os.environ["SEQSCOPE_HOME"] = str(kept / "home")
-        with server(ROOT / "exports", kept / "home") as (url, process):
-            wait_for(url, process)
-            report = walked(url, files, args.budget, kept)
+        with clients.running(ROOT / "exports", kept / "home") as server:
+            report = walked(server.url, files, args.budget, kept)
         with step("report verified on the command line"):
             held = seqscope(["report", "--verify", str(report)]) == 0
         jobs(kept / "home")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +15,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from app import cookie, home, keys
+from app import cookie, home, keys, owner
 from app.store.database import open_store
 
 HOST = "seqscope.example.org"
@@ -317,6 +320,47 @@ class TestOwner:
             for name, value in secrets.items():  # type: ignore[attr-defined]
                 test.secrets[name] = value
             assert test.run().text[0].value == expected
+
+
+SECRET = "a server's secret"
+
+
+def signed(claims: dict[str, Any], secret: str = SECRET) -> str:
+    """The cookie of a browser that has signed in, as Streamlit writes it."""
+    written = json.dumps({"origin": f"https://{HOST}", "is_logged_in": True, **claims})
+    return f"{USER_COOKIE_NAME}={create_signed_value(secret, USER_COOKIE_NAME, written).decode()}"
+
+
+def requester(scheme: str, sent: str, host: str = HOST) -> owner.Owner | None:
+    headers = [(b"host", host.encode()), (b"cookie", sent.encode())]
+    return owner.of_request({"type": scheme, "path": "/", "query_string": b"", "headers": headers})
+
+
+@pytest.mark.parametrize("scheme", ["http", "websocket"])
+class TestRequest:
+    def test_its_key_says_whose_it_is(self, scheme: str) -> None:
+        key = keys.make()
+        found = requester(scheme, f"a=b; {keys.COOKIE}={key}")
+        assert found is not None and (found.kind, found.id) == ("browser", keys.owner(key))
+        assert requester(scheme, f"{keys.COOKIE}=made-up") is None
+
+    def test_with_sign_in_the_signed_cookie_of_this_server_does(
+        self, scheme: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("streamlit.secrets", _Secrets({"auth": {"client_id": "c", "cookie_secret": SECRET}}))
+        monkeypatch.setattr("streamlit.web.server.server_util.get_cookie_secret", lambda: SECRET)
+        anna = {"iss": "https://a.org", "sub": "1"}
+        found = requester(scheme, signed(anna))
+        assert found is not None and (found.kind, found.id) == ("account", keys.account("https://a.org", "1"))
+        assert requester(scheme, f"{keys.COOKIE}={keys.make()}") is None
+        assert requester(scheme, signed(anna, secret="another one's")) is None
+        assert requester(scheme, signed(anna), host="other.example.org") is None
+        assert requester(scheme, signed(anna | {"is_logged_in": False})) is None
+
+
+class _Secrets(dict[str, Any]):
+    def load_if_toml_exists(self) -> bool:
+        return True
 
 
 # --- saved things, on the page

@@ -12,13 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +21,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from engine.doctor import find_chromium
+from tests import clients
+from tests.clients import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -76,59 +73,35 @@ def pytest_runtest_setup() -> None:
         pytest.skip("browser tests: chromium not found (apt-get install chromium, or name one in SEQSCOPE_CHROMIUM)")
 
 
-@dataclass
-class Server:
-    """A running app. `log` is what it has written so far."""
-
-    url: str
-    exports: Path
-    process: subprocess.Popen[bytes]
-    log_file: Path
-
-    @property
-    def log(self) -> str:
-        return self.log_file.read_text("utf-8", errors="replace")
-
-
 @pytest.fixture(scope="session")
-def serve(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Server]]:
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Server]]:
     """serve(exports) starts the app on that folder of bundles, once per folder."""
     running: dict[Path, Server] = {}
 
     def start(exports: Path) -> Server:
         exports = exports.resolve()
         if exports not in running:
-            running[exports] = _start(root, exports, tmp_path_factory.mktemp("server") / "log.txt")
+            folder = tmp_path_factory.mktemp("server")
+            running[exports] = clients.start(exports, folder / "home", folder / "log.txt")
         return running[exports]
 
     yield start
-    _stop(list(running.values()))
+    clients.stop(*running.values())
 
 
 @pytest.fixture
-def own_server(root: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """own_server(exports, *options, home=folder) starts an app of this test's own, which ends with it."""
     running: list[Server] = []
 
     def start(exports: Path, *options: str, home: Path | None = None) -> Server:
         folder = tmp_path / f"server-{len(running)}"
         folder.mkdir()
-        running.append(_start(root, exports.resolve(), folder / "log.txt", options, home))
+        running.append(clients.start(exports, home or folder / "home", folder / "log.txt", *options))
         return running[-1]
 
     yield start
-    _stop(running)
-
-
-def _stop(running: list[Server]) -> None:
-    for server in running:
-        server.process.terminate()
-    for server in running:
-        try:
-            server.process.wait(10)
-        except subprocess.TimeoutExpired:
-            server.process.kill()
-            server.process.wait()
+    clients.stop(*running)
 
 
 @pytest.fixture(scope="session")
@@ -246,36 +219,3 @@ def _note_console(heard: Heard, message: ConsoleMessage) -> None:
 def _note_request(heard: Heard, url: str) -> None:
     if not re.match(r"(data|blob|about):|(https?|wss?)://(localhost|127\.0\.0\.1)[:/]", url):
         heard.foreign.append(url)
-
-
-def _start(root: Path, exports: Path, log_file: Path, options: Sequence[str] = (), home: Path | None = None) -> Server:
-    for _ in range(3):  # between the two somebody else may take the port that was free
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        command = [sys.executable, "-m", "streamlit", "run", "app/serve.py"]
-        with log_file.open("wb") as log:
-            process = subprocess.Popen(
-                [*command, "--server.address=127.0.0.1", f"--server.port={port}", *options],
-                cwd=root,
-                env={
-                    **os.environ,
-                    "SEQSCOPE_EXPORTS": str(exports),
-                    "SEQSCOPE_HOME": str(home or log_file.parent / "home"),
-                },
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        server = Server(f"http://127.0.0.1:{port}", exports, process, log_file)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
-                    return server
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.1)
-        process.kill()
-        process.wait()
-        if "not available" not in server.log:
-            break
-    raise AssertionError(f"the app did not start:\n{server.log}")
