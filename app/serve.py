@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from streamlit.starlette import App
 
-from app import cookie, owner, work
+from app import cookie, health, owner, work
 from app.store.database import open_store
 from engine.errors import SeqscopeError
 
@@ -50,5 +50,8 @@ app = App(
     Path(__file__).parent / "main.py",
     lifespan=life,
     routes=[Route(f"/{_base}/key" if _base else "/key", cookie.page, methods=["GET", "POST"])],
-    middleware=[Middleware(cookie.KeyCookie, needed=needs_key)],
+    middleware=[
+        Middleware(health.Health, address=f"/{_base}/_stcore/health" if _base else "/_stcore/health"),
+        Middleware(cookie.KeyCookie, needed=needs_key),
+    ],
 )

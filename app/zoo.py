@@ -120,12 +120,12 @@ def _places() -> dict[str, Place]:
 
 
 def open_zoo(name: str) -> Zoo:
-    """The models of one dataset; opened anew where its folder has changed. Raises SeqscopeError."""
+    """The models of one dataset but those that came to no end; opened anew where its folder has changed. Raises SeqscopeError."""
     seen: dict[str, Zoo] | None = getattr(_run, "seen", None)
     if seen is None:
-        return _opened(_folder(name)).zoo
+        return _opened(_folder(name)).zoo.sound()
     if name not in seen:
-        seen[name] = _opened(_folder(name)).zoo
+        seen[name] = _opened(_folder(name)).zoo.sound()
     return seen[name]
 
 

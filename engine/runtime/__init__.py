@@ -34,7 +34,7 @@ from engine.runtime.compare import (
     spearman,
 )
 from engine.runtime.explain import LeaveOneOut, rank_move
-from engine.runtime.faults import BundleError, CapabilityError, QuestionError, Refusal
+from engine.runtime.faults import BundleError, BusyError, CapabilityError, QuestionError, Refusal
 from engine.runtime.manifest import Manifest, Projection
 from engine.runtime.probability import probabilities
 from engine.runtime.providers import describe
@@ -51,6 +51,7 @@ __all__ = [
     "AttentionMap",
     "Bundle",
     "BundleError",
+    "BusyError",
     "CapabilityError",
     "CrossAttention",
     "DatasetInfo",

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from engine.data.identifiers import Identifiers
 from engine.evaluation.settled import improving
-from engine.runtime import described, probability, protocols
+from engine.runtime import described, probability, protocols, runs
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, no_rollout, read_map
@@ -69,6 +69,7 @@ class Bundle:
         self.digest = digest
         self.protocol = protocols.main(repeats)
         self.excludes_history = protocols.history_excluded(repeats)
+        self.check_ends()
         files, items = manifest.files, manifest.num_items
         self._writer = Generated(folder, manifest) if manifest.generator is not None else None
         self._reader = Reader(folder, manifest, manifest.text) if manifest.text is not None else None
@@ -437,6 +438,14 @@ class Bundle:
         return bool(improving(made.best_epoch, validated))
 
     # --- for this package
+
+    def check_ends(self) -> None:
+        """Raises BundleError where one of its graphs did not end when it was run in this process (`runs`)."""
+        for file, expected in self.manifest.files.items():
+            try:
+                runs.check(expected.sha256)
+            except runs.Endless as error:
+                raise self.folder.fault(file, str(error)) from None
 
     def check_items(self, items: Iterable[int]) -> npt.NDArray[np.int64]:
         """int64 [items]; raises QuestionError where one is no item of the catalogue."""

@@ -30,6 +30,10 @@ class QuestionError(SeqscopeError):
     """The question cannot be answered as asked: unknown item, empty history, k < 1."""
 
 
+class BusyError(SeqscopeError):
+    """Other questions took all places for longer than one waits; no bundle is at fault."""
+
+
 class CapabilityError(SeqscopeError):
     """The model cannot do this at all; the message is the bundle's own reason."""
 

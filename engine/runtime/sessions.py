@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,17 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from engine.runtime import runs
 from engine.runtime.files import EAGER_BYTES, Folder
 from engine.runtime.graphs import FLOAT, INT64, GraphFault, Signature, Value, inspect
 from engine.runtime.index import Float32
 from engine.runtime.lazily import Lazily
 from engine.runtime.manifest import File
-from engine.runtime.providers import SMALL, choose_providers, cores
+from engine.runtime.providers import SMALL, choose_providers
 
 GRAPH_BYTES = 2 << 30
 """Protocol buffers end there."""
-# More graphs at a time than cores finish no sooner; each of them only takes longer.
-_slots = threading.BoundedSemaphore(cores())
 OPEN = -1
 """In the shape of an input: a size that the graph must not fix."""
 
@@ -44,13 +42,16 @@ class Session(abc.ABC):
         return str(self._session.value().get_providers()[0])
 
     def call(self, outputs: list[str], inputs: dict[str, npt.NDArray[Any]]) -> list[object]:
-        """What the graph answers, not yet looked at."""
+        """What the graph answers, not yet looked at. Raises BundleError where it fails or does not end, and BusyError."""
         session = self._session.value()
-        with _slots:
-            try:
-                found: list[object] = session.run(outputs, inputs)
-            except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
-                raise self.folder.fault(self.file, f"the graph failed ({_first_line(error)})") from None
+        try:
+            with runs.place(self._expected.sha256) as options:
+                try:
+                    found: list[object] = session.run(outputs, inputs, options)
+                except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
+                    raise self.folder.fault(self.file, f"the graph failed ({_first_line(error)})") from None
+        except runs.Endless as error:
+            raise self.folder.fault(self.file, str(error)) from None
         return found
 
     def checked(self, found: object, promised: tuple[int | None, ...], *, finite: bool = True) -> Float32:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -19,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
 from engine.errors import SeqscopeError
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.faults import BundleError, Refusal, complaints
+from engine.runtime.faults import BundleError, BusyError, Refusal, complaints
 from engine.runtime.files import Folder
 from engine.runtime.sentences import WORDS
 from engine.runtime.spaces import Space
@@ -82,6 +83,7 @@ class Zoo:
     @classmethod
     def open(cls, path: Path | str, *, warm: bool = False) -> Zoo:
         """Opens exports/<dataset>/. Raises SeqscopeError where the dataset itself cannot be read; a bundle is refused instead.
+        Raises BusyError where `warm` finds no place to run.
 
         warm: make every session now and ask it once; what only fails when it is run is refused, too.
         """
@@ -107,6 +109,8 @@ class Zoo:
                 bundles.append(bundle)
             except BundleError as fault:
                 refused.append(Refusal(shown, fault.file, fault.reason))
+            except BusyError:
+                raise
             except Exception as error:  # one bundle must not take the others along, whatever it holds
                 refused.append(Refusal(shown, "manifest.json", f"the bundle cannot be read ({type(error).__name__})"))
         bundles.sort(key=lambda bundle: (bundle.manifest.order, bundle.name))
@@ -115,6 +119,21 @@ class Zoo:
         return cls(
             path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, tokenizations, spaces
         )
+
+    def sound(self) -> Zoo:
+        """Itself; or the same without the bundles that came to no end since it was opened, which are then `refused`."""
+        bundles, refused = dict(self.bundles), []
+        for name, bundle in self.bundles.items():
+            try:
+                bundle.check_ends()
+            except BundleError as fault:
+                del bundles[name]
+                refused.append(Refusal(name, fault.file, fault.reason))
+        if not refused:
+            return self
+        found = copy.copy(self)
+        found.bundles, found.refused = bundles, [*self.refused, *refused]
+        return found
 
     @staticmethod
     def list(root: Path | str) -> Paths:

@@ -361,3 +361,28 @@ def attention_graph(toy: Toy) -> onnx.ModelProto:
 def sized(toy: Toy, **changes: Any) -> Toy:
     """A copy with some fields changed."""
     return dataclasses.replace(toy, **changes)
+
+
+def make_endless(folder: Path, toy: Toy, longest: int) -> None:
+    """Gives the bundle in `folder` an encoder that comes to no end for more than `longest` events: a Loop whose condition stays
+    true. 0: it never ends."""
+    g = Graph()
+    plain = encoder_graph(toy)
+    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    g.nodes[-1].output[0] = "answer"
+    length = g.add("Squeeze", g.add("Shape", "items", start=1, end=2, output="sizes"), output="size")
+    again = g.add("Greater", length, g.constant(longest, np.int64), output="again")
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["again_in"], ["again_out"]), helper.make_node("Identity", ["in"], ["out"])],
+        "body",
+        [
+            value("n", TensorProto.INT64, []),
+            value("again_in", TensorProto.BOOL, []),
+            value("in", TensorProto.FLOAT, None),
+        ],
+        [value("again_out", TensorProto.BOOL, []), value("out", TensorProto.FLOAT, None)],
+    )
+    g.add("Loop", "", again, "answer", output="query", body=body)
+    (folder / "encoder.onnx").write_bytes(g.model("query", ["batch", toy.dim]).SerializeToString())
+    seal(folder)

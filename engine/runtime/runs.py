@@ -1,0 +1,137 @@
+"""The runs of graphs in this process: at most so many at a time, none longer than the limit, and none of one that was.
+
+    with runs.place(digest) as options:
+        session.run(outputs, inputs, options)
+
+A graph may hold a Loop that comes to no end. ONNX Runtime looks at `RunOptions.terminate` between the nodes of a graph and
+between the turns of a loop, so a thread that sets it ends every run but one that stays within a single node. The graph is refused
+from then on: nobody else is to wait for it.
+
+SEQSCOPE_MODEL_SECONDS  by the clock, for one run of a graph (default 30); twice that for the wait for a place
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import onnxruntime
+
+from engine.errors import SeqscopeError
+from engine.runtime.faults import BusyError
+from engine.runtime.providers import cores
+
+LIMIT = "SEQSCOPE_MODEL_SECONDS"
+SECONDS = 30.0
+# More graphs at a time than cores finish no sooner; each of them only takes longer.
+PLACES = cores()
+_TICK = 0.25
+"""Seconds between two looks at the runs: one thread for all of them costs a run nothing."""
+_places = threading.BoundedSemaphore(PLACES)
+_lock = threading.Lock()
+_running: list[Run] = []
+_endless: dict[str, str] = {}
+_watcher: threading.Thread | None = None
+
+
+class Endless(Exception):
+    """The graph did not end, now or before. The message is the reason, in words."""
+
+
+@dataclass(eq=False)
+class Run:
+    graph: str
+    limit: float
+    began: float = field(default_factory=time.monotonic)
+    options: onnxruntime.RunOptions = field(default_factory=onnxruntime.RunOptions)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+
+def limit() -> float:
+    """Raises SeqscopeError where the variable is no number above 0."""
+    text = os.environ.get(LIMIT) or str(SECONDS)
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 100_000:
+        raise SeqscopeError(f"{LIMIT} is {text!r}; it must be a number of seconds above 0.")
+    return found
+
+
+@contextmanager
+def place(graph: str) -> Iterator[onnxruntime.RunOptions]:
+    """One of the places, for one run of the graph with this digest, and the options to run it with.
+
+    Raises Endless where the graph did not end (whatever it answered), or did not before, and BusyError where no place gets free.
+    """
+    check(graph)
+    seconds = limit()
+    if not _places.acquire(timeout=2 * seconds):  # those that have them may be about to be ended
+        raise BusyError("The models here are busy: no place got free for this question. Try again in a while.")
+    try:
+        check(graph)  # somebody else may have asked it meanwhile
+        run = Run(graph, seconds)
+        with _lock:
+            _watch()
+            _running.append(run)
+        try:
+            yield run.options
+        finally:
+            with _lock:
+                _running.remove(run)
+            if run.options.terminate:
+                check(graph)
+    finally:
+        _places.release()
+
+
+def check(graph: str) -> None:
+    """Raises Endless where the graph with this digest is refused."""
+    reason = _endless.get(graph)
+    if reason is not None:
+        raise Endless(reason)
+
+
+def running() -> list[Run]:
+    """Those in progress, the longest first."""
+    with _lock:
+        return list(_running)
+
+
+def stalled() -> float:
+    """Seconds for which every place has been held by the same run; 0.0 where one is free."""
+    found = running()
+    return min(run.seconds for run in found) if len(found) >= PLACES else 0.0
+
+
+def forgive() -> None:
+    """Forgets which graphs did not end."""
+    _endless.clear()
+
+
+def _watch() -> None:
+    """Starts the thread that looks at the clock; again after a fork, which takes no threads along."""
+    global _watcher  # noqa: PLW0603
+    if _watcher is None or not _watcher.is_alive():
+        _watcher = threading.Thread(target=_look, name="seqscope-runs", daemon=True)
+        _watcher.start()
+
+
+def _look() -> None:
+    while True:
+        time.sleep(_TICK)
+        for run in running():
+            if run.seconds > run.limit and not run.options.terminate:
+                _endless[run.graph] = (
+                    f"the graph did not end within {run.limit:g} s; it is not asked again until the model is exported anew or "
+                    "the server is started again"
+                )
+                run.options.terminate = True

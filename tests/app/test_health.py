@@ -1,0 +1,87 @@
+"""The health check answers for what visitors see."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from app import health
+from engine.runtime import runs
+
+PATH = "/_stcore/health"
+Ask = Callable[..., httpx.Response]
+
+
+async def streamlit(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse("ok")(scope, receive, send)
+
+
+@pytest.fixture
+def works() -> list[Callable[[], None]]:
+    """What a page does; a test may put something else in its place."""
+    return [lambda: None]
+
+
+@pytest.fixture
+def ask(works: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
+    monkeypatch.setattr(health, "PATIENCE", 0.3)
+
+    def page() -> None:
+        works[0]()
+
+    app = health.Health(streamlit, PATH, page)
+    with asyncio.Runner() as runner:
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here")
+        yield lambda **headers: runner.run(client.get(PATH, headers=headers))
+
+
+def test_what_hangs_is_said_until_it_goes_on(ask: Ask, works: list[Callable[[], None]]) -> None:
+    assert ask().text == "ok"
+    release = threading.Event()
+    works[0] = lambda: release.wait(60) and None
+    for _ in range(2):
+        answer = ask()
+        assert answer.status_code == 503 and "Pages are not answered" in answer.text
+    assert ask(referer="http://here/").text == "ok"  # Streamlit's page, which asks before it connects
+    assert len([one for one in threading.enumerate() if "_try" in one.name]) == 1  # nobody piles up
+    works[0] = lambda: None
+    release.set()
+    for _ in range(20):
+        if ask().status_code == 200:
+            return
+    raise AssertionError("it went on, and nobody said so")
+
+
+def test_models_that_hang_are_said(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "HANGS", 0.1 / runs.SECONDS)
+    release = threading.Event()
+
+    def hold() -> None:
+        with runs.place("x"):
+            release.wait(60)
+
+    threads = [threading.Thread(target=hold) for _ in range(runs.PLACES)]
+    for thread in threads:
+        thread.start()
+    while runs.stalled() < 0.2:
+        pass
+    answer = ask()
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert answer.status_code == 503 and "Models are not answered" in answer.text
+    assert ask().text == "ok"
+
+
+def test_a_page_that_fails_is_no_hanging_one(ask: Ask, works: list[Callable[[], None]]) -> None:
+    def fails() -> None:
+        raise ValueError("damaged")
+
+    works[0] = fails
+    assert ask().text == "ok"

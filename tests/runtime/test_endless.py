@@ -1,0 +1,81 @@
+"""Graphs that come to no end: ended by the clock, refused from then on, and no other model waits for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engine.runtime import BundleError, BusyError, Zoo, runs
+from tests.runtime.bundles import TOYS, make_endless, make_zoo
+
+TOY = TOYS[0]
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A zoo whose "alpha" answers after one event, and comes to no end after more."""
+    monkeypatch.setenv(runs.LIMIT, "0.5")
+    found = make_zoo(tmp_path, TOYS[:2])
+    make_endless(found / "alpha", TOY, 1)
+    yield found
+    runs.forgive()
+
+
+def test_one_that_never_ends_is_refused_when_it_is_opened(path: Path) -> None:
+    make_endless(path / "alpha", TOY, 0)
+    zoo = Zoo.open(path, warm=True)
+    assert list(zoo.bundles) == ["beta"]
+    (refusal,) = zoo.refused
+    assert (refusal.name, refusal.file) == ("alpha", "encoder.onnx") and "did not end within 0.5 s" in refusal.reason
+
+
+def test_one_that_ends_at_times_is_refused_from_then_on(path: Path) -> None:
+    zoo = Zoo.open(path, warm=True)
+    assert zoo.sound() is zoo and len(zoo.bundles["alpha"].recommend_one([1], 3).items) == 3
+    with pytest.raises(BundleError, match="did not end within"):
+        zoo.bundles["alpha"].recommend_one([1, 2], 3)
+    with pytest.raises(BundleError, match="did not end within"):
+        zoo.bundles["alpha"].recommend_one([1], 3)  # it is not asked again, whatever the question
+    sound = zoo.sound()
+    assert list(sound.bundles) == ["beta"] and [refusal.name for refusal in sound.refused] == ["alpha"]
+    assert list(Zoo.open(path).bundles) == ["beta"]
+    make_endless(path / "alpha", TOY, 2)  # exported again: another graph
+    assert list(Zoo.open(path).bundles) == ["alpha", "beta"]
+
+
+def test_all_places_are_free_again(path: Path) -> None:
+    zoo = Zoo.open(path, warm=True)
+
+    def ask(history: list[int]) -> str:
+        try:
+            return str(len(zoo.bundles["alpha"].recommend_one(history, 3).items))
+        except BundleError as error:
+            return error.reason
+
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(ask, [[1, n] for n in range(8)]))
+    assert all("did not end within" in words for words in said)
+    assert len(zoo.bundles["beta"].recommend_one([1, 2], 3).items) == 3 and runs.stalled() == 0
+
+
+def test_who_gets_no_place_is_told_so(path: Path) -> None:
+    zoo, release = Zoo.open(path, warm=True), threading.Event()
+
+    def hold(place: int) -> None:
+        with runs.place(f"graph {place}"):
+            release.wait(60)
+
+    with ThreadPoolExecutor(runs.PLACES) as pool:
+        held = [pool.submit(hold, place) for place in range(runs.PLACES)]
+        while not runs.stalled():
+            time.sleep(0.01)
+        with pytest.raises(BusyError, match="busy"):
+            zoo.bundles["beta"].recommend_one([1, 2], 3)
+        release.set()
+    assert all(isinstance(one.exception(), runs.Endless) for one in held)  # their limit was as short
+    assert list(zoo.sound().bundles) == ["alpha", "beta"]  # no bundle is at fault
