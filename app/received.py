@@ -116,9 +116,10 @@ class Files:
 
     def _drop_untaken(self, file: File) -> None:
         with self._lock:
-            untaken = file in self._files and file.place is None
+            if file not in self._files or file.place is not None:
+                return
             self._files.discard(file)
-        if untaken and exists():
+        if exists():
             _storage().remove_file(file.session, file.id)
 
     def _forget_removed(self) -> None:

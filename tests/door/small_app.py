@@ -33,5 +33,5 @@ def owner_of(scope: object) -> str | None:
 app = App(
     Path(__file__).parent / "small_page.py",
     routes=[Route("/held", held)],
-    middleware=[Middleware(cookie.KeyCookie)],
+    middleware=[Middleware(door.Door, owner_of=owner_of), Middleware(cookie.KeyCookie)],
 )
