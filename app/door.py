@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -27,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
+from app import owner
 from app.received import FILES, File
 from engine.errors import SeqscopeError
 
@@ -46,12 +46,11 @@ _POLICY, _PROTOCOL = 1008, 1002  # why a WebSocket is closed: RFC 6455, 7.4.1
 
 
 class Door:
-    """Middleware. owner_of: the id of whoever a request belongs to, or None; base: server.baseUrlPath."""
+    """Middleware. root: where the app begins, "" or as "/seqscope" (server.baseUrlPath)."""
 
-    def __init__(self, app: ASGIApp, owner_of: Callable[[Scope], str | None], base: str = "") -> None:
+    def __init__(self, app: ASGIApp, root: str = "") -> None:
         self._app = app
-        self._owner_of = owner_of
-        self._base = f"/{base}" if base else ""
+        self._root = root
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -67,7 +66,7 @@ class Door:
     # --- requests
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"].removeprefix(self._base)
+        path = scope["path"].removeprefix(self._root)
         upload = _UPLOAD.fullmatch(path) if scope["method"] == "PUT" else None
         if path.startswith(_STREAMLITS) and not _PATHS.fullmatch(path):
             await PlainTextResponse("Not Found", 404)(scope, receive, send)
@@ -80,13 +79,13 @@ class Door:
         headers = Headers(scope=scope)
         if is_foreign(headers):
             return await _refuse(403, "Another site's page sent this file.", scope, receive, send)
-        owner = self._owner_of(scope)
-        if owner is None:
+        who = owner.of_request(scope)
+        if who is None:
             words = "This file came without a key. Let this site set cookies, or sign in, and open the page again."
             return await _refuse(403, words, scope, receive, send)
         promised = headers.get("content-length", "")
         try:
-            file = FILES.begin(session, id, owner, int(promised) if promised.isdecimal() and len(promised) < 16 else 0)
+            file = FILES.begin(session, id, who.id, int(promised) if promised.isdecimal() and len(promised) < 16 else 0)
         except SeqscopeError as full:
             return await _refuse(413, str(full), scope, receive, send)
         answer = Sent(send)

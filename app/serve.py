@@ -6,6 +6,7 @@ streamlit run app/serve.py
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,9 +15,15 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from streamlit import net_util
 from streamlit.starlette import App
 
+<<<<<<< HEAD
 from app import cookie, health, owner, work
+=======
+from app import cookie, owner, work
+from app.door import Door
+>>>>>>> 856977b (wip2)
 from app.store.database import open_store
 from engine.errors import SeqscopeError
 
@@ -31,12 +38,15 @@ def needs_key() -> bool:
 @asynccontextmanager
 async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
+    os.umask(0o077)  # what the server writes is its own account's
     store = None
     try:
         store = open_store()
         work.queue()  # jobs of before go on, though nobody may be looking
     except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same
         log.error("%s", error)
+    address, port = st.get_option("server.address"), st.get_option("server.port")
+    print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
     try:
         yield {}
     finally:
@@ -45,13 +55,18 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
             store.close()
 
 
+# Streamlit asks an address service on the internet who it is; nothing of ours calls outward.
+net_util.get_external_ip = lambda: None
+
 _base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+_root = f"/{_base}" if _base else ""
 app = App(
     Path(__file__).parent / "main.py",
     lifespan=life,
-    routes=[Route(f"/{_base}/key" if _base else "/key", cookie.page, methods=["GET", "POST"])],
+    routes=[Route(f"{_root}/key", cookie.page, methods=["GET", "POST"])],
     middleware=[
-        Middleware(health.Health, address=f"/{_base}/_stcore/health" if _base else "/_stcore/health"),
+        Middleware(Door, root=_root),
+        Middleware(health.Health, address=f"{_root}/_stcore/health"),
         Middleware(cookie.KeyCookie, needed=needs_key),
     ],
 )

@@ -229,7 +229,9 @@ async def visitor(url: str, cookies: dict[str, str] | None = None) -> AsyncItera
 
     cookies: what this browser has already; those of another visitor (`dict(anna.http.cookies)`) are another tab of theirs.
     """
-    async with httpx.AsyncClient(base_url=url, cookies=cookies, timeout=PATIENCE, follow_redirects=True) as http:
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, follow_redirects=True) as http:
+        for name, value in (cookies or {}).items():
+            http.cookies.set(name, value, domain=http.base_url.host)  # or what the server sets stands beside it
         (await http.get("/")).raise_for_status()  # the key
         (await http.get("/_stcore/health")).raise_for_status()  # the token against requests of other sites
         token = http.cookies.get("_streamlit_xsrf", "").strip('"')

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import batches, guard, home, owner, state, zoo
+from app import batches, guard, home, owner, received, state, zoo
 from app.export import file_name
 from app.owner import Owner
 from app.parts import batch_jobs
@@ -56,7 +56,9 @@ def _ask(who: Owner, models: Zoo) -> None:
     if source == "file":
         most = Limits.of_environment().upload // MB
         upload = st.file_uploader("A file of histories", _ENDINGS, key="report_batch_file", max_upload_size=most)
-        columns = None if upload is None else _columns(upload)
+        if upload is not None:
+            received.hold(upload, "report_batch_file")
+            columns = _columns(upload)
     names = list(models.bundles)
     quick = [name for name in names if models.bundles[name].manifest.generator is None]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

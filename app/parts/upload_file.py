@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import streamlit as st
 
-from app import guard
+from app import guard, received
 from app.text import clean, md
 from app.uploads import files, samples
 from app.uploads.limits import MB
@@ -76,6 +76,7 @@ def _choose(draft: Draft, what: What) -> None:
     )
     if uploaded is not None:
         _keep(draft, what, cast(BinaryIO, uploaded), uploaded.name)
+        received.drop(uploaded)
         st.rerun()
 
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from streamlit import runtime
 from streamlit.starlette import App
 
-from app import cookie, door, owner, received
+from app import cookie, door, received
 
 received.UNTAKEN_SECONDS = float(os.environ["UNTAKEN_SECONDS"])
 
@@ -25,13 +25,8 @@ async def held(request: Request) -> Response:
     )
 
 
-def owner_of(scope: object) -> str | None:
-    found = owner.of_request(scope)
-    return found.id if found is not None else None
-
-
 app = App(
     Path(__file__).parent / "small_page.py",
     routes=[Route("/held", held)],
-    middleware=[Middleware(door.Door, owner_of=owner_of), Middleware(cookie.KeyCookie)],
+    middleware=[Middleware(door.Door), Middleware(cookie.KeyCookie)],
 )

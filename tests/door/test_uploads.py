@@ -10,6 +10,7 @@ import pytest
 from streamlit.proto.Common_pb2 import FileUploaderState, UploadedFileInfo
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
+from app import keys
 from tests.clients import Server, Visitor, visitor
 from tests.door.conftest import UNTAKEN_SECONDS
 
@@ -66,9 +67,8 @@ def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
             assert "one tab" in first[-1].text
             assert sum((await held(anna))[anna.session].values()) <= SESSION
 
-            async with visitor(small.url, dict(anna.http.cookies)) as second, visitor(
-                small.url, dict(anna.http.cookies)
-            ) as third:
+            browser = {keys.COOKIE: anna.http.cookies[keys.COOKIE]}
+            async with visitor(small.url, browser) as second, visitor(small.url, browser) as third:
                 for tab in (second, third):
                     await tab.run()
                     answers = [await put(tab, f"file-{n}") for n in range(3)]
@@ -122,7 +122,7 @@ def test_nobody_sends_files_without_a_key_or_a_session(small: Server, without: s
         async with visitor(small.url) as anna:
             await anna.run()
             if without == "key":
-                anna.http.cookies.delete("seqscope_key")
+                anna.http.cookies.delete(keys.COOKIE)
             answer = await put(anna, "file", session="" if without == "key" else "made-up")
             assert answer.status_code == (403 if without == "key" else 400)
             assert "file" not in (await held(anna)).get(anna.session, {})

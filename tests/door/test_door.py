@@ -1,0 +1,150 @@
+"""What the front door refuses, and what it adds: on a small app, and on the app itself."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import struct
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from tests import clients
+from tests.clients import Server, visitor
+
+
+def status(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str]]:
+    """What the server answers: status, headers."""
+    request = urllib.request.Request(url, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, {name.lower(): value for name, value in answer.headers.items()}
+    except urllib.error.HTTPError as error:
+        return error.code, {name.lower(): value for name, value in error.headers.items()}
+
+
+@pytest.mark.parametrize(
+    "path", ["metrics", "metrics/", "script-health-check", "agent/interact", "agent/mcp", "agent/openapi.json", "new"]
+)
+def test_of_streamlits_addresses_only_those_of_its_pages_are_found(small: Server, path: str) -> None:
+    assert {status(f"{small.url}/_stcore/{path}", method)[0] for method in ("GET", "POST", "OPTIONS")} == {404}
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/key", "/_stcore/health", "/_stcore/metrics", "/favicon.png"])
+def test_every_answer_says_how_it_may_be_used(small: Server, path: str) -> None:
+    _, headers = status(small.url + path)
+    assert "frame-ancestors" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+# --- WebSockets
+
+FOREIGN = ["http://other.example.org", "http://localhost:1", "http://127.0.0.1", "null", "http://[", "file://"]
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_a_socket_of_another_site_is_refused(small: Server, origin: str) -> None:
+    async def act() -> None:
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            await websockets.connect(
+                f"{small.url.replace('http', 'ws')}/_stcore/stream", origin=origin, subprotocols=["streamlit"]  # type: ignore[arg-type,list-item]
+            )
+        assert refused.value.response.status_code == 403
+
+    asyncio.run(act())
+
+
+def test_nobody_clears_the_caches_of_all(small: Server) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna, visitor(small.url) as ben:
+            await anna.run()
+            (before,) = anna.shown("markdown")
+            for message in (
+                BackMsg(clear_cache=True),
+                BackMsg(load_git_info=True),
+                BackMsg(set_run_on_save=True),
+                BackMsg(debug_shutdown_runtime=True),
+                BackMsg(debug_disconnect_websocket=True),
+            ):
+                await ben.connection.send(message.SerializeToString())
+            await ben.run()  # the same connection goes on
+            await anna.run()
+            (after,) = anna.shown("markdown")
+            assert before.body == after.body == ben.shown("markdown")[0].body
+
+    asyncio.run(act())
+
+
+# --- clients that leave
+
+
+def leave(server: Server, sent: bytes, read: int = 0) -> None:
+    """Sends that, reads so many bytes, and is gone without a word."""
+    where = urlsplit(server.url)
+    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+        connection.sendall(sent)
+        if read:
+            connection.recv(read)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+async def speak(server: Server, *said: bytes | str, abort: bool = False) -> None:
+    """Says that over a WebSocket, and waits until the server closes, or is gone."""
+    async with visitor(server.url) as someone:
+        for one in said:
+            await someone.connection.send(one)
+        if abort:
+            someone.connection.transport.abort()
+        else:
+            await asyncio.wait_for(someone.connection.wait_closed(), 10)
+
+
+async def upload_head(server: Server) -> bytes:
+    async with visitor(server.url) as someone:
+        await someone.run()
+        cookies = "; ".join(f"{name}={value}" for name, value in someone.http.cookies.items())
+        token = someone.http.cookies["_streamlit_xsrf"].strip('"')
+        head = (
+            f"PUT /_stcore/upload_file/{someone.session}/x HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n"
+            f"Cookie: {cookies}\r\nX-Xsrftoken: {token}\r\nContent-Length: 900000\r\n"
+            "Content-Type: multipart/form-data; boundary=edge\r\n\r\n"
+            '--edge\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
+        ).encode()
+        leave(server, head + b"x" * 100_000)
+        await asyncio.sleep(0.5)
+    return head
+
+
+def asset(server: Server) -> str:
+    """The largest script of the page."""
+    page = urllib.request.urlopen(server.url, timeout=30).read().decode()
+    found = re.search(r'src="\.?(/static/[^"]+\.js)"', page)
+    assert found is not None
+    return found[1]
+
+
+def test_who_leaves_in_the_middle_is_a_line_in_the_log(small: Server) -> None:
+    rerun = BackMsg()
+    rerun.rerun_script.query_string = ""
+    before = len(small.log.splitlines())
+    asyncio.run(upload_head(small))
+    leave(small, f"GET {asset(small)} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), read=100)
+    leave(small, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", read=10)
+    leave(small, b"GET / HT")
+    leave(small, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 nothing of ours \r\n\r\n", read=10)
+    asyncio.run(speak(small, rerun.SerializeToString(), abort=True))
+    asyncio.run(speak(small, b"\xff\xff no message"))
+    asyncio.run(speak(small, "a text"))
+    time.sleep(1)
+    written = small.log.splitlines()[before:]
+    lines = [line for line in written if not re.search(r'"WebSocket .*\[accepted\]|connection (open|closed)', line)]
+    assert not [line for line in lines if "Traceback" in line], "\n".join(lines)
+    assert len(lines) <= 8, "\n".join(lines)
