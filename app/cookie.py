@@ -14,6 +14,7 @@ import html
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs, urlsplit
 
+import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request, cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -38,14 +39,14 @@ class KeyCookie:
             return
 
         given = Headers(scope=scope)
-        own = key(cookie_parser(given.get("cookie", "")))
+        own = key(_sent(given))
 
         async def with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 is_page = headers.get("content-type", "").startswith("text/html") and message["status"] == 200
                 if is_page and self._needed():
-                    headers.append("set-cookie", cookie(own or keys.make(), is_secure(scope, given)))
+                    _give(headers, own or keys.make(), scope)
                     headers["cache-control"] = "no-store"  # nobody may get another one's page
             await send(message)
 
@@ -55,9 +56,16 @@ class KeyCookie:
         await self._app(scope, receive, with_cookie)
 
 
-def cookie(key: str, secure: bool) -> str:
-    """The header's value: out of reach of scripts, and not sent along when another site posts a form here."""
-    return f"{keys.COOKIE}={key}; Path=/; Max-Age={_MAX_AGE}; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
+def _give(answer: MutableHeaders, key: str, scope: Scope) -> None:
+    """Out of reach of scripts, and not sent along when another site posts a form here."""
+    given = Headers(scope=scope)
+    secure = is_secure(scope, given)
+    name, ending = (keys.SECURE_COOKIE, "; Secure") if secure else (keys.COOKIE, "")
+    answer.append("set-cookie", f"{name}={key}; Path=/; Max-Age={_MAX_AGE}; HttpOnly; SameSite=Lax{ending}")
+    if secure and keys.COOKIE in _sent(
+        given
+    ):  # of before, or of http; it must not come back when this one is forgotten
+        answer.append("set-cookie", f"{keys.COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure")
 
 
 def is_secure(scope: Scope, headers: Headers) -> bool:
@@ -68,8 +76,24 @@ def is_secure(scope: Scope, headers: Headers) -> bool:
 
 def key(cookies: Mapping[str, str]) -> str | None:
     """The browser's key among its cookies; None without one."""
-    sent = cookies.get(keys.COOKIE, "")
-    return keys.read(sent) if isinstance(sent, str) else None  # AppTest's browser sends anything
+    sent = (cookies.get(name, "") for name in (keys.SECURE_COOKIE, keys.COOKIE))
+    read = (keys.read(one) for one in sent if isinstance(one, str))  # AppTest's browser sends anything
+    return next(filter(None, read), None)
+
+
+def _sent(headers: Headers) -> dict[str, str]:
+    return cookie_parser(headers.get("cookie", ""))
+
+
+def is_foreign(headers: Headers) -> bool:
+    """Whether another site's page asks: a browser names the page's site in Origin and ours in Host. Programs name none."""
+    origin = headers.get("origin")
+    if origin is None or origin in st.get_option("server.corsAllowedOrigins"):
+        return False
+    try:
+        return urlsplit(origin).netloc != headers.get("host")
+    except ValueError:
+        return True
 
 
 # --- /key
@@ -93,16 +117,15 @@ async def page(request: Request) -> Response:
         words = "That is not a key: it has six groups of five letters and digits. Look for a missing or mistyped one."
         return _form(home, words, 400)
     answer = RedirectResponse(home, status_code=303)
-    answer.headers.append("set-cookie", cookie(key, is_secure(request.scope, request.headers)))
+    _give(answer.headers, key, request.scope)
     answer.headers["cache-control"] = "no-store"
     return answer
 
 
 def _same_site(headers: Headers) -> bool:
-    origin, host = headers.get("origin"), headers.get("host")
-    if origin is None or host is None or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return False
-    return urlsplit(origin).netloc == host
+    """Of a form, which all browsers send with an Origin."""
+    fetched = headers.get("sec-fetch-site", "same-origin")
+    return "origin" in headers and not is_foreign(headers) and fetched in ("same-origin", "none")
 
 
 async def _fields(request: Request) -> dict[str, list[str]]:

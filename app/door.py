@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import logging
 import re
-from urllib.parse import urlsplit
 
-import streamlit as st
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -27,7 +25,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
 from app import owner
-from app.received import FILES, File
+from app.cookie import is_foreign
+from app.received import FILES, File, Limits
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.door")
@@ -76,26 +75,28 @@ class Door:
             await self._app(scope, receive, send)
 
     async def _take_in(self, session: str, id: str, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        if is_foreign(headers):
-            return await _refuse(403, "Another site's page sent this file.", scope, receive, send)
-        who = owner.of_request(scope)
-        if who is None:
-            words = "This file came without a key. Let this site set cookies, or sign in, and open the page again."
-            return await _refuse(403, words, scope, receive, send)
-        promised = headers.get("content-length", "")
+        headers, answer = Headers(scope=scope), Sent(send)
         try:
-            file = FILES.begin(session, id, who.id, int(promised) if promised.isdecimal() and len(promised) < 16 else 0)
-        except SeqscopeError as full:
-            return await _refuse(413, str(full), scope, receive, send)
-        answer = Sent(send)
+            if is_foreign(headers):
+                raise HTTPException(403, "Another site's page sent this file.")
+            who = owner.of_request(scope)
+            if who is None:
+                raise HTTPException(
+                    403, "This file came without a key: let this site set cookies, or sign in, and try again."
+                )
+            length = headers.get("content-length", "")
+            file = FILES.begin(session, id, who.id, int(length) if length.isdecimal() and len(length) < 16 else 0)
+        except (HTTPException, SeqscopeError) as refusal:
+            await _read_out(receive)
+            status, words = (
+                (refusal.status_code, refusal.detail) if isinstance(refusal, HTTPException) else (413, str(refusal))
+            )
+            await PlainTextResponse(words, status)(scope, receive, send)
+            return
         try:
             await self._app(scope, _counted(receive, file), answer)
         finally:
-            if answer.status == 204:
-                FILES.arrived(file)
-            else:
-                FILES.refused(file)
+            (FILES.arrived if answer.status == 204 else FILES.refused)(file)
 
     # --- WebSockets
 
@@ -147,17 +148,6 @@ class Sent:
         await self._send(message)
 
 
-def is_foreign(headers: Headers) -> bool:
-    """Whether another site's page asks: a browser names the page's site in Origin and ours in Host. Programs name none."""
-    origin = headers.get("origin")
-    if origin is None or origin in st.get_option("server.corsAllowedOrigins"):
-        return False
-    try:
-        return urlsplit(origin).netloc != headers.get("host")
-    except ValueError:
-        return True
-
-
 def _kind(data: bytes | None) -> str | None:
     """What a message asks for; None where it is none of Streamlit's."""
     if data is None:
@@ -183,10 +173,22 @@ def _counted(receive: Receive, file: File) -> Receive:
         try:
             FILES.grow(file, size)
         except SeqscopeError as full:
+            if message.get("more_body"):
+                await _read_out(receive)
             raise HTTPException(413, str(full)) from full  # which Streamlit's application answers with
         return message
 
     return counted
+
+
+async def _read_out(receive: Receive) -> None:
+    """Throws away what still comes, within bounds: who is cut off while sending does not see the answer."""
+    left = Limits.of_config().session
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if not message.get("more_body"):
+            return
 
 
 def _with_headers(send: Send) -> Send:
@@ -198,7 +200,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return with_headers
-
-
-async def _refuse(status: int, words: str, scope: Scope, receive: Receive, send: Send) -> None:
-    await PlainTextResponse(words, status)(scope, receive, send)

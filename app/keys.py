@@ -15,6 +15,8 @@ import re
 import secrets
 
 COOKIE = "seqscope_key"
+SECURE_COOKIE = f"__Host-{COOKIE}"
+"""Over https: browsers take that name from this very host alone, not from a neighbour in its domain."""
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 _RANDOM, _CHECK, _GROUP = 26, 4, 5  # characters
 _TYPED = str.maketrans("ilo", "110", " -–—\t\r\n")

@@ -1,7 +1,8 @@
 """Files that visitors have sent and that no page has taken yet: whose they are, and how many bytes of the server's memory.
 
 Streamlit keeps whatever is sent to a live session until that session ends; whether a widget waits for it, it does not ask. So
-the front door (app/door.py) counts here what comes, what no page takes goes after a minute, and pages say what they do with a file:
+the front door (app/door.py) counts here what comes, what no page takes goes after a minute, and pages say what they do with
+a file:
 
     received.drop(upload)                  # it lies on the disk now: the copy in memory goes
     received.hold(upload, "report_batch")  # until this place of the session's page has another file, or the session ends
@@ -112,7 +113,9 @@ class Files:
                 "have been read, then send this one again."
             )
         if size + sum(other.bytes for other in others) > limits.all:
-            raise SeqscopeError("Many people are sending files to this server just now. Send this one again in a minute.")
+            raise SeqscopeError(
+                "Many people are sending files to this server just now. Send this one again in a minute."
+            )
 
     def _drop_untaken(self, file: File) -> None:
         with self._lock:

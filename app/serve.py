@@ -1,4 +1,4 @@
-"""The app as `make run` and the Procfile serve it: Streamlit's pages, and the cookie that says whose uploads are whose.
+"""The app as `make run` and the Procfile serve it: Streamlit's pages, the door before them, and the cookie that says who comes.
 
 streamlit run app/serve.py
 """
@@ -18,12 +18,8 @@ from starlette.routing import Route
 from streamlit import net_util
 from streamlit.starlette import App
 
-<<<<<<< HEAD
 from app import cookie, health, owner, work
-=======
-from app import cookie, owner, work
 from app.door import Door
->>>>>>> 856977b (wip2)
 from app.store.database import open_store
 from engine.errors import SeqscopeError
 

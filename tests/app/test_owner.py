@@ -110,17 +110,20 @@ def ask(
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
-    found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    found: dict[str, str] = {}
+    for name, value in sent[0]["headers"]:  # cookies one per line
+        found[name.decode()] = "\n".join(filter(None, (found.get(name.decode()), value.decode())))
     return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
 
 def given(headers: dict[str, str]) -> str:
-    match = re.fullmatch(rf"{keys.COOKIE}=([^;]*)((?:; [^;]*)*)", headers["set-cookie"])
+    match = re.fullmatch(r"([^=]*)=([^;]*)((?:; [^;]*)*)", headers["set-cookie"].splitlines()[0])
     assert match is not None
-    rest = match[2].removeprefix("; ").split("; ")
+    assert match[1] == (keys.SECURE_COOKIE if "Secure" in match[3] else keys.COOKIE)
+    rest = match[3].removeprefix("; ").split("; ")
     assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(rest)
-    assert keys.read(match[1]) == match[1]
-    return match[1]
+    assert keys.read(match[2]) == match[2]
+    return match[2]
 
 
 class TestCookie:
@@ -164,8 +167,17 @@ class TestCookie:
 
     def test_over_https_it_is_secure(self) -> None:
         assert "Secure" not in ask(served(), "/")[1]["set-cookie"]
-        assert ask(served(), "/", scheme="https")[1]["set-cookie"].endswith("; Secure")
-        assert ask(served(), "/", x_forwarded_proto="https, http")[1]["set-cookie"].endswith("; Secure")
+        for _, headers, _ in (ask(served(), "/", scheme="https"), ask(served(), "/", x_forwarded_proto="https, http")):
+            assert given(headers)
+            assert headers["set-cookie"].startswith("__Host-") and headers["set-cookie"].endswith("; Secure")
+
+    def test_over_https_a_key_of_before_goes_on_under_the_name_that_no_other_site_can_set(self) -> None:
+        old, other = keys.make(), keys.make()
+        headers = ask(served(), "/", scheme="https", cookie=f"{keys.COOKIE}={old}")[1]
+        assert given(headers) == old
+        assert f"{keys.COOKIE}=; Path=/; Max-Age=0" in headers["set-cookie"]
+        both = f"{keys.COOKIE}={old}; {keys.SECURE_COOKIE}={other}"
+        assert given(ask(served(), "/", scheme="https", cookie=both)[1]) == other
 
 
 class TestForm:

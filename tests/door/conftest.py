@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests import clients
-
-UNTAKEN_SECONDS = 1
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +19,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clients.Server]:
         folder / "log.txt",
         "--server.maxUploadSize=1",
         script="tests/door/small_app.py",
-        UNTAKEN_SECONDS=str(UNTAKEN_SECONDS),
     )
     yield server
     clients.stop(server)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from starlette.middleware import Middleware
@@ -14,7 +13,14 @@ from streamlit.starlette import App
 
 from app import cookie, door, received
 
-received.UNTAKEN_SECONDS = float(os.environ["UNTAKEN_SECONDS"])
+
+async def begin(request: Request) -> Response:
+    """Forgets all files; those to come wait so many seconds for a page to take them."""
+    uploads = runtime.get_instance().uploaded_file_mgr
+    for session in list(uploads.file_storage):
+        uploads.remove_session_files(session)
+    received.UNTAKEN_SECONDS = float(request.path_params["seconds"])
+    return Response()
 
 
 async def held(request: Request) -> Response:
@@ -27,6 +33,6 @@ async def held(request: Request) -> Response:
 
 app = App(
     Path(__file__).parent / "small_page.py",
-    routes=[Route("/held", held)],
+    routes=[Route("/begin/{seconds}", begin), Route("/held", held)],
     middleware=[Middleware(door.Door), Middleware(cookie.KeyCookie)],
 )

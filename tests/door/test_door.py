@@ -9,14 +9,12 @@ import struct
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from tests import clients
 from tests.clients import Server, visitor
 
 
@@ -55,7 +53,9 @@ def test_a_socket_of_another_site_is_refused(small: Server, origin: str) -> None
     async def act() -> None:
         with pytest.raises(websockets.InvalidStatus) as refused:
             await websockets.connect(
-                f"{small.url.replace('http', 'ws')}/_stcore/stream", origin=origin, subprotocols=["streamlit"]  # type: ignore[arg-type,list-item]
+                f"{small.url.replace('http', 'ws')}/_stcore/stream",
+                origin=origin,
+                subprotocols=["streamlit"],  # type: ignore[arg-type,list-item]
             )
         assert refused.value.response.status_code == 403
 

@@ -12,7 +12,6 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from app import keys
 from tests.clients import Server, Visitor, visitor
-from tests.door.conftest import UNTAKEN_SECONDS
 
 MB = 1 << 20
 SESSION, OWNER, ALL = 4 * MB, 8 * MB, 32 * MB  # where a file may have 1 MB, and as much of a form around it
@@ -44,12 +43,19 @@ async def held(who: Visitor) -> dict[str, dict[str, int]]:
     return {session: files for session, files in found.items() if files}
 
 
-async def all_gone(who: Visitor) -> None:
-    for _ in range(100):
-        if not await held(who):
+async def begin(who: Visitor, untaken_seconds: float = 600) -> None:
+    """With nothing in memory."""
+    (await who.http.get(f"/begin/{untaken_seconds}")).raise_for_status()
+    await who.run()
+
+
+async def until_held(who: Visitor, *ids: str) -> None:
+    """Waits until just these files of the visitor's are in memory."""
+    for _ in range(200):
+        if set((await held(who)).get(who.session, {})) == set(ids):
             return
-        await asyncio.sleep(0.1 * UNTAKEN_SECONDS)
-    raise AssertionError(f"still held: {await held(who)}")
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"not {ids} but {await held(who)}")
 
 
 def chosen(who: Visitor, place: str, id: str) -> WidgetState:
@@ -61,7 +67,7 @@ def chosen(who: Visitor, place: str, id: str) -> WidgetState:
 def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
     async def act() -> None:
         async with visitor(small.url) as anna:
-            await anna.run()
+            await begin(anna)
             first = [await put(anna, f"file-{n}", chunks=n % 2 == 1) for n in range(6)]
             assert [answer.status_code for answer in first] == [204, 204, 204, 204, 413, 413]
             assert "one tab" in first[-1].text
@@ -74,7 +80,6 @@ def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
                     answers = [await put(tab, f"file-{n}") for n in range(3)]
                 assert "browser or account" in answers[-1].text
                 assert sum(sum(files.values()) for files in (await held(anna)).values()) <= OWNER
-            await all_gone(anna)
 
     asyncio.run(act())
 
@@ -82,7 +87,7 @@ def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
 def test_bytes_are_bounded_for_all_together(small: Server) -> None:
     async def act() -> None:
         async with visitor(small.url) as anna:
-            await all_gone(anna)
+            await begin(anna)
 
             async def send(_: int) -> list[int]:
                 async with visitor(small.url) as who:
@@ -98,20 +103,20 @@ def test_bytes_are_bounded_for_all_together(small: Server) -> None:
 def test_what_no_page_takes_goes_and_what_it_holds_stays(small: Server) -> None:
     async def act() -> None:
         async with visitor(small.url) as anna:
-            await all_gone(anna)
-            await anna.run()
-            for id in ("first", "read", "nobody's"):
+            await begin(anna, untaken_seconds=1.5)
+            for id in ("first", "read"):
                 assert (await put(anna, id)).status_code == 204
             await anna.again(chosen(anna, "held", "first"), chosen(anna, "read", "read"))
-            assert set((await held(anna))[anna.session]) == {"first", "nobody's"}  # what was read went at once
-            await asyncio.sleep(2 * UNTAKEN_SECONDS)
-            assert set((await held(anna))[anna.session]) == {"first"}
+            await until_held(anna, "first")  # what was read went at once
+            assert (await put(anna, "nobody's")).status_code == 204
+            await until_held(anna, "first", "nobody's")
+            await until_held(anna, "first")
             # another file in the same place
             assert (await put(anna, "second")).status_code == 204
             await anna.again(chosen(anna, "held", "second"))
-            assert set((await held(anna))[anna.session]) == {"second"}
-            await asyncio.sleep(2 * UNTAKEN_SECONDS)
-            assert set((await held(anna))[anna.session]) == {"second"}
+            await until_held(anna, "second")
+            await asyncio.sleep(2)
+            await until_held(anna, "second")
 
     asyncio.run(act())
 
