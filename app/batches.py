@@ -72,9 +72,10 @@ def start(
         home.discard(given)  # nothing where it went along
 
 
-def look(folder: Path, path: Path, columns: Mapping[str, str], limits: Limits) -> Look:
+def look(folder: Path, path: Path, columns: Mapping[str, str], limits: Limits, owner: str = "") -> Look:
     """What a file of histories seems to hold, read by a child in `folder` (app/uploads). Raises SeqscopeError."""
-    return Look.model_validate(run("histories", {"path": str(path), "columns": dict(columns)}, folder, limits))
+    request = {"path": str(path), "columns": dict(columns)}
+    return Look.model_validate(run("histories", request, folder, limits, owner=owner))
 
 
 def of(owner: str, dataset: str | None = None) -> list[Work]:

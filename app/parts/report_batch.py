@@ -58,7 +58,7 @@ def _ask(who: Owner, models: Zoo) -> None:
         upload = st.file_uploader("A file of histories", _ENDINGS, key="report_batch_file", max_upload_size=most)
         if upload is not None:
             received.hold(upload, "report_batch_file")
-            columns = _columns(upload)
+            columns = _columns(who.id, upload)
     names = list(models.bundles)
     quick = [name for name in names if models.bundles[name].manifest.generator is None]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -100,12 +100,12 @@ def _kept(who: Owner) -> str:
     return f"for {count(int(days), 'day') if days == int(days) else f'{days:g} days'}"
 
 
-def _columns(upload: Any) -> dict[str, str] | None:
+def _columns(who: str, upload: Any) -> dict[str, str] | None:
     """Says how the file is read, and lets its columns be chosen: role → column; None where it cannot be read."""
     key = f"report_batch_{upload.file_id}"
     named: dict[str, str] = st.session_state.setdefault(f"{key}_columns", {})
     try:
-        seen = _look(upload, named)
+        seen = _look(who, upload, named)
     except SeqscopeError as error:
         st.error(md(str(error), 1_000), icon=":material/error:")
         return None
@@ -147,14 +147,15 @@ def _name(named: dict[str, str], role: str, widget: str) -> None:
         named[role] = str(column)
 
 
-def _look(upload: Any, named: dict[str, str]) -> Look:
+def _look(who: str, upload: Any, named: dict[str, str]) -> Look:
     """The file's first rows, read by a child; once for each choice of columns."""
     kept: dict[str, Look] = st.session_state.setdefault(f"report_batch_{upload.file_id}_seen", {})
     asked = repr(sorted(named.items()))
     if asked not in kept:
-        folder = home.stage()
+        folder, limits = home.stage(), Limits.of_environment()
         try:
-            kept[asked] = batches.look(folder, _write(upload, folder), named, Limits.of_environment())
+            with st.spinner("Looking at the histories; other uploads may come first …", show_time=True):
+                kept[asked] = batches.look(folder, _write(upload, folder), named, limits, who)
         finally:
             home.discard(folder)
     return kept[asked]

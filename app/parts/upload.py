@@ -24,10 +24,9 @@ from app.store.quota import QuotaReached
 from app.text import md
 from app.uploads import files
 from app.uploads.limits import MB, Limits
-from app.uploads.reading import Checked, Guess, Reading, What
+from app.uploads.reading import KINDS, Checked, Guess, Reading, What
 from app.uploads.runner import Cancelled, Progress, UploadFailed
 
-KINDS: tuple[What, ...] = ("catalogue", "log")
 _STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
 _KEY, _ROUND = "upload_draft", "upload_round"
 
@@ -39,6 +38,7 @@ Use = Callable[[str, "Draft"], None]
 class Draft:
     """An upload that is not finished."""
 
+    owner: str
     limits: Limits
     round: int
     """Part of the keys of all widgets: another draft begins with new ones."""
@@ -136,7 +136,7 @@ def _draft(owner: str, later: Path | None, of: str) -> Draft | None:
         st.warning(md(str(error), 500), icon=":material/database:")
         return None
     left = quota.limits.rows - quota.usage(owner).rows
-    draft = Draft(limits.model_copy(update={"rows": left}), st.session_state.get(_ROUND, 0), of, later)
+    draft = Draft(owner, limits.model_copy(update={"rows": left}), st.session_state.get(_ROUND, 0), of, later)
     st.session_state[_named(of)] = draft
     return draft
 

@@ -50,7 +50,9 @@ def _check(draft: Draft, readings: dict[What, Reading]) -> None:
     def check(say: Progress) -> None:
         draft.changed()
         try:
-            draft.checked = files.check(draft.folder, readings, draft.limits, known=draft.known, on_progress=say)
+            draft.checked = files.check(
+                draft.folder, readings, draft.limits, known=draft.known, owner=draft.owner, on_progress=say
+            )
         except UploadFailed as error:
             draft.fault = str(error)
 

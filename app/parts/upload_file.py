@@ -55,7 +55,7 @@ def read(draft: Draft, what: What, fixed: dict[str, str]) -> None:
     def look(say: Progress) -> None:
         draft.faults.pop(what, None)
         try:
-            guess = files.guess(draft.folder, what, draft.limits, fixed=fixed, on_progress=say)
+            guess = files.guess(draft.folder, what, draft.limits, fixed=fixed, owner=draft.owner, on_progress=say)
         except UploadFailed as error:
             draft.faults[what] = str(error)
             return

@@ -17,6 +17,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from app.processes import yields
+
 _LIBRARIES = 1 << 30  # address space that Python, DuckDB and Arrow reserve and hardly use
 
 
@@ -24,7 +26,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is not part of the answer
     request = json.loads(_line())
-    _bound(request["limits"])
+    _bound(request["limits"], request["nice"])
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def say(done: float, words: str) -> None:
@@ -53,7 +55,7 @@ def _end_with_parent() -> None:
     os._exit(3)
 
 
-def _bound(limits: dict[str, Any]) -> None:
+def _bound(limits: dict[str, Any], nice: int) -> None:
     try:
         import resource
     except ImportError:  # not a Unix: the clock of the parent alone
@@ -70,8 +72,7 @@ def _bound(limits: dict[str, Any]) -> None:
             hard = resource.getrlimit(kind)[1]
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(kind, (least, least))
-    with contextlib.suppress(OSError):  # where memory runs out, this goes before the app does
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    yields(nice, oom=1000)
 
 
 def _histories(path: Path, columns: dict[str, str], limits: Any) -> dict[str, Any]:

@@ -70,12 +70,16 @@ def guess(
     limits: Limits,
     *,
     fixed: Mapping[str, str] | None = None,
+    owner: str = "",
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Guess:
-    """What the upload seems to be. fixed: about → value as in Choice, "role:NAME" → role. Raises UploadFailed."""
+    """What the upload seems to be. fixed: about → value as in Choice, "role:NAME" → role. Raises UploadFailed.
+
+    owner: whose turn it is.
+    """
     request = {"path": str(_found(folder, what)), "what": what, "fixed": dict(fixed or {})}
-    answer = run("guess", request, folder, limits, on_progress=on_progress, cancelled=cancelled)
+    answer = run("guess", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled)
     return Guess.model_validate(answer)
 
 
@@ -85,12 +89,13 @@ def check(
     limits: Limits,
     *,
     known: Path | None = None,
+    owner: str = "",
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Checked:
     """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed.
 
-    known: the clean items of an accepted catalogue, against which a log that comes later is checked.
+    known: the clean items of an accepted catalogue, against which a log that comes later is checked. owner: whose turn it is.
     """
     request: dict[str, Any] = {"catalogue": None, "log": None, "known": None if known is None else str(known)}
     for what, reading in readings.items():
@@ -107,7 +112,9 @@ def check(
         write_json(folder / UPLOAD / READING, {what: reading.model_dump() for what, reading in readings.items()})
 
     clear(folder)
-    answer = run("check", request, folder, limits, on_progress=on_progress, cancelled=cancelled, keep=keep_results)
+    answer = run(
+        "check", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled, keep=keep_results
+    )
     return Checked.model_validate(answer)
 
 

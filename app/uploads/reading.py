@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.uploads.problems import PROBLEMS, Kind
 
 What = Literal["catalogue", "log"]
+KINDS: tuple[What, ...] = ("catalogue", "log")
 Format = Literal["delimited", "jsonl", "json", "parquet"]
 """jsonl: an object per line; json: one document of them (app/uploads/document.py)."""
 Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]

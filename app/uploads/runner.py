@@ -15,13 +15,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from app.turns import Ahead, Turns
 from app.uploads.limits import Limits, children
+from app.uploads.reading import KINDS
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.uploads")
@@ -33,12 +35,25 @@ _MOST_OUTPUT = 16 << 20
 _TAIL = 4_000
 _TICK = 0.1
 _KEPT = ("PATH", "LANG", "LC_ALL", "HOME", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
-_gate = threading.Condition()
-_running = 0
+QUICK = 2
+"""Steps at a time that must be done in moments, beside the others; each may take as much memory as any."""
+SMALL = 2 << 20
+"""Bytes of files that are tried so; a step that takes more of the processor than `MOMENTS` begins anew among the others."""
+MOMENTS = 1.5
+NICE = {"quick": 2, "slow": 10}
+"""Pages come before steps, and steps that somebody will not wait for at all before those that take a while."""
+_turns = Turns(quick=lambda: QUICK, slow=children)
+_slow: OrderedDict[str, float] = OrderedDict()
+"""Owner → when a small file of theirs turned out to be no quick one; they are not believed again for `WARY` seconds."""
+WARY = 600.0
 
 
 class UploadFailed(SeqscopeError):
     """The file was not read. The message is for the page."""
+
+
+class _Long(Exception):
+    """The step is no quick one."""
 
 
 class Cancelled(UploadFailed):
@@ -51,6 +66,7 @@ def run(
     folder: Path,
     limits: Limits,
     *,
+    owner: str = "",
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     keep: Callable[[Path], None] | None = None,
@@ -58,48 +74,60 @@ def run(
     """The child's result. Raises UploadFailed, or Cancelled where `cancelled()` comes true.
 
     folder: where the step's own folder is made; it is gone afterwards. keep: is given it first, where the step succeeded.
+    owner: whose turn it is (app/turns.py).
     """
     say = on_progress or (lambda done, words: None)
     stop = cancelled or (lambda: False)
-    with _turn(say, stop):
-        work = Path(tempfile.mkdtemp(prefix=".step-", dir=folder))
+
+    def wait(ahead: Ahead) -> None:
+        say(0.0, ahead.words("upload", "uploads"))
+        if stop():
+            raise Cancelled("The upload was not read: it was cancelled.")
+
+    def step(lane: str) -> dict[str, Any]:
+        with _turns.place(owner, lane, wait):
+            work = Path(tempfile.mkdtemp(prefix=".step-", dir=folder))
+            try:
+                whole = {
+                    "action": action,
+                    "work": str(work),
+                    "limits": limits.model_dump(),
+                    "nice": NICE[lane],
+                    **request,
+                }
+                result = _run(whole, work, limits, say, stop, MOMENTS if lane == "quick" else None)
+                if keep is not None:
+                    keep(work)
+                return result
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+
+    if _seems_quick(request, owner):
         try:
-            result = _run(
-                {"action": action, "work": str(work), "limits": limits.model_dump(), **request}, work, limits, say, stop
-            )
-            if keep is not None:
-                keep(work)
-            return result
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+            return step("quick")
+        except _Long:
+            if owner:
+                _slow[owner] = time.monotonic()
+            while len(_slow) > 1_000:
+                _slow.popitem(last=False)
+    return step("slow")
 
 
-@contextlib.contextmanager
-def _turn(say: Progress, stop: Callable[[], bool]) -> Iterator[None]:
-    """Waits until one of the server's places for a child is free."""
-    global _running  # noqa: PLW0603
-    most = children()
-    told = False
-    with _gate:
-        while _running >= most:
-            if not told:
-                say(0.0, "Waiting for another upload to be read")
-                told = True
-            _gate.wait(_TICK)
-            say(0.0, "Waiting for another upload to be read")
-            if stop():
-                raise Cancelled("The upload was not read: it was cancelled.")
-        _running += 1
-    try:
-        yield
-    finally:
-        with _gate:
-            _running -= 1
-            _gate.notify()
+def _seems_quick(request: dict[str, Any], owner: str) -> bool:
+    paths = [request.get("path"), request.get("known"), *(file["path"] for file in map(request.get, KINDS) if file)]
+    with contextlib.suppress(OSError):  # the step says what is wrong with it
+        size = sum(os.stat(path).st_size for path in paths if path)
+        return size <= SMALL and time.monotonic() - _slow.get(owner, -WARY) >= WARY
+    return True
 
 
 def _run(
-    request: dict[str, Any], work: Path, limits: Limits, say: Progress, stop: Callable[[], bool]
+    request: dict[str, Any],
+    work: Path,
+    limits: Limits,
+    say: Progress,
+    stop: Callable[[], bool],
+    moments: float | None,
 ) -> dict[str, Any]:
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}  # no secret of the app among them
     environment |= {
@@ -120,13 +148,18 @@ def _run(
         start_new_session=True,
     ) as child:
         try:
-            return _converse(child, request, limits, say, stop)
+            return _converse(child, request, limits, say, stop, moments)
         finally:
             _end(child)
 
 
 def _converse(
-    child: subprocess.Popen[bytes], request: dict[str, Any], limits: Limits, say: Progress, stop: Callable[[], bool]
+    child: subprocess.Popen[bytes],
+    request: dict[str, Any],
+    limits: Limits,
+    say: Progress,
+    stop: Callable[[], bool],
+    moments: float | None,
 ) -> dict[str, Any]:
     assert child.stdin and child.stdout and child.stderr
     deadline = time.monotonic() + limits.seconds
@@ -163,11 +196,22 @@ def _converse(
             say(done, words)
             if stop():
                 raise Cancelled("The upload was not read: it was cancelled.")
+            if moments is not None and _takes_longer(child.pid, deadline - limits.seconds, moments):
+                raise _Long
             if time.monotonic() > deadline:
                 raise UploadFailed(
                     f"Reading the file took longer than {limits.seconds:,} seconds and was ended. Upload a part of it."
                 )
     raise UploadFailed(_died(child, bytes(tail), limits))
+
+
+def _takes_longer(pid: int, began: float, moments: float) -> bool:
+    """Than so many seconds of the processor, or many times that by the clock."""
+    computed = 0.0
+    with contextlib.suppress(OSError, ValueError, IndexError):  # no Linux
+        spent = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+        computed = (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
+    return computed > moments or time.monotonic() - began > 8 * moments
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

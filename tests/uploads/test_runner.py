@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,13 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
     return replace
 
 
+def wait(for_: Callable[[], object]) -> None:
+    until = time.monotonic() + 60
+    while not for_():
+        assert time.monotonic() < until, "it did not come to pass"
+        time.sleep(0.02)
+
+
 def failed(folder: Path, limits: Limits = LIMITS, **more: object) -> str:
     with pytest.raises(UploadFailed) as caught:
         runner.run("guess", {}, folder, limits, **more)  # type: ignore[arg-type]
@@ -164,7 +172,7 @@ def test_the_clock_ends_it(tmp_path: Path, stand_in: Callable[[str], None]) -> N
 
 def test_the_processor_ends_it(tmp_path: Path) -> None:
     code = (
-        "from app.uploads import child\nchild._bound({'seconds': 0, 'threads': 1, 'memory': 1 << 30, 'file': 1 << 20})\n"
+        "from app.uploads import child\nchild._bound({'seconds': 0, 'threads': 1, 'memory': 1 << 30, 'file': 1 << 20}, 0)\n"
         "while True: pass"
     )
     ended = subprocess.run([sys.executable, "-c", code], timeout=100, check=False)
@@ -202,7 +210,7 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert child.stdin and child.stdout
-    child.stdin.write(json.dumps({"limits": LIMITS.model_dump()}).encode() + b"\n")
+    child.stdin.write(json.dumps({"limits": LIMITS.model_dump(), "nice": 0}).encode() + b"\n")
     child.stdin.flush()
     time.sleep(0.5)
     assert child.poll() is None
@@ -247,26 +255,43 @@ def test_the_database_reaches_no_other_file(tmp_path: Path) -> None:
         con.execute(f"COPY (SELECT 1) TO '{tmp_path}/work/written.csv'")
 
 
-def test_only_so_many_at_a_time(
+def test_a_small_file_does_not_wait_for_those_that_take_long(
     tmp_path: Path, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import threading
-
+    """Of one visitor who keeps the server busy by files that only look small, and of another one with two rows."""
     monkeypatch.setenv("SEQSCOPE_UPLOADS", "1")
-    stand_in("time.sleep(1.5); return {'result': {'at': time.time()}}")
-    heard: list[str] = []
-    ended: list[float] = []
+    stand_in(
+        "name = request['path']\n"
+        "    while name and not os.path.exists(name + '.go'): say(0.6, 'At work'); sum(range(300_000))\n"
+        "    return {'result': {'nice': os.nice(0), 'oom': open('/proc/self/oom_score_adj').read().strip()}}"
+    )
+    heard: dict[str, list[str]] = {"bomb": [], "again": []}
+    answers: dict[str, dict[str, object]] = {}
 
-    def one() -> None:
-        answer = runner.run("guess", {}, tmp_path, LIMITS, on_progress=lambda done, words: heard.append(words))
-        ended.append(answer["at"])
+    def one(owner: str, name: str) -> None:
+        def say(done: float, words: str) -> None:
+            heard[name].append(words)
 
-    threads = [threading.Thread(target=one) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    assert len(ended) == 2 and abs(ended[1] - ended[0]) >= 1.5 and any("Waiting" in words for words in heard)
+        answers[name] = runner.run(
+            "guess", {"path": str(tmp_path / name)}, tmp_path, LIMITS, owner=owner, on_progress=say
+        )
+
+    for name in heard:
+        (tmp_path / name).touch()
+    first = threading.Thread(target=one, args=("anna", "bomb"))
+    first.start()
+    wait(lambda: heard["bomb"].count("Starting") > 1 and heard["bomb"][-1] == "At work")  # once as small, then as long
+    again = threading.Thread(target=one, args=("anna", "again"))
+    again.start()
+    wait(lambda: "Waiting for its turn: 1 upload of yours comes first" in heard["again"])
+    quick = runner.run("guess", {"path": ""}, tmp_path, LIMITS, owner="ben")
+    assert first.is_alive() and again.is_alive()
+    for name in heard:
+        (tmp_path / f"{name}.go").touch()
+    first.join(60)
+    again.join(60)
+    slow = answers["bomb"]
+    assert int(str(slow["nice"])) > int(str(quick["nice"])) > os.nice(0) and slow["oom"] == "1000"
 
 
 # --- malicious files, in the true child
