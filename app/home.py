@@ -11,7 +11,9 @@ A store keeps the home in which it lies (`store.home`), and so does everything t
     owners/<owner>/datasets/<id>/     files of one dataset
     jobs/<id>/                        what a job is to do, and how far it is
     reports/<id>/                     files of a report
+    lost/                             what was taken away without anybody's click: app/store/lost.py
     tmp/                              staging, on the same file system so that a rename is one step
+    store.changes                     how often the store was changed: app/store/note.py
 
 No path is made from a name that came from outside: owners and ids have a form of their own, which is checked here.
 """
@@ -99,6 +101,10 @@ class Home:
     @property
     def database(self) -> Path:
         return self.path / "store.duckdb"
+
+    @property
+    def lost(self) -> Path:
+        return self.path / "lost"
 
     def ready(self) -> Path:
         """The folder, made where it was missing. Raises SeqscopeError where it cannot be had."""

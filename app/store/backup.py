@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from app import home
-from app.store import snapshot
+from app.store import note, snapshot
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
@@ -34,6 +34,7 @@ from engine.errors import SeqscopeError
 FORM = 1
 _ABOUT, _SUMS = "backup.json", "checksums.json"
 _PARTS = ("owners", "jobs", "reports")
+_NOTE = note.path_of(Path(snapshot.NAME)).name
 _NAME = re.compile(r"(owners|jobs|reports)(/[^/\x00]{1,255})+|store\.duckdb|backup\.json|checksums\.json")
 _CHUNK = 1 << 20
 
@@ -242,7 +243,7 @@ def _moved(root: Path, staged: Path) -> Path | None:
     """Puts the new in the place of the old. Interrupted, the store does not open before this was repeated."""
     (root / home.RESTORING).touch()
     before = root / f"before-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
-    for name in (snapshot.NAME, f"{snapshot.NAME}.wal", *_PARTS):
+    for name in (snapshot.NAME, f"{snapshot.NAME}.wal", _NOTE, *_PARTS):
         if _holds(root / name):
             before.mkdir(mode=0o700, exist_ok=True)
             (root / name).rename(before / name)
@@ -251,7 +252,7 @@ def _moved(root: Path, staged: Path) -> Path | None:
             (root / name).rmdir()
         if (staged / name).is_dir():
             (staged / name).rename(root / name)
-    for name in (f"{snapshot.NAME}.wal", snapshot.NAME):
+    for name in (f"{snapshot.NAME}.wal", snapshot.NAME, _NOTE):
         if (staged / name).is_file():
             (staged / name).rename(root / name)
     home.ready()

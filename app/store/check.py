@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from app import home
-from app.store import migrations, sweep
+from app.store import lost, migrations, sweep
 from app.store.backup import rows_of
 from app.store.database import Store
 from app.text import count
@@ -87,7 +87,9 @@ def _with_files(store: Store, found: Checked) -> None:
 def _left_over(store: Store, found: Checked) -> None:
     left = sweep.left_over(store)
     if left:
-        found.notes.append(f"{count(len(left), 'folder')} left over; the server sweeps them within ten minutes.")
+        found.notes.append(
+            f"{count(len(left), 'folder')} without a row; the server puts them into lost/ within ten minutes."
+        )
     known = {(owner, id) for owner, id in store.file.ask("select owner, id from dataset")}
     strange = [
         path
@@ -95,8 +97,13 @@ def _left_over(store: Store, found: Checked) -> None:
         if (owner, path.name) not in known and path not in left
     ]
     found.problems += [
-        f"{path} belongs to no dataset, and is older than the store: nothing removes it." for path in strange
+        f"{path} belongs to no dataset, and is older than the store: nothing removes it. "
+        "“seqscope store accept” puts it into lost/."
+        for path in strange
     ]
+    aside = lost.entries(home.here())
+    if aside:
+        found.notes.append(f"{count(len(aside), 'entry', 'entries')} in lost/: “seqscope store lost” lists them.")
     kept = sorted(path.name for path in home.root().glob("before-*"))
     if kept:
         found.notes.append(

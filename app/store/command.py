@@ -1,8 +1,11 @@
-"""Back up, restore and check what visitors uploaded and saved (SEQSCOPE_HOME).
+"""Back up, restore, check and recover what visitors uploaded and saved (SEQSCOPE_HOME).
 
 seqscope store backup FILE.tar     everything in one file; the server may go on running
 seqscope store restore FILE.tar    put it back; the server must be stopped
 seqscope store check               say what is there, and what does not belong together
+seqscope store accept              go on with a store that lacks changes; the server must be stopped
+seqscope store lost                list what expired or had no row, and is kept for seven days
+seqscope store recover ID…         bring that back; the server must be stopped
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-HELP = "back up, restore and check what visitors uploaded and saved"
+HELP = "back up, restore, check and recover what visitors uploaded and saved"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +24,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     restore.add_argument("file", type=Path, help="a file that “seqscope store backup” wrote")
     restore.add_argument("--replace", action="store_true", help="put it in the place of the store that is there")
     actions.add_parser("check", help="say what is there, and what does not belong together")
+    actions.add_parser(
+        "accept", help="go on with a store that lacks changes it had, when neither its files nor a backup can be had"
+    )
+    actions.add_parser("lost", help="list what expired or had no row, and is kept for seven days")
+    recover = actions.add_parser("recover", help="bring back what “seqscope store lost” lists")
+    recover.add_argument("ids", nargs="*", metavar="ID", help="as “seqscope store lost” lists them")
+    recover.add_argument("--all", action="store_true", help="everything that is there")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.action == "backup":
         return _backup(args.file)
-    return _restore(args.file, args.replace) if args.action == "restore" else _check()
+    if args.action == "restore":
+        return _restore(args.file, args.replace)
+    if args.action == "recover":
+        return _recover(args.ids, args.all)
+    return {"check": _check, "accept": _accept, "lost": _lost}[args.action]()
 
 
 def _backup(file: Path) -> int:
@@ -65,6 +79,73 @@ def _check() -> int:
         print(f"  {words}")
     print("In order." if not found.problems else f"Problems: {len(found.problems)}")
     return 1 if found.problems else 0
+
+
+def _accept() -> int:
+    """All folders without a row go to lost/, however old: the store may have been made anew."""
+    from app import home
+    from app.store import lost, sweep
+    from app.store.backup import rows_of
+    from app.store.database import Store
+    from app.text import count
+
+    store = Store(accept=True)
+    try:
+        folders = sweep.left_over(store, older=True)
+        lost.put_folders(store.home, folders)
+        print(f"{home.root()}: {_counted(rows_of(store))}, taken as they are.")
+    finally:
+        store.close()
+    if folders:
+        print(
+            f"{count(len(folders), 'folder')} without a row went to {store.home.lost}: “seqscope store recover --all” brings "
+            f"them back, within {lost.DAYS} days."
+        )
+    return 0
+
+
+def _lost() -> int:
+    from app import home
+    from app.store import lost
+    from app.text import count
+
+    entries = lost.entries(home.here())
+    for entry in entries:
+        taken = [
+            f"{row.get('title') or row.get('name') or row['id']} ({table})"
+            for table in entry.rows
+            for row in entry.rows[table]
+        ]
+        print(f"{entry.id}  {entry.at or 'unknown'}  {entry.why or 'unknown'}  {home.size(entry.files) / 1e6:,.1f} MB")
+        for words in (*taken, *entry.here()):
+            print(f"    {words}")
+    print(
+        f"{home.here().lost}: {count(len(entries), 'entry', 'entries')}, each kept for {lost.DAYS} days on which the server runs."
+    )
+    return 0
+
+
+def _recover(ids: list[str], everything: bool) -> int:
+    from app import home
+    from app.store import lost
+    from app.store.database import Store
+    from app.store.recover import recover
+    from engine.errors import SeqscopeError
+
+    if everything == bool(ids):
+        raise SeqscopeError("Name what is to be brought back, as “seqscope store lost” lists it, or give --all.")
+    entries = lost.entries(home.here()) if everything else lost.find(home.here(), ids)
+    store = Store()
+    left = 0
+    try:
+        # datasets before the jobs over them
+        for entry in sorted(entries, key=lambda entry: not any(name.startswith("owners") for name in entry.here())):
+            problems = recover(store, entry)
+            left += len(problems)
+            print(f"{entry.id}: {'brought back' if not problems else ' '.join(problems)}")
+    finally:
+        store.close()
+    return 1 if left else 0
 
 
 def _counted(rows: dict[str, int]) -> str:

@@ -28,10 +28,15 @@ class Store:
     """An open store. Safe to use from many threads."""
 
     def __init__(
-        self, path: Path | None = None, steps: Sequence[str] = migrations.STEPS, home: Home | None = None
+        self,
+        path: Path | None = None,
+        steps: Sequence[str] = migrations.STEPS,
+        home: Home | None = None,
+        *,
+        accept: bool = False,
     ) -> None:
         """path: the file, that of SEQSCOPE_HOME unless given. home: whose folders its rows speak of, where the file is a copy
-        that lies elsewhere.
+        that lies elsewhere. accept: it is taken as it is, even if it lacks changes that it had.
 
         Raises SeqscopeError where it cannot be had.
         """
@@ -42,7 +47,7 @@ class Store:
                 raise Unavailable(
                     f"{root} was being restored, and that was interrupted. Run “seqscope store restore” again."
                 )
-        self.file = File(path or self.home.database, steps)
+        self.file = File(path or self.home.database, steps, accept=accept)
         self.quota = Quota(self.file, self.home)
         self.datasets = Datasets(self.file, self.quota, self.home, self.gone)
         self.histories = Histories(self.file, self.quota, self.home)
@@ -83,7 +88,12 @@ def open_store() -> Store:
     path = here().database
     with _LOCK:
         if path not in _OPEN or _OPEN[path].closed.is_set():
-            _OPEN[path] = Store()
-            housekeeping.start(_OPEN[path])
-            atexit.register(_OPEN[path].close)
+            store = Store()
+            try:
+                housekeeping.start(store)
+            except BaseException:
+                store.close()
+                raise
+            _OPEN[path] = store
+            atexit.register(store.close)
         return _OPEN[path]

@@ -152,21 +152,34 @@ class Datasets:
             over = transaction.execute(
                 "select id from job where owner = ? and dataset = ? and ended is not null", [owner, id]
             ).fetchall()
-            forget(transaction.execute, self._home, owner, id)
+            for folder in forget(transaction.execute, self._home, owner, id):
+                deleting(transaction.execute, self._home, folder)
         for (job,) in over:  # one that runs goes when its process has ended (app/store/sweep.py)
             self._home.discard(self._home.job(job))
         self._gone(self._home.dataset(owner, id).path)
 
 
-def forget(execute: Callable[[str, list[object]], Any], home: Home, owner: str, id: str) -> None:
-    """Takes the rows of a dataset and of all that was made of it out of every table, and asks its jobs to stop."""
+def forget(execute: Callable[[str, list[object]], Any], home: Home, owner: str, id: str) -> list[Path]:
+    """Takes the rows of a dataset and of all that was made of it out of every table, and asks its jobs to stop.
+
+    Returns the folders that belong to them, there or not.
+    """
+    folders = [home.dataset(owner, id).path]
     for (job,) in execute("select id from job where owner = ? and dataset = ?", [owner, id]).fetchall():
-        folder = home.job(job)
-        if folder.is_dir():
-            (folder / "cancel").touch()
+        folders.append(home.job(job))
+        if home.job(job).is_dir():
+            (home.job(job) / "cancel").touch()
+    reports = execute("select id from report where owner = ? and dataset = ?", [owner, id]).fetchall()
+    folders += [home.report(report) for (report,) in reports]
     for table in ("history", "comparison", "report", "job"):
         execute(f"delete from {table} where owner = ? and dataset = ?", [owner, id])
     execute("delete from dataset where owner = ? and id = ?", [owner, id])
+    return folders
+
+
+def deleting(execute: Callable[[str, list[object]], Any], home: Home, folder: Path) -> None:
+    """Notes, with the deletion of its row, that a folder is to be deleted for good, whatever comes between."""
+    execute("insert or ignore into deleted values (?)", [folder.relative_to(home.path).as_posix()])
 
 
 def _state(state: str) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 import duckdb
 
-from app.store import migrations
+from app.store import migrations, note
+from app.text import count
 from engine.errors import SeqscopeError
 
 Row = tuple[Any, ...]
@@ -29,12 +30,18 @@ class Held(Unavailable):
     """Another process holds the file."""
 
 
+class Incomplete(Unavailable):
+    """The file lacks changes that were acknowledged."""
+
+
 class File:
     """An open DuckDB file with the store's tables. Safe to use from many threads."""
 
-    def __init__(self, path: Path, steps: Sequence[str] = migrations.STEPS) -> None:
+    def __init__(self, path: Path, steps: Sequence[str] = migrations.STEPS, *, accept: bool = False) -> None:
+        """accept: it is taken as it is, even if it lacks changes; Raises Incomplete otherwise."""
         self.path = path
         self._steps = steps
+        self._accept = accept
         self._lock = threading.RLock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._depth = 0
@@ -61,10 +68,14 @@ class File:
                 connection.execute("begin")
                 try:
                     yield connection
+                    ((changes,),) = connection.execute(
+                        "update change set number = number + 1 returning number"
+                    ).fetchall()
                     connection.execute("commit")
                 except BaseException:
                     _rollback(connection)
                     raise
+                note.write(self.path, int(changes))
             except duckdb.Error as error:
                 raise self._said(error) from error
             finally:
@@ -96,12 +107,22 @@ class File:
         if self._closed:
             raise Unavailable(f"The store {self.path} was closed: the server is stopping.")
         if self._connection is None:
+            noted = None if self._accept else note.read(self.path)
+            if noted is not None and not self.path.is_file():
+                raise _incomplete(self.path, noted, 0)
             try:
                 connection = duckdb.connect(str(self.path), config=_CONFIG)
             except duckdb.Error as error:
                 raise _refused(self.path, error) from error
             try:
+                changes = migrations.changes(connection)
+                if noted is not None and changes < noted.changes:
+                    # what is left of the log stays as it is
+                    connection.execute("pragma disable_checkpoint_on_shutdown")
+                    raise _incomplete(self.path, noted, changes)
                 migrations.apply(connection, self._steps)
+                if noted is None or noted.changes != changes:
+                    note.write(self.path, changes)
             except BaseException as error:
                 connection.close()
                 if isinstance(error, duckdb.Error):
@@ -130,6 +151,15 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 def _rollback(connection: duckdb.DuckDBPyConnection) -> None:
     with suppress(duckdb.Error):  # a failed commit has rolled back already
         connection.execute("rollback")
+
+
+def _incomplete(path: Path, noted: note.Noted, changes: int) -> Incomplete:
+    return Incomplete(
+        f"The store {path} lacks {count(noted.changes - changes, 'change')} that it had, the last of {noted.at}: its "
+        "write-ahead log was lost or damaged, or an older copy was put in its place. Nothing was deleted. Put store.duckdb and "
+        "store.duckdb.wal back as they were, or a backup with “seqscope store restore”; “seqscope store accept” goes on with "
+        "what is there (docs/deployment.md)."
+    )
 
 
 def _refused(path: Path, error: duckdb.Error) -> Unavailable:

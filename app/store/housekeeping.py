@@ -1,4 +1,7 @@
-"""A thread of the server: sweeps every ten minutes, and gives commands the copies of the store that they ask for."""
+"""A thread of the server: sweeps every ten minutes, and gives commands the copies of the store that they ask for.
+
+Nothing expires on the first day after a start: by then somebody has seen whether clock and disk are the right ones.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,32 @@ import threading
 import time
 
 from app.store import snapshot
+from app.store.clock import Clock
 from app.store.database import Store
 from app.store.sweep import sweep
 
 log = logging.getLogger("seqscope.store")
 SWEEP_EVERY = 600.0  # seconds
 LOOK_EVERY = 0.5
+GRACE = 24 * 3600.0
 
 
 def start(store: Store) -> None:
     """Until the store is closed."""
-    threading.Thread(target=_keep, args=(store,), name="seqscope-housekeeping", daemon=True).start()
+    clock = Clock(store)  # before anybody asks what is still there
+    threading.Thread(target=_keep, args=(store, clock), name="seqscope-housekeeping", daemon=True).start()
 
 
-def _keep(store: Store) -> None:
-    swept = -SWEEP_EVERY
+def _keep(store: Store, clock: Clock) -> None:
+    started = time.monotonic()
+    swept = started - SWEEP_EVERY
     while not store.closed.wait(LOOK_EVERY):
         try:
+            clock.tick()
             if time.monotonic() - swept >= SWEEP_EVERY:
                 swept = time.monotonic()
-                sweep(store)
+                clock.write()
+                sweep(store, expiring=swept - started >= GRACE)
             snapshot.answer(store)
         except Exception as error:  # what fails now may not fail next time; the thread must live on
             log.error("housekeeping failed", exc_info=error)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from app.home import Home, new_id
 from app.store import rows
+from app.store.datasets import deleting
 from app.store.file import File, Row
 from app.store.quota import Quota
 from app.store.records import ENDED, Job, JobState
@@ -66,10 +67,11 @@ class Jobs:
             moment = rows.now()
             started = None if state == "queued" else moment
             ended = moment if state in ENDED else None
+            expires = rows.until(owner) if state in ENDED else None
             transaction.execute(
-                f"""update job set state = ?, message = ?, ended = ?,
+                f"""update job set state = ?, message = ?, ended = ?, expires = ?,
                 started = {"?" if state == "queued" else "coalesce(started, ?)"} where owner = ? and id = ?""",
-                [state, message, ended, started, owner, id],
+                [state, message, ended, expires, started, owner, id],
             )
             if before.owner.startswith("b"):  # work on a dataset is use of it
                 transaction.execute(
@@ -84,6 +86,7 @@ class Jobs:
             if self.get(owner, id).state not in ENDED:
                 raise SeqscopeError("The job has not ended yet. Cancel it first.")
             transaction.execute("delete from job where owner = ? and id = ?", [owner, id])
+            deleting(transaction.execute, self._home, self._home.job(id))
         self._home.discard(self._home.job(id))
 
 

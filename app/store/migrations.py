@@ -36,6 +36,22 @@ STEPS: tuple[str, ...] = (
         created timestamp not null, changed timestamp not null, expires timestamp, document varchar not null
     );
     """,
+    # changes: app/store/note.py; what was deleted on purpose and what was only put aside: sweep.py, lost.py; the time when a
+    # server last ran: clock.py. A store of before was used last when what is kept longest was.
+    """
+    create table change (number bigint not null);
+    insert into change values (0);
+    create table deleted (path varchar primary key);
+    create table lost (id varchar primary key, expires timestamp not null);
+    alter table job add column expires timestamp;
+    update job set expires = ended + interval 7 day where ended is not null and owner like 'b%';
+    create table clock (seen timestamp not null);
+    insert into clock select least(now() at time zone 'UTC', coalesce(max(expires) - interval 7 day, now() at time zone 'UTC'))
+    from (
+        select expires from dataset union all select expires from history union all select expires from comparison
+        union all select expires from report union all select expires from job
+    );
+    """,
 )
 
 
@@ -61,6 +77,13 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: Sequence[str] = STEPS) -
             connection.execute("rollback")
             raise
     return len(steps) - done
+
+
+def changes(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many changes a store has counted; 0 before it counted any."""
+    tables = connection.execute("select 1 from duckdb_tables() where table_name = 'change'").fetchall()
+    row = connection.execute("select number from change").fetchone() if tables else None
+    return int(row[0]) if row else 0
 
 
 def reached(connection: duckdb.DuckDBPyConnection) -> int:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from app.home import Home, new_id
 from app.store import rows
+from app.store.datasets import deleting
 from app.store.file import File, Row
 from app.store.quota import Quota
 from app.store.records import Comparison, History, Report
@@ -80,6 +81,8 @@ class Saved(ABC, Generic[T]):
         with self._file.transaction() as transaction:
             self._row(owner, id)
             transaction.execute(f"delete from {self.table} where owner = ? and id = ?", [owner, id])
+            if self.table == "report":
+                deleting(transaction.execute, self._home, self._home.report(id))
         if self.table == "report":
             self._home.discard(self._home.report(id))
 

@@ -1,8 +1,8 @@
 """Takes away what has expired, and what a crash left behind.
 
-Rows come first: what has a row is never touched. A folder without one is left over from a deletion or from an upload that was
-never finished. Folders that are older than the store itself are another store's: they stay, and `seqscope store check` names
-them.
+Rows come first: what has a row is never touched. A folder without one is to be deleted where its owner deleted it; any other, and
+what has expired, goes to lost/ first (app/store/lost.py). Folders that are older than the store itself are another store's: they
+stay, and `seqscope store check` names them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import logging
 import os
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from app.home import GONE, Home, delete
-from app.store import rows
+from app.store import lost, rows
 from app.store.database import Store
 from app.store.datasets import forget
 
@@ -30,72 +30,97 @@ class Swept:
     """How much was taken away."""
 
     datasets: int = 0
+    """Expired, and now in lost/."""
     saved: int = 0
-    """Histories, comparisons, reports and jobs that had expired."""
+    """Histories, comparisons, reports and jobs likewise."""
     folders: int = 0
-    """Left over."""
+    """Without a row, and now in lost/."""
+    deleted: int = 0
+    """For good: what its owner had deleted, and what was in lost/ for long enough."""
 
 
-def sweep(store: Store, now: datetime | None = None) -> Swept:
-    """now: UTC, without saying so."""
+def sweep(store: Store, now: datetime | None = None, *, expiring: bool = True) -> Swept:
+    """now: UTC, without saying so. expiring: whether time may take anything, too."""
     now = now or rows.now()
-    datasets = _expired_datasets(store, now)
-    saved = _expired_saved(store, now)
-    folders = left_over(store)
-    for folder in folders:
-        store.home.discard(folder)
     _staging(store.home)
-    found = Swept(datasets, saved, len(folders))
+    deleted = _deleted(store)
+    folders = left_over(store)
+    lost.put_folders(store.home, folders)
+    datasets = saved = 0
+    if expiring:
+        deleted += lost.expire(store, now)
+        datasets = _expired_datasets(store, now)
+        saved = _expired_saved(store, now)
+    found = Swept(datasets, saved, len(folders), deleted)
     if found != Swept():
-        log.info("swept %d datasets, %d saved things, %d folders", datasets, saved, len(folders))
+        log.info(
+            "swept: %d datasets and %d saved things had expired, %d folders had no row, %d were deleted",
+            datasets, saved, len(folders), deleted,
+        )  # fmt: skip
     return found
+
+
+def _deleted(store: Store) -> int:
+    """Deletes the folders of what owners have deleted, where that was not done at once."""
+    names = [name for (name,) in store.file.ask("select path from deleted")]
+    over = [name for name in names if not _is_running(store.home.path / name)]
+    there = sum((store.home.path / name).is_dir() for name in over)
+    for name in over:
+        store.home.discard(store.home.path / name)
+    if over:
+        with store.file.transaction() as transaction:
+            transaction.execute("delete from deleted where path in (select unnest(?))", [over])
+    return there
 
 
 def _expired_datasets(store: Store, now: datetime) -> int:
     """A dataset that is worked on has not expired yet."""
-    gone = []
-    with store.file.transaction() as transaction:
-        expired = store.file.ask(
-            """select owner, id from dataset d where expires <= ? and not exists
-            (select 1 from job where job.dataset = d.id and job.owner = d.owner and job.state in ('queued', 'running'))""",
-            [now],
-        )
-        for owner, id in expired:
-            forget(transaction.execute, store.home, owner, id)
-            gone.append(store.home.dataset(owner, id).path)
-    for folder in gone:
-        store.gone(folder)
-    return len(gone)
+    expired = store.file.ask(
+        """select owner, id from dataset d where expires <= ? and not exists
+        (select 1 from job where job.dataset = d.id and job.owner = d.owner and job.state in ('queued', 'running'))""",
+        [now],
+    )
+    for owner, id in expired:
+        with store.file.transaction() as transaction:
+            taken = {"dataset": lost.values(transaction.execute("select * from dataset where id = ?", [id]))}
+            for table in ("history", "comparison", "report", "job"):
+                asked = transaction.execute(f"select * from {table} where owner = ? and dataset = ?", [owner, id])
+                taken[table] = lost.values(asked)
+            entry = lost.put(store.home, "expired", taken, forget(transaction.execute, store.home, owner, id))
+        lost.move(store.home, entry)
+        store.gone(store.home.dataset(owner, id).path)
+    return len(expired)
 
 
 def _expired_saved(store: Store, now: datetime) -> int:
-    """Of browsers: what an account saved is kept. Reports' and jobs' folders are then left over."""
+    """Of browsers: what an account saved is kept."""
     with store.file.transaction() as transaction:
-        count = 0
-        for table in ("history", "comparison", "report"):
-            count += len(transaction.execute(f"delete from {table} where expires <= ? returning id", [now]).fetchall())
-        before = now - timedelta(days=rows.keep_days())
-        gone = transaction.execute(
-            "delete from job where owner like 'b%' and ended <= ? returning id", [before]
-        ).fetchall()
-        return count + len(gone)
+        taken = {
+            table: lost.values(transaction.execute(f"delete from {table} where expires <= ? returning *", [now]))
+            for table in ("history", "comparison", "report", "job")
+        }
+        if not any(taken.values()):
+            return 0
+        folders = [store.home.job(row["id"]) for row in taken["job"]]
+        folders += [store.home.report(row["id"]) for row in taken["report"]]
+        entry = lost.put(store.home, "expired", taken, folders)
+    lost.move(store.home, entry)
+    return sum(map(len, taken.values()))
 
 
-def left_over(store: Store) -> list[Path]:
-    """Folders of datasets, jobs and reports that have no row, although this store was there before them."""
-    with store.file.transaction():  # nothing appears meanwhile
+def left_over(store: Store, *, older: bool = False) -> list[Path]:
+    """Folders of datasets, jobs and reports that have no row and were not deleted by anybody, although this store was there
+    before them; with `older`, the others as well."""
+    at = store.home
+    with store.file.alone():  # nothing appears meanwhile
         ((born,),) = store.file.ask("select epoch(min(applied)) from migration")
-        known = {(owner, id) for owner, id in store.file.ask("select owner, id from dataset")}
-        jobs = {id for (id,) in store.file.ask("select id from job")}
-        reports = {id for (id,) in store.file.ask("select id from report")}
-        found = [path for owner, path in dataset_folders(store.home) if (owner, path.name) not in known]
-        found += [
-            path
-            for path in _folders(store.home.path / "jobs")
-            if path.name not in jobs and not _is_running(path) and not _is_new(path)
-        ]
-        found += [path for path in _folders(store.home.path / "reports") if path.name not in reports]
-        return [path for path in found if _changed(path) >= float(born) - _TICK]
+        known = {at.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")}
+        known |= {at.job(id) for (id,) in store.file.ask("select id from job")}
+        known |= {at.report(id) for (id,) in store.file.ask("select id from report")}
+        known |= {at.path / name for (name,) in store.file.ask("select path from deleted")}
+        jobs = [path for path in _folders(at.path / "jobs") if not _is_running(path) and not _is_new(path)]
+        there = [path for _, path in dataset_folders(at)] + jobs + _folders(at.path / "reports")
+        return [path for path in there if path not in known and (older or _changed(path) >= float(born) - _TICK)]
 
 
 def dataset_folders(home: Home) -> list[tuple[str, Path]]:

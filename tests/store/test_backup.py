@@ -299,5 +299,5 @@ def test_the_command_says_what_is_wrong(own_home: Path, tmp_path: Path, capsys: 
 def test_the_list_of_commands_names_it_and_stays_quick(root: Path) -> None:
     words = "import sys; from engine import cli\ntry: cli.main(['--help'])\nexcept SystemExit: print('duckdb' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", words], cwd=root, capture_output=True, text=True, check=True)
-    assert re.search(r"\n +store +back up, restore and check", done.stdout)
+    assert re.search(r"\n +store +back up, restore, check and recover", done.stdout)
     assert done.stdout.endswith("False\n")

@@ -1,29 +1,35 @@
 """A process that writes to the store until it is killed, and says after every write what is true from then on.
 
 python -m tests.store.writer SEED     one line of JSON per acknowledged write
+python -m tests.store.writer migrate COMMITS WORDS     killed after so many commits, before the statement that begins with WORDS
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
+
 from app import home
+from app.store import migrations
 from app.store.database import Store
 from tests.store import ANNA, CLARA
 
 FILES = 5  # of each dataset
 BIG = (
     "create table big (number bigint, text varchar); "
-    "insert into big select i, repeat('x', 50) || i from range(200000) t(i); "
+    "insert into big select i, repeat('x', 50) || i from range(20000) t(i); "
     "alter table history add column note varchar default 'none'; "
     "update history set note = 'migrated'",
     "create table after_big as select count(*) as rows from big; update dataset set title = title || '!'",
 )
-"""Migrations that take long enough to be killed in."""
+"""Migrations of several statements, which write more than a page."""
 
 
 def say(what: str, id: str, value: Any) -> None:
@@ -123,13 +129,30 @@ def main() -> None:
         writer.step()
 
 
-def migrate() -> None:
-    from app.store import migrations
+class Deadly:
+    """A connection, statement by statement, that kills the process before one of them."""
 
-    print("open", flush=True)
+    def __init__(self, connection: duckdb.DuckDBPyConnection, commits: int, words: str) -> None:
+        self.connection, self.commits, self.words = connection, commits, words
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        for statement in filter(None, (part.strip() for part in sql.split(";"))):
+            if self.commits == 0 and statement.startswith(self.words):
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.commits -= statement == "commit"
+            answer = self.connection.execute(statement, *values)
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+def migrate(commits: int, words: str) -> None:
+    connect = duckdb.connect
+    duckdb.connect = lambda *given, **named: Deadly(connect(*given, **named), commits, words)  # type: ignore[assignment]
     Store(steps=(*migrations.STEPS, *BIG))
     print("done", flush=True)
 
 
 if __name__ == "__main__":
-    migrate() if sys.argv[1] == "migrate" else main()
+    migrate(int(sys.argv[2]), sys.argv[3]) if sys.argv[1] == "migrate" else main()

@@ -1,0 +1,133 @@
+"""Brings back what lies in lost/ (app/store/lost.py). The row of a dataset or job that has none is made anew from its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from app import home
+from app.home import Home
+from app.jobs import spec, status
+from app.store import rows
+from app.store.database import Store
+from app.store.lost import Entry
+from app.uploads import files
+from app.uploads.clean import fingerprint
+from engine.errors import SeqscopeError
+
+
+_TABLES = {"owners": "dataset", "jobs": "job", "reports": "report"}
+"""Folder of the home → the table that has a row for each folder in it."""
+
+
+def recover(store: Store, entry: Entry) -> list[str]:
+    """Puts folders and rows back; what could not be, in words. What expires does so as if it had been used now."""
+    left, back = [], []
+    for name in entry.here():
+        if (store.home.path / name).exists():
+            left.append(f"{name} is there already.")
+            continue
+        store.home.place(entry.files / name, store.home.path / name)
+        back.append(name)
+    with store.file.transaction() as transaction:
+        for table, taken in entry.rows.items():
+            for row in taken:
+                _insert(store, table, row)
+        for name in back:
+            table, id = _TABLES[name.split("/")[0]], name.split("/")[-1]
+            if not store.file.ask(f"select 1 from {table} where id = ?", [id]):
+                row = _row(store.home, name)
+                if row is None:
+                    left.append(f"{name} does not say enough to make its row anew.")
+                else:
+                    _insert(store, table, row)
+        transaction.execute("delete from lost where id = ?", [entry.id])
+    if not entry.here():
+        store.home.discard(entry.path)
+    return left
+
+
+def _insert(store: Store, table: str, row: Mapping[str, Any]) -> None:
+    if table not in ("history", "comparison", *_TABLES.values()):
+        raise SeqscopeError(f"There is no table {table!r} that something can be brought back to.")
+    columns = {
+        name for (name,) in store.file.ask("select column_name from duckdb_columns() where table_name = ?", [table])
+    }
+    if store.file.ask(f"select 1 from {table} where id = ?", [row["id"]]):
+        return
+    new: dict[str, Any] = {name: value for name, value in row.items() if name in columns}
+    if table != "job" or new.get("ended") is not None:
+        new["expires"] = rows.until(str(row["owner"]))
+    store.file.ask(f"insert into {table} ({', '.join(new)}) values ({', '.join('?' * len(new))})", list(new.values()))
+
+
+def _row(at: Home, name: str) -> dict[str, Any] | None:
+    """The row of a folder, made anew; None where its files do not tell. name: relative to the home."""
+    match name.split("/"):
+        case ["owners", owner, "datasets", id]:
+            return _dataset(at, owner, id)
+        case ["jobs", id]:
+            return _job(at.job(id))
+    return None
+
+
+def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
+    """The row of a dataset, as its files tell."""
+    folder = at.dataset(owner, id)
+    title = next((about["title"] for about in map(_json, (folder.exports, folder.data)) if about.get("title")), None)
+    clean = sorted(folder.clean.glob("*.parquet"))
+    opens = (folder.exports / "dataset.json").is_file() and any(folder.exports.glob("*/manifest.json"))
+    readings: dict[str, Any] = {what: one.model_dump(mode="json") for what, one in files.readings(folder.path).items()}
+    return {
+        "id": id,
+        "owner": owner,
+        "title": rows.named(title or "Recovered dataset", "title"),
+        "created": rows.now(),
+        "state": "ready" if opens else "checked" if clean else "uploaded",
+        "rows_items": _count(folder.clean / "items.parquet"),
+        "rows_events": _count(folder.clean / "log.parquet"),
+        "bytes": home.size(folder.path),
+        "reading": rows.written(readings),
+        "fingerprint": fingerprint(clean) if clean else "",
+    }
+
+
+def _json(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "dataset.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _count(path: Path) -> int:
+    return int(pq.read_metadata(path).num_rows) if path.is_file() else 0
+
+
+def _job(folder: Path) -> dict[str, Any] | None:
+    """The row of a job, as its files tell; None where they do not say whose it is."""
+    try:
+        job, now = spec.read(folder), status.read(folder)
+    except SeqscopeError:
+        return None
+    if not home.OWNER.fullmatch(job.owner):
+        return None
+    over = now.state if now.over else "failed"
+    result = next(iter(sorted((folder / spec.FILES).glob("lists.*"))), None)
+    about = {} if result is None else {"form": result.suffix[1:], "name": result.name}
+    return {
+        "id": job.id,
+        "owner": job.owner,
+        "dataset": job.dataset,
+        "kind": job.kind,
+        "spec": rows.written(about),
+        "state": over,
+        "created": job.created.astimezone(UTC).replace(tzinfo=None),
+        "ended": rows.now(),
+        "message": now.message if now.over else "It was interrupted.",
+    }

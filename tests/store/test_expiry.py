@@ -1,0 +1,175 @@
+"""When things expire: after so many days on which the server ran, into lost/, and from there after so many more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app import home
+from app.store import clock, housekeeping, lost, rows
+from app.store.clock import Clock
+from app.store.database import Store
+from app.store.recover import recover
+from app.store.sweep import Swept, sweep
+from engine import cli
+from tests.store import ANNA
+from tests.store.test_datasets import uploaded
+
+
+class Time:
+    """The wall clock and how long the machine has been on, in days."""
+
+    def __init__(self) -> None:
+        self.start, self.wall, self.ran = rows.now(), 0.0, 0.0
+
+    def passes(self, days: float) -> None:
+        self.wall += days
+        self.ran += days
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
+    now = Time()
+    monkeypatch.setattr(rows, "now", lambda: now.start + timedelta(days=now.wall))
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "monotonic", lambda: now.ran * 86_400)
+        yield now
+
+
+def served(days: float, now: Time) -> None:
+    """A server that ran for so long."""
+    store = Store()
+    own = Clock(store)
+    now.passes(days)
+    own.tick()
+    own.write()
+    sweep(store, expiring=days >= 1)
+    store.close()
+
+
+def test_so_many_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
+    store = Store()
+    Clock(store)
+    found = uploaded(store)
+    store.close()
+    served(3, passing)
+    passing.wall += 8  # off
+    served(3, passing)
+    store = Store()
+    left = store.datasets.get(ANNA, found.id).expires
+    assert left is not None and round((left.replace(tzinfo=None) - rows.now()) / timedelta(days=1), 2) == 1
+    store.close()
+    served(2, passing)
+    store = Store()
+    assert store.datasets.of(ANNA) == []
+    assert [entry.why for entry in lost.entries(home.here())] == ["expired"]
+    store.close()
+
+
+@pytest.mark.parametrize("days", [30, -400])
+def test_a_clock_that_is_wrong_for_a_while_changes_nothing(own_home: Path, passing: Time, days: float) -> None:
+    store = Store()
+    Clock(store)
+    found = uploaded(store)
+    before = store.datasets.get(ANNA, found.id).expires
+    store.close()
+    passing.wall += days
+    served(1.1, passing)
+    passing.wall -= days
+    served(1.1, passing)
+    store = Store()
+    after = store.datasets.get(ANNA, found.id).expires
+    assert before is not None and after is not None and abs(after - before) < timedelta(seconds=1)
+    store.close()
+
+
+def test_a_clock_that_is_set_while_it_runs_changes_nothing(store: Store, passing: Time) -> None:
+    own = Clock(store)
+    found = uploaded(store)
+    passing.wall += 30
+    own.tick()
+    assert sweep(store) == Swept()
+    assert store.datasets.get(ANNA, found.id).id == found.id
+
+
+def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.000001")
+    monkeypatch.setattr(housekeeping, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.02)
+    swept: list[bool] = []
+    monkeypatch.setattr(housekeeping, "sweep", lambda store, expiring: swept.append(expiring))
+    monkeypatch.setattr(housekeeping, "GRACE", 0.3)
+    store = Store()
+    housekeeping.start(store)
+    deadline = time.monotonic() + 60
+    while not (swept and swept[-1]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    store.close()
+    assert housekeeping.GRACE and swept[0] is False
+
+
+def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, passing: Time) -> None:
+    store = Store()
+    own = Clock(store)
+    found = uploaded(store)
+    history = store.histories.save(ANNA, found.id, "westerns", ["a", "b"])
+    report = store.reports.save(ANNA, found.id, "r", {"a": 1})
+    job = store.jobs.add(ANNA, found.id, "train", {"models": ["sasrec"]})
+    home.job(job.id).mkdir()
+    store.jobs.change(ANNA, job.id, "failed", "why")
+    passing.passes(7.1)
+    own.tick()
+    assert sweep(store) == Swept(datasets=1)
+    assert store.file.ask("select (select count(*) from history) + (select count(*) from job)") == [(0,)]
+    store.close()
+    assert cli.main(["store", "recover", "--all"]) == 0
+    store = Store()
+    assert store.datasets.get(ANNA, found.id).title == found.title
+    assert home.dataset(ANNA, found.id).upload.is_dir() and home.job(job.id).is_dir()
+    assert store.histories.get(ANNA, history.id).items == ("a", "b")
+    assert store.reports.get(ANNA, report.id).document == {"a": 1}
+    back = store.jobs.get(ANNA, job.id)
+    assert (back.state, back.message, back.spec) == ("failed", "why", {"models": ["sasrec"]})
+    assert sweep(store) == Swept() and lost.entries(home.here()) == []
+    store.close()
+
+
+def test_what_is_in_lost_is_deleted_after_seven_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
+    folder = home.dataset(ANNA, home.new_id()).path
+    store = Store()
+    own = Clock(store)
+    folder.mkdir(parents=True)
+    assert sweep(store) == Swept(folders=1)
+    (entry,) = lost.entries(home.here())
+    passing.passes(6.9)
+    own.tick()
+    own.write()
+    store.close()
+    passing.wall += 20  # off
+    store = Store()
+    own = Clock(store)
+    assert sweep(store) == Swept() and entry.path.is_dir()
+    passing.passes(0.2)
+    own.tick()
+    assert sweep(store) == Swept(deleted=1) and not entry.path.exists()
+    store.close()
+
+
+def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the rows of what expired and its folder."""
+    store = Store()
+    found = uploaded(store)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(lost, "move", lambda at, entry: (_ for _ in ()).throw(KeyboardInterrupt))
+        sweep(store, rows.now() + timedelta(days=8))
+    sweep(store)
+    (entry,) = lost.entries(home.here())
+    assert (entry.why, len(entry.here())) == ("expired", 1)
+    assert recover(store, entry) == []
+    assert store.datasets.get(ANNA, found.id).title == found.title
+    store.close()

@@ -1,0 +1,186 @@
+"""A store that lost rows: refused, not taken for an empty one, and nothing that it no longer knows is deleted."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from app import home
+from app.store import lost, migrations, note
+from app.store.database import Store
+from app.store.file import Incomplete
+from app.store.sweep import Swept, sweep
+from engine import cli
+from tests.store import ANNA, BEN
+from tests.store.test_datasets import uploaded
+
+KILLED = f"""
+import os, signal
+from app import home
+from app.store.database import Store
+store = Store()
+for number in range(3):
+    folder = home.stage()
+    (folder / "clean").mkdir()
+    (folder / "clean" / "note.txt").write_text("mine")
+    store.datasets.add("{ANNA}", f"films {{number}}", staged=folder)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def wal() -> Path:
+    return home.database().with_name("store.duckdb.wal")
+
+
+def first_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[0] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size - 100])
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "lost": Path.unlink,
+    "emptied": lambda path: path.write_bytes(b""),
+    "cut": cut,
+    "first byte": first_byte,
+}
+
+
+@pytest.fixture
+def killed(own_home: Path, root: Path) -> list[Path]:
+    """The folders of three datasets of a server that was killed: their rows are in the write-ahead log."""
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=root, check=False)
+    assert done.returncode == -signal.SIGKILL and wal().stat().st_size
+    return sorted(own_home.glob("owners/*/datasets/*"))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_store_without_its_log_is_refused_and_all_can_be_had_again(
+    killed: list[Path], damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    DAMAGE[damage](wal())
+    left = wal().read_bytes() if wal().exists() else b""
+    for _ in range(2):  # asked again, as pages do
+        with pytest.raises(Incomplete, match="seqscope store accept"):
+            Store()
+    assert [path for path in killed if not path.is_dir()] == []
+    assert (wal().read_bytes() if wal().exists() else b"") == left  # for whoever can mend it
+
+    assert cli.main(["store", "accept"]) == 0
+    store = Store()
+    rows = {dataset.id for dataset in store.datasets.of(ANNA)}
+    sweep(store)
+    store.close()
+    gone = [path for path in killed if path.name not in rows]
+    assert gone and not any(path.exists() for path in gone)
+
+    capsys.readouterr()
+    assert cli.main(["store", "lost"]) == 0
+    listed = capsys.readouterr().out
+    assert all(path.name in listed for path in gone)
+    assert cli.main(["store", "recover", "--all"]) == 0
+    store = Store()
+    assert {dataset.id for dataset in store.datasets.of(ANNA)} == {path.name for path in killed}
+    assert sweep(store) == Swept() and lost.entries(home.here()) == []
+    assert all((path / "clean" / "note.txt").read_text() == "mine" for path in killed)
+    store.close()
+
+
+def test_the_same_log_whole_opens(killed: list[Path]) -> None:
+    store = Store()
+    assert len(store.datasets.of(ANNA)) == 3
+    store.close()
+
+
+@pytest.mark.parametrize("change", ["added", "deleted"])
+def test_an_older_store_copied_back_is_refused(own_home: Path, tmp_path: Path, change: str) -> None:
+    store = Store()
+    first = uploaded(store)
+    store.close()
+    shutil.copy(home.database(), tmp_path / "older")
+    store = Store()
+    if change == "added":
+        uploaded(store, BEN)
+    else:
+        store.datasets.delete(ANNA, first.id)
+    store.close()
+    shutil.copy(tmp_path / "older", home.database())
+    with pytest.raises(Incomplete, match="1 change "):
+        Store()
+
+
+def test_a_store_that_is_gone_is_refused(own_home: Path) -> None:
+    store = Store()
+    uploaded(store)
+    store.close()
+    home.database().unlink()
+    with pytest.raises(Incomplete):
+        Store()
+    assert not home.database().exists()
+
+
+def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(
+    own_home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store()
+    uploaded(store)
+    store.close()
+    path = note.path_of(home.database())
+    path.write_text("{")
+    with caplog.at_level(logging.WARNING):
+        Store().close()
+    assert "cannot be read" in caplog.text
+    found = note.read(home.database())
+    assert found is not None and found.changes == 1
+    path.unlink()
+    Store().close()
+    assert note.read(home.database()) is not None
+
+
+def test_what_an_owner_deletes_is_deleted_for_good(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the server ends between row and folder."""
+    first, second = uploaded(store), uploaded(store)
+    store.datasets.delete(ANNA, first.id)
+    with monkeypatch.context() as patch:
+        patch.setattr(home.Home, "discard", lambda at, path: None)
+        store.datasets.delete(ANNA, second.id)
+    assert home.dataset(ANNA, second.id).path.is_dir()
+    store.close()
+    again = Store()  # it lacks nothing
+    assert sweep(again) == Swept(deleted=1)
+    assert not home.dataset(ANNA, second.id).path.exists() and lost.entries(home.here()) == []
+    assert again.file.ask("select * from deleted") == []
+    again.close()
+
+
+def test_a_store_of_before_opens(own_home: Path) -> None:
+    home.ready()
+    with duckdb.connect(str(home.database())) as connection:
+        migrations.apply(connection, migrations.STEPS[:1])
+        connection.execute(
+            """insert into dataset values
+            ('aaaaaaaaaaaaaaaa', ?, 'films', now(), now() + interval 6 day, 'checked', 1, 0, 1, '{}', '')""",
+            [ANNA],
+        )
+        connection.execute(
+            """insert into job values
+            ('bbbbbbbbbbbbbbbb', ?, 'sample', 'batch', '{}', 'done', now(), now(), now() - interval 2 day, '')""",
+            [ANNA],
+        )
+    store = Store()
+    assert [dataset.title for dataset in store.datasets.of(ANNA)] == ["films"]
+    assert store.file.ask("select date_diff('day', ended, expires) from job") == [(7,)]
+    assert store.file.ask("select date_diff('hour', seen, now() at time zone 'UTC') from clock") == [(24,)]
+    store.close()
