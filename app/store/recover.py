@@ -20,34 +20,33 @@ from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
 
-
 _TABLES = {"owners": "dataset", "jobs": "job", "reports": "report"}
 """Folder of the home → the table that has a row for each folder in it."""
 
 
 def recover(store: Store, entry: Entry) -> list[str]:
-    """Puts folders and rows back; what could not be, in words. What expires does so as if it had been used now."""
-    left, back = [], []
+    """Puts folders and rows back; what stays in lost/ and why, in words. What expires does so as if it had been used now."""
+    left: list[str] = []
+    back: list[tuple[str, dict[str, Any]]] = [(table, row) for table, found in entry.rows.items() for row in found]
+    ids = {row["id"] for _, row in back}
     for name in entry.here():
+        table, id = _TABLES[name.split("/")[0]], name.split("/")[-1]
         if (store.home.path / name).exists():
             left.append(f"{name} is there already.")
             continue
+        if id not in ids and not store.file.ask(f"select 1 from {table} where id = ?", [id]):
+            anew = _row(Home(entry.files), name)
+            if anew is None:
+                left.append(f"{name} does not say whose it is.")
+                continue
+            back.append((table, anew))
         store.home.place(entry.files / name, store.home.path / name)
-        back.append(name)
     with store.file.transaction() as transaction:
-        for table, taken in entry.rows.items():
-            for row in taken:
-                _insert(store, table, row)
-        for name in back:
-            table, id = _TABLES[name.split("/")[0]], name.split("/")[-1]
-            if not store.file.ask(f"select 1 from {table} where id = ?", [id]):
-                row = _row(store.home, name)
-                if row is None:
-                    left.append(f"{name} does not say enough to make its row anew.")
-                else:
-                    _insert(store, table, row)
-        transaction.execute("delete from lost where id = ?", [entry.id])
-    if not entry.here():
+        for table, row in back:
+            _insert(store, table, row)
+        if not left:
+            transaction.execute("delete from lost where id = ?", [entry.id])
+    if not left:
         store.home.discard(entry.path)
     return left
 
@@ -67,11 +66,11 @@ def _insert(store: Store, table: str, row: Mapping[str, Any]) -> None:
 
 
 def _row(at: Home, name: str) -> dict[str, Any] | None:
-    """The row of a folder, made anew; None where its files do not tell. name: relative to the home."""
+    """The row of a folder, made anew; None where its files do not tell. at: where it lies now."""
     match name.split("/"):
-        case ["owners", owner, "datasets", id]:
+        case ["owners", owner, "datasets", id] if home.OWNER.fullmatch(owner) and home.ID.fullmatch(id):
             return _dataset(at, owner, id)
-        case ["jobs", id]:
+        case ["jobs", id] if home.ID.fullmatch(id):
             return _job(at.job(id))
     return None
 

@@ -173,3 +173,13 @@ def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, m
     assert recover(store, entry) == []
     assert store.datasets.get(ANNA, found.id).title == found.title
     store.close()
+
+
+def test_what_nobody_can_be_given_stays_in_lost(store: Store) -> None:
+    job = home.job(home.new_id())
+    job.mkdir()
+    sweep(store)
+    (entry,) = lost.entries(home.here())
+    (problem,) = recover(store, entry)
+    assert "whose" in problem and entry.here() == [f"jobs/{job.name}"]
+    assert sweep(store) == Swept()
