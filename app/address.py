@@ -5,6 +5,7 @@ encode(("a b", "c~d")) == "a%20b~c%7Ed"        decode takes it apart again
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
@@ -19,6 +20,11 @@ Ids = tuple[str, ...]
 
 def encode(ids: Iterable[str]) -> str:
     """Any texts → one text that `decode` takes apart again."""
+    return _encoded(tuple(ids))
+
+
+@functools.lru_cache(maxsize=256)  # a page writes a dozen links, each with the same history
+def _encoded(ids: Ids) -> str:
     return "~".join(quoted(item_id) for item_id in ids)
 
 

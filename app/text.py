@@ -11,6 +11,7 @@ Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import unicodedata
@@ -32,12 +33,17 @@ _AFTERWARDS = re.compile(
 # Directions that would reach beyond the text they stand in.
 _BIDI = dict.fromkeys(map(ord, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"))
 _ISOLATE, _END = "\u2068", "\u2069"
+_AGAIN = 200  # characters of what is looked up rather than escaped anew: a run of Compare asks for 400 texts, the titles of a few
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def clean(text: object, limit: int = 500) -> str:
     """One line without control characters; what runs from right to left is kept from turning its surroundings round."""
     line = str(text)
+    return _clean_again(line, limit) if len(line) <= _AGAIN else _clean(line, limit)
+
+
+def _clean(line: str, limit: int) -> str:
     if len(line) <= limit and line.isascii() and line.isprintable() and "  " not in line and line == line.strip(" "):
         return line  # most titles, and the same as below
     line = " ".join(line[: 4 * limit].split()).translate(_BIDI)
@@ -47,8 +53,17 @@ def clean(text: object, limit: int = 500) -> str:
 
 def md(text: object, limit: int = 500) -> str:
     """Text that Streamlit's Markdown shows letter by letter."""
-    joined = _AFTERWARDS.sub(_JOINER, clean(text, limit))
+    line = str(text)
+    return _md_again(line, limit) if len(line) <= _AGAIN else _md(line, limit)
+
+
+def _md(line: str, limit: int) -> str:
+    joined = _AFTERWARDS.sub(_JOINER, clean(line, limit))
     return _NUMBERED.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", joined))
+
+
+_clean_again = functools.lru_cache(maxsize=4_096)(_clean)
+_md_again = functools.lru_cache(maxsize=4_096)(_md)
 
 
 def label(text: object, limit: int = 500) -> str:

@@ -6,6 +6,7 @@ the item rises. What can be compared is the item's rank among the other items; p
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ from engine.runtime.probability import probabilities
 
 if TYPE_CHECKING:
     from engine.runtime.bundle import Bundle, History
+
+Float64 = npt.NDArray[np.float64]
+_NUMBERS = 1 << 20  # scores that are ranked at a time: 8 MiB as probabilities
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
     (before,) = bundle.scores_near([events], asked)
     candidates = bundle.candidates(events)
     candidates[item] = True
-    rank, score = mean_rank(before, item, candidates), float(before[item])
-    whole = log_probability(bundle, before, item, candidates)
+    rank, score = float(mean_rank(before, item, candidates)), float(before[item])
+    whole = float(log_probability(bundle, before, item, candidates))
     rank_without = np.full(len(events), rank)
     effect = np.zeros(len(events), np.float32)
     log_effect = np.full(len(events), 0.0 if math.isfinite(whole) else math.nan, np.float32)
@@ -81,30 +85,36 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
         effect[:], log_effect[:], rank_without[:] = np.nan, np.nan, np.nan
         places = []
     # An earlier event slides in at the old end where the history is longer than what the model reads.
-    variants = [np.delete(events, place) for place in places]
-    for place, after in zip(places, bundle.scores_near(variants, asked), strict=True):
-        effect[place] = score - after[item]
-        log_effect[place] = whole - log_probability(bundle, after, item, candidates)
-        rank_without[place] = mean_rank(after, item, candidates)
+    answers = bundle.scores_near([np.delete(events, place) for place in places], asked)
+    together = max(1, _NUMBERS // len(candidates))
+    for start in range(0, len(places), together):
+        some = places[start : start + together]
+        after = np.stack(list(itertools.islice(answers, len(some))))
+        effect[some] = score - after[:, item]
+        log_effect[some] = whole - log_probability(bundle, after, item, candidates)
+        rank_without[some] = mean_rank(after, item, candidates)
     return LeaveOneOut(item, rank, rank_without, whole, log_effect, score, effect, read)
 
 
-def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> float:
+def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> Float64:
     """Natural logarithm of the probability of `item` among the candidates; NaN where the model gives none, or gives 0.
 
-    scores: [items], of a generator log-probabilities already; candidates: bool [items].
+    scores: [..., items], of a generator log-probabilities already; candidates: bool [items]. Returns float64 [...].
     """
     if bundle.manifest.generator is not None:
-        return float(scores[item])
+        return scores[..., item].astype(np.float64)
     if bundle.cannot("probability") is not None:
-        return math.nan
-    share = probabilities(bundle.manifest.family, np.where(candidates, scores, -np.inf))[item]
-    return math.log(share) if share > 0 else math.nan
+        return np.full(scores.shape[:-1], math.nan)
+    share = probabilities(bundle.manifest.family, np.where(candidates, scores, -np.inf))[..., item]
+    return np.log(share, where=share > 0, out=np.full(share.shape, math.nan))
 
 
-def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> float:
-    """1 + the candidates above + half of the other candidates level with it. scores: [items]; candidates: bool [items]."""
-    own = scores[item]
-    above = np.count_nonzero((scores > own) & candidates)
-    level = np.count_nonzero((scores == own) & candidates) - int(candidates[item])
-    return float(1 + above + level / 2)
+def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> Float64:
+    """1 + the candidates above + half of the other candidates level with it.
+
+    scores: [..., items]; candidates: bool [items]. Returns float64 [...].
+    """
+    own = scores[..., item, None]
+    above = np.count_nonzero((scores > own) & candidates, axis=-1)
+    level = np.count_nonzero((scores == own) & candidates, axis=-1) - int(candidates[item])
+    return np.asarray(1 + above + level / 2, np.float64)

@@ -22,7 +22,7 @@ def lacking(family: str) -> str | None:
 
 
 def probabilities(family: str, scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """float64 [items], summing to 1, of one model's scores [items]; −inf: no candidate, probability 0.
+    """float64 [..., items], summing to 1 over items, of one model's scores [..., items]; −inf: no candidate, probability 0.
 
     Not for generators, whose scores are log-probabilities already, nor for families that are `lacking`.
     """
@@ -30,5 +30,5 @@ def probabilities(family: str, scores: npt.ArrayLike) -> npt.NDArray[np.float64]
     if family in _COUNTS:
         weights = np.where(np.isneginf(values), 0, values)
     else:
-        weights = np.exp(values - values.max())
-    return np.asarray(weights / max(weights.sum(), np.finfo(np.float64).tiny))
+        weights = np.exp(values - values.max(-1, keepdims=True))
+    return np.asarray(weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(np.float64).tiny))
