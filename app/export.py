@@ -19,6 +19,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
+from app import downloads
 from app.text import cell, md
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
@@ -48,20 +49,12 @@ def file_name(*words: str, ending: str) -> str:
 
 
 def csv_button(table: Table, name: str, *, key: str, label: str = "CSV") -> None:
-    """A button that downloads a table; made when it is clicked."""
+    """A link that downloads a table; made when it is asked for."""
 
     def make() -> bytes:
         return csv_bytes(table() if callable(table) else table)
 
-    st.download_button(
-        label,
-        data=make,
-        file_name=file_name("seqscope", name, ending="csv"),
-        mime="text/csv",
-        key=f"{key}_csv",
-        icon=":material/download:",
-        on_click="ignore",
-    )
+    downloads.button(label, make, file_name("seqscope", name, ending="csv"), "text/csv", key=f"{key}_csv")
 
 
 def config(name: str, picture: Literal["svg", "png"] = "svg", **more: Any) -> dict[str, Any]:

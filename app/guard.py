@@ -32,7 +32,7 @@ def watch(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # reruns and stops are no Exceptions: they pass
-        _show(*_noted(error, what))
+        _show(*noted(error, what))
 
 
 def callback(function: Callable[P, None]) -> Callable[P, None]:
@@ -43,7 +43,7 @@ def callback(function: Callable[P, None]) -> Callable[P, None]:
         try:
             function(*args, **kwargs)
         except Exception as error:
-            st.session_state[_PENDING] = _noted(error, "the last step")
+            st.session_state[_PENDING] = noted(error, "the last step")
 
     return safe
 
@@ -55,7 +55,7 @@ def pending() -> None:
         _show(*found)
 
 
-def _noted(error: Exception, what: str) -> tuple[str, str]:
+def noted(error: Exception, what: str) -> tuple[str, str]:
     """(title, words to show); the log gets the same number."""
     number = secrets.token_hex(3)
     title = f"{what[:1].upper()}{what[1:]} could not be shown"

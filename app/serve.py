@@ -18,7 +18,7 @@ from starlette.routing import Route
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import cookie, health, owner, work
+from app import cookie, downloads, health, owner, work
 from app.door import Door
 from app.store.database import open_store
 from engine.errors import SeqscopeError
@@ -44,7 +44,8 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     address, port = st.get_option("server.address"), st.get_option("server.port")
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
     try:
-        yield {}
+        async with downloads.DOWNLOADS.serving():
+            yield {}
     finally:
         if store is not None:
             work.close()
@@ -63,6 +64,7 @@ app = App(
     middleware=[
         Middleware(Door, root=_root),
         Middleware(health.Health, address=f"{_root}/_stcore/health"),
+        Middleware(downloads.Route),
         Middleware(cookie.KeyCookie, needed=needs_key),
     ],
 )

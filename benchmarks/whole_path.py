@@ -153,7 +153,7 @@ def opened(page: Page, title: str) -> None:
 
 def downloaded(page: Page, name: str, folder: Path) -> Path:
     with page.expect_download() as waiting:
-        page.get_by_role("button", name=name, exact=True).click()
+        page.get_by_role("link", name=f"Download {name}").click()
     path = folder / waiting.value.suggested_filename
     waiting.value.save_as(path)
     return path

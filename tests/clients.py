@@ -10,6 +10,7 @@ with clients.running(exports, home) as server:                  # the app as `ma
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import socket
@@ -221,6 +222,10 @@ class Visitor:
             if str(getattr(found, "id", "")).endswith(f"-{key}"):
                 return found
         raise LookupError(f"no widget {key!r} on the page; errors: {self.errors}")
+
+    def link(self, key: str) -> str:
+        """The address that the link with that key (app/downloads.py) leads to."""
+        return str(json.loads(self.widget(key).json)["address"])
 
 
 @asynccontextmanager

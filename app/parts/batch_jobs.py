@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app import batches, guard, work
+from app import batches, downloads, guard, work
 from app.parts import job_shown
 from app.store.rows import NotFound
 from app.text import md
@@ -54,14 +54,12 @@ def _ended(owner: str, one: Work) -> None:
         st.error(md(row.message or "It failed without a reason given.", 1_000), icon=":material/error:")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if path is not None:
-            st.download_button(
+            downloads.button(
                 f"Download {batches.FORMS['csv' if path.suffix == '.csv' else 'parquet']}",
-                data=path.read_bytes,
-                file_name=str(row.spec.get("name") or path.name),
-                mime="text/csv" if path.suffix == ".csv" else "application/vnd.apache.parquet",
+                path,
+                str(row.spec.get("name") or path.name),
+                "text/csv" if path.suffix == ".csv" else "application/vnd.apache.parquet",
                 key=f"batch_download_{row.id}",
-                icon=":material/download:",
-                on_click="ignore",
             )
         st.button(
             "Delete", key=f"batch_delete_{row.id}", icon=":material/delete:", on_click=guard.callback(work.forget),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
-from app import guard
+from app import downloads, guard
 from app.kept import until_deleted
 from app.reports import files, pdf
 from app.reports.document import Report
@@ -40,14 +41,12 @@ def show(report: Report) -> None:
         if chosen == "interactive":
             figures = "interactive"
         for form, label in _FORMS:
-            st.download_button(
+            downloads.button(
                 label,
-                data=_maker(report, form, figures),
-                file_name=f"{files.stem(report)}.{form}",
-                mime=files.MIME[form],
+                _maker(report, form, figures),
+                f"{files.stem(report)}.{form}",
+                files.MIME[form],
                 key=f"report_{form}",
-                icon=":material/download:",
-                on_click="ignore",
             )
         popover = st.popover("CSV", key="report_csv", on_change="rerun", icon=":material/table:")
         if popover.open:
@@ -71,13 +70,12 @@ def _maker(report: Report, form: files.Form, figures: Kind) -> Callable[[], byte
 
 def _tables(report: Report) -> None:
     for name, table in tables(report).items():
-        st.download_button(
-            md(f"{table.title[:60]} ({len(table.rows):,})"),
-            data=csv_bytes(table),
-            file_name=f"{files.stem(report)}-{name}.csv",
-            mime="text/csv",
+        downloads.button(
+            f"{table.title[:60]} ({len(table.rows):,})",
+            partial(csv_bytes, table),
+            f"{files.stem(report)}-{name}.csv",
+            "text/csv",
             key=f"report_csv_{name}",
-            on_click="ignore",
             type="tertiary",
         )
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from app import guard
+from app import downloads, guard
 from app.store.rows import MAX_NAME
 from app.text import clean, count, md
 from app.uploads import files
@@ -92,15 +90,9 @@ def _found(draft: Draft, checked: Checked) -> None:
         with st.container(horizontal=True, gap="small"):
             for ending, mime in (("csv", "text/csv"), ("parquet", "application/vnd.apache.parquet")):
                 path = draft.folder / f"findings.{ending}"
-                st.download_button(
-                    f"All {checked.findings:,} as {'CSV' if ending == 'csv' else 'Parquet'}",
-                    data=partial(_bytes, path),
-                    file_name=f"seqscope-findings.{ending}",
-                    mime=mime,
-                    key=draft.key("findings", ending),
-                    icon=":material/download:",
-                    on_click="ignore",
-                )
+                label = f"All {checked.findings:,} as {'CSV' if ending == 'csv' else 'Parquet'}"
+                name = f"seqscope-findings.{ending}"
+                downloads.button(label, path, name, mime, key=draft.key("findings", ending))
 
 
 def _held_out(draft: Draft, checked: Checked, held_out: HeldOut) -> None:
@@ -145,13 +137,6 @@ def _check_anew(draft: Draft, **changes: str | bool | float | None) -> None:
 
 def _listed(lines: list[tuple[str, str]]) -> str:
     return "\n".join(f"- **{md(head, 300)}.** {md(advice, 600)}" for head, advice in lines)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        raise UploadFailed("The findings are no longer there. Check the files again.")
 
 
 def _go_on(draft: Draft, checked: Checked, use: Callable[[str], None], discard: Callable[[], None]) -> None:

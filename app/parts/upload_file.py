@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import streamlit as st
 
-from app import guard, received
+from app import downloads, guard, received
 from app.text import clean, md
 from app.uploads import files, samples
 from app.uploads.limits import MB
@@ -95,15 +96,13 @@ def _begin(draft: Draft, what: What) -> None:
                 "Read it", key=draft.key("pasted", what), on_click=guard.callback(_paste), args=(draft, what, key)
             )
         for kind, make in (("Template", samples.template), ("Sample", samples.sample)):
-            st.download_button(
+            downloads.button(
                 kind,
-                data=make(what),
-                file_name=f"seqscope-{what}-{kind.lower()}.csv",
-                mime="text/csv",
+                partial(make, what),
+                f"seqscope-{what}-{kind.lower()}.csv",
+                "text/csv",
                 key=draft.key(kind.lower(), what),
-                icon=":material/download:",
                 type="tertiary",
-                on_click="ignore",
                 help="With a few mistakes, to see what a check says" if kind == "Sample" else "Rows to write over",
             )
 

@@ -32,6 +32,15 @@ _COPY = st.components.v2.component(
     js=(_HERE / "copy.js").read_text("utf-8"),
 )
 
+_DOWNLOAD = st.components.v2.component(
+    "seqscope_download",
+    html="""<div class="download"><a download>
+<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 4v12m-5-5 5 5 5-5M5 20h14"/></svg>
+<span><span class="unseen">Download </span><span class="label"></span></span></a><p role="status"></p></div>""",
+    css=(_HERE / "download.css").read_text("utf-8"),
+    js=(_HERE / "download.js").read_text("utf-8"),
+)
+
 
 def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], empty: str) -> None:
     """An ordered list with buttons to move and remove.
@@ -57,6 +66,12 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
 def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:
     """A button that puts an address into the clipboard. opened: the address is shown, and copied as soon as it is there."""
     _COPY(key=key, data={"label": label, "address": address, "help": help, "open": opened})
+
+
+def download(label: str, address: str, *, key: str, type: str = "secondary", help: str = "") -> None:
+    """A link to a file that looks like a button, and says while the file is made and why it cannot be had. type: "secondary" with
+    a frame, "tertiary" without."""
+    _DOWNLOAD(key=key, data={"label": label, "address": address, "type": type, "help": help}, width="content")
 
 
 def act(key: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tests import clients
 from tests.clients import Server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
 T = TypeVar("T")
 
@@ -203,6 +203,15 @@ def until(page: Page, read: Callable[[], T], wanted: T, patience: float = PATIEN
         if time.monotonic() > deadline:
             raise AssertionError(f"after {patience:.0f} s still {found!r}, not {wanted!r}, at {page.url}")
         page.wait_for_timeout(50)
+
+
+def download(link: Locator, folder: Path) -> Path:
+    """Clicks on a link that downloads; the file in `folder`, under the name that it came with."""
+    with link.page.expect_download() as waiting:
+        link.click()
+    path = folder / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path
 
 
 @pytest.fixture(name="settle")

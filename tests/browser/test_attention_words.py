@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.readers import READER, make_readers
-from tests.browser.conftest import until
+from tests.browser.conftest import download, until
 from tests.browser.test_attention import HOSTILE
 from tests.browser.test_pages import told
 
@@ -34,7 +34,12 @@ def cards(page: Page) -> Locator:
 
 
 def test_words_in_cards_and_files(
-    url: str, page: Page, settle: Callable[..., None], console_errors: list[str], foreign_requests: list[str]
+    url: str,
+    page: Page,
+    settle: Callable[..., None],
+    console_errors: list[str],
+    foreign_requests: list[str],
+    tmp_path: Path,
 ) -> None:
     page.goto(url + PATH)
     page.get_by_role("heading", name="And its own words?").wait_for()
@@ -52,9 +57,8 @@ def test_words_in_cards_and_files(
     settle(page)
     changed = page.locator(CARDS).locator(".share").all_inner_texts()
     page.locator(".st-key-attention_words_twin summary").click()
-    with page.expect_download() as waiting:
-        page.locator(".st-key-attention_words_csv button").click()
-    rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text("utf-8-sig"))))
+    taken = download(page.locator(".st-key-attention_words_csv a"), tmp_path)
+    rows = list(csv.DictReader(io.StringIO(taken.read_text("utf-8-sig"))))
     assert 0.5 < sum(float(row["weight"]) for row in rows) <= 1.001
     assert any(row["word"].startswith("'=HYPERLINK") for row in rows)
     first = sum(float(row["weight"]) for row in rows if row["position"] == "1")

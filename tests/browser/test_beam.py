@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import make_writers
-from tests.browser.conftest import until
+from tests.browser.conftest import download, until
 from tests.browser.test_pages import told
 
 if TYPE_CHECKING:
@@ -53,7 +53,12 @@ def test_figures_have_room_for_their_labels_before_they_are_drawn(
 
 
 def test_the_beam_is_drawn_when_it_is_asked_for(
-    url: str, page: Page, settle: Callable[..., None], console_errors: list[str], foreign_requests: list[str]
+    url: str,
+    page: Page,
+    settle: Callable[..., None],
+    console_errors: list[str],
+    foreign_requests: list[str],
+    tmp_path: Path,
 ) -> None:
     page.goto(f"{url}/?ds=writers&h=toy-11~toy-12")
     page.get_by_role("heading", name="How were the codes written?").wait_for()
@@ -68,9 +73,8 @@ def test_the_beam_is_drawn_when_it_is_asked_for(
     until(page, lambda: page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count(), 10)
     settle(page)
     page.locator(".st-key-compare_beam_tree_twin summary").click()
-    with page.expect_download() as waiting:
-        page.locator(".st-key-compare_beam_tree_csv button").click()
-    rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text("utf-8-sig"))))
+    taken = download(page.locator(".st-key-compare_beam_tree_csv a"), tmp_path)
+    rows = list(csv.DictReader(io.StringIO(taken.read_text("utf-8-sig"))))
     assert sum(row["fate"] == "written" for row in rows) == 10
     page.go_back()
     until(page, lambda: page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count(), 5)

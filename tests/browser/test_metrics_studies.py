@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import download
 from tests.runtime.bundles import make_zoo
 from tests.runtime.studies import toy_studies
 
@@ -51,14 +52,13 @@ def test_figures_and_words(go: Callable[..., Page], console_errors: list[str], f
     assert not console_errors and not foreign_requests
 
 
-def test_the_file_has_every_run(go: Callable[..., Page], settle: Callable[..., None]) -> None:
+def test_the_file_has_every_run(go: Callable[..., Page], settle: Callable[..., None], tmp_path: Path) -> None:
     page = go()
     page.get_by_text("How the studies were made").click()
     settle(page)
     expect(page.get_by_text("seqscope study pieces")).to_be_visible()
-    with page.expect_download() as coming:
-        page.get_by_role("button", name="Every figure as CSV").click()
-    rows = list(csv.DictReader(coming.value.path().read_text("utf-8-sig").splitlines()))
+    taken = download(page.get_by_role("link", name="Every figure as CSV"), tmp_path)
+    rows = list(csv.DictReader(taken.read_text("utf-8-sig").splitlines()))
     assert len(rows) == 4 * 2 * 2 + 3 * 2 + 3 * 2 * 4
     assert {row["study"] for row in rows} == {"What <b>pieces</b> add", "Study width", "Study alpha"}
     assert {row["seed"] for row in rows} == {"1", "2"}

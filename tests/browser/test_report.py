@@ -19,7 +19,7 @@ from engine.cli import main
 from engine.runtime import Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import WRITER
-from tests.browser.conftest import until
+from tests.browser.conftest import download, until
 from tests.browser.messy import choose
 from tests.runtime.bundles import make_zoo, seal
 from tests.runtime.generators import with_attention, write_generator
@@ -198,12 +198,8 @@ def choice(page: Page, name: str) -> Any:
     return page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").get_by_text(name, exact=True)
 
 
-def download(page: Page, name: str | re.Pattern[str], folder: Path) -> Path:
-    with page.expect_download() as waited:
-        page.get_by_role("button", name=name, exact=True).click()
-    path = folder / waited.value.suggested_filename
-    waited.value.save_as(path)
-    return path
+def taken(page: Page, name: str | re.Pattern[str], folder: Path) -> Path:
+    return download(page.get_by_role("link", name=name), folder)
 
 
 def test_from_choosing_to_a_verified_file(
@@ -226,7 +222,7 @@ def test_from_choosing_to_a_verified_file(
     frame.get_by_role("link", name="How it was made").click()  # stays within the preview
     expect(frame.get_by_role("heading", name="How it was made")).to_be_in_viewport()
 
-    found = download(page, "JSON", tmp_path)
+    found = taken(page, "JSON", tmp_path)
     assert re.fullmatch(r"seqscope-for-a-colleague-\d{4}-\d\d-\d\d\.json", found.name)
     made = document.load(found)
     assert made.asked.k == 4 and made.map is None and made.asked.history == ["toy-9", "toy-12", "a.b"]
@@ -237,14 +233,14 @@ def test_from_choosing_to_a_verified_file(
     found.write_text(json.dumps(raw), "utf-8")
     assert main(["report", "--verify", str(found), str(evil)]) == 1
 
-    assert download(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
-    assert b"plotly" not in download(page, "HTML", tmp_path).read_bytes()
+    assert taken(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
+    assert b"plotly" not in taken(page, "HTML", tmp_path).read_bytes()
     choice(page, "Interactive").click()
     settle(page)
-    assert b"plotly.js v" in download(page, "HTML", tmp_path).read_bytes()
-    assert download(page, "All, as a zip", tmp_path).read_bytes().startswith(b"PK")
+    assert b"plotly.js v" in taken(page, "HTML", tmp_path).read_bytes()
+    assert taken(page, "All, as a zip", tmp_path).read_bytes().startswith(b"PK")
     page.get_by_role("button", name="CSV").first.click()
-    table = download(page, re.compile(r"^Lists \("), tmp_path)
+    table = taken(page, re.compile(r"^Download Lists \("), tmp_path)
     assert table.read_text("utf-8-sig").startswith("model,place,item_id,title")
     assert page.evaluate("window.hit") is None
     assert not console_errors and not foreign_requests
@@ -259,7 +255,7 @@ def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[s
     page.get_by_role("button", name="Answer for all").click()
     expect(page.get_by_text("2 histories, ")).to_be_visible()
     expect(page.get_by_text("1 event of unknown items left out")).to_be_visible()
-    table = pq.read_table(download(page, "Download Parquet", tmp_path)).to_pylist()
+    table = pq.read_table(taken(page, "Download Parquet", tmp_path)).to_pylist()
     assert {row["history"] for row in table} == {"ann", "=bob"} and max(row["rank"] for row in table) == 3
     page.reload()
     expect(page.get_by_text("2 histories, ")).to_be_visible()

@@ -17,7 +17,7 @@ from app.jobs import status
 from app.reports import document
 from engine.cli import main
 from tests.browser import messy
-from tests.browser.conftest import until
+from tests.browser.conftest import download, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -98,7 +98,7 @@ def looked(page: Page, settle: Settle, folder: Path) -> dict[str, Path]:
     frame = page.frame_locator("iframe").first
     expect(frame.get_by_role("heading", name="What each model recommends")).to_be_visible()
     settle(page)
-    taken = {name: download(page, name, folder) for name in ("HTML", "JSON")}
+    taken = {name: download(page.get_by_role("link", name=f"Download {name}"), folder) for name in ("HTML", "JSON")}
     made = document.load(taken["JSON"])
     assert {one.title for one in made.models} == {*AT_ONCE, *TRAINED}
     assert made.asked.history is not None and len(made.asked.history) == before - 1
@@ -148,14 +148,6 @@ def models(page: Page, wanted: set[str]) -> None:
 
 def done(home: Path) -> dict[str, str]:
     return {kind: status.read(folder).state for kind, folder in messy.jobs(home).items()}
-
-
-def download(page: Page, name: str, folder: Path) -> Path:
-    with page.expect_download() as waited:
-        page.get_by_role("button", name=name, exact=True).click()
-    path = folder / waited.value.suggested_filename
-    waited.value.save_as(path)
-    return path
 
 
 def offline(browser: Browser, file: Path) -> None:

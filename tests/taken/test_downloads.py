@@ -1,0 +1,263 @@
+"""Files that visitors take away, over real sockets: whole, their own, nobody else's, and none through the server's memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
+
+from app import downloads, keys
+from app.downloads import Downloads
+from tests import clients
+from tests.clients import Visitor
+from tests.taken.contents import content
+
+MB = 1_000_000
+LARGE = 150 * MB
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clients.Server]:
+    folder = tmp_path_factory.mktemp("small")
+    large = folder / "large"
+    with large.open("wb") as file:
+        file.truncate(LARGE)
+    server = clients.start(
+        folder, folder / "home", folder / "log.txt", script="tests/taken/small_app.py", LARGE=str(large)
+    )
+    yield server
+    clients.stop(server)
+
+
+def play(act: Callable[..., Any], *of: Any) -> Any:
+    return asyncio.run(act(*of))
+
+
+# --- beside others
+
+
+def test_beside_20_others_no_download_fails_and_none_is_cut(small: clients.Server) -> None:
+    others, takers, each = 20, 6, 4
+    over = asyncio.Event()
+    runs = 0
+
+    async def look(visitor: Visitor, which: int) -> None:
+        nonlocal runs
+        while not over.is_set():
+            runs += 1
+            await visitor.run(f"name=other{which}")
+            await asyncio.sleep(0.3)
+
+    async def take(visitor: Visitor, which: int) -> list[bool]:
+        await visitor.run(f"name=taker{which}")
+        whole = []
+        for turn in range(each):
+            await asyncio.sleep(0.6 * (turn % 2))  # Streamlit forgot a file with anybody's run since the click
+            answer = await visitor.http.get(visitor.link("made"))
+            whole.append(answer.status_code == 200 and answer.content == content(f"taker{which}"))
+        return whole
+
+    async def all_of_them() -> list[list[bool]]:
+        looking = asyncio.create_task(clients.crowd(small.url, others, look))
+        try:
+            return await clients.crowd(small.url, takers, take)
+        finally:
+            over.set()
+            await looking
+
+    found = play(all_of_them)
+    assert [sum(whole) for whole in found] == [each] * takers
+    assert runs > 2 * others
+
+
+def test_what_differs_only_in_between_is_two_files(small: clients.Server) -> None:
+    async def take(visitor: Visitor, which: int) -> bytes:
+        await visitor.run(f"name={'ab'[which]}")
+        await asyncio.sleep(0.3)  # both are made at the same time
+        return (await visitor.http.get(visitor.link("made"))).content
+
+    found = play(clients.crowd, small.url, 2, take)
+    assert found == [content("a"), content("b")] and found[0] != found[1]
+
+
+def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
+    async def take(visitor: Visitor, which: int) -> int:
+        await visitor.run()
+        await visitor.http.get(visitor.link("large"), headers={"range": "bytes=0-99"})
+        before.append(small.resident)
+        size = 0
+        async with visitor.http.stream("GET", visitor.link("large")) as answer:
+            async for part in answer.aiter_bytes(MB):
+                size += len(part)
+                most.append(small.resident)
+        return size
+
+    before: list[float] = []
+    most: list[float] = []
+    assert play(clients.crowd, small.url, 2, take) == [LARGE, LARGE]
+    assert max(most) - min(before) < 30  # MB, of 300 that went out
+
+
+# --- whose it is
+
+
+def test_only_its_owner_can_follow_a_link(small: clients.Server) -> None:
+    async def ask() -> None:
+        async with clients.visitor(small.url) as anna, clients.visitor(small.url) as ben:
+            await anna.run("name=anna")
+            address = anna.link("made")
+            assert (await anna.http.get(address)).content == content("anna")
+            never = address.replace(address.split("/")[2], secrets.token_urlsafe(24))
+            expected = await ben.http.get(never)
+            assert expected.status_code == 404
+            async with httpx.AsyncClient(base_url=small.url) as nobody:
+                for answer in [await someone.request(method, address) for someone in (ben.http, nobody)
+                               for method in ("GET", "POST")]:  # fmt: skip
+                    assert (answer.status_code, answer.content) == (404, expected.content)
+                    assert _said(answer) == _said(expected)
+            async with clients.visitor(small.url, dict(anna.http.cookies)) as tab:  # hers, too
+                assert (await tab.http.get(address)).content == content("anna")
+
+    play(ask)
+
+
+def _said(answer: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name != "date"}
+
+
+# --- saved, resumed, cancelled
+
+
+def test_a_link_can_be_resumed_from_where_it_broke_off(small: clients.Server) -> None:
+    async def ask() -> None:
+        async with clients.visitor(small.url) as anna:
+            await anna.run("name=anna")
+            address, whole = anna.link("made"), content("anna")
+            first = await anna.http.get(address, headers={"range": "bytes=0-99999"})
+            assert first.status_code == 206 and first.content == whole[:100_000]
+            await anna.run("name=anna")  # the page is drawn anew, and the file is made anew
+            assert anna.link("made") == address
+            ask = {"range": "bytes=100000-", "if-range": first.headers["etag"]}
+            rest = await anna.http.get(address, headers=ask)
+            assert rest.status_code == 206 and first.content + rest.content == whole
+            await anna.run("name=another")  # another file now: not a part of it
+            other = await anna.http.get(address, headers=ask)
+            assert other.status_code == 200 and other.content == content("another")
+            head = await anna.http.head(address, headers={"accept-encoding": "gzip"})
+            assert head.headers["content-length"] == str(len(whole)) and head.content == b""
+            assert head.headers["content-disposition"] == 'attachment; filename="made.bin"'
+            assert "content-encoding" not in head.headers and "no-store" in head.headers["cache-control"]
+
+    play(ask)
+
+
+def test_who_breaks_off_leaves_no_trace(small: clients.Server) -> None:
+    async def ask() -> None:
+        async with clients.visitor(small.url) as anna:
+            await anna.run("name=anna")
+            for _ in range(3):
+                async with anna.http.stream("GET", anna.link("large")) as answer:
+                    await answer.aiter_raw().__anext__()
+            await asyncio.sleep(0.5)
+            assert (await anna.http.get(anna.link("made"))).content == content("anna")
+
+    play(ask)
+    assert "Traceback" not in small.log
+
+
+def test_why_a_file_cannot_be_had_is_said(small: clients.Server) -> None:
+    async def ask() -> httpx.Response:
+        async with clients.visitor(small.url) as anna:
+            await anna.run()
+            return await anna.http.get(anna.link("broken"))
+
+    answer = play(ask)
+    assert answer.status_code == 500 and answer.text.startswith("There is no ink.")
+
+
+# --- how long
+
+
+KEY = keys.make()
+OWNER = keys.owner(KEY)
+
+
+def status(served: Downloads, address: str) -> Any:
+    headers = [(b"cookie", f"{keys.COOKIE}={KEY}".encode())]
+    scope = {"type": "http", "method": "GET", "path": address, "query_string": b"", "headers": headers}
+    return served.answer(Request(scope))
+
+
+def test_a_file_is_made_once_until_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def make() -> bytes:
+        time.sleep(0.05)
+        made.append(1)
+        return b"abc"
+
+    async def ask() -> None:
+        served = Downloads()
+        async with served.serving():
+            link = served.link("session", "key", OWNER, make, "a.txt", "text/plain")
+            answers = await asyncio.gather(*(status(served, link.address) for _ in range(5)))
+            assert [answer.status_code for answer in answers] == [200] * 5 and len(made) == 1
+            path = Path(answers[0].path)
+            assert path.read_bytes() == b"abc" and hashlib.sha256(b"abc").hexdigest()[:32] in answers[0].headers["etag"]
+            monkeypatch.setattr(downloads, "MADE_SECONDS", -1.0)
+            served.tidy()
+            assert not path.exists()
+            assert (await status(served, link.address)).status_code == 200 and len(made) == 2
+        assert not path.parent.exists()
+
+    play(ask)
+
+
+def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "MOST_BYTES", 2_500)
+
+    async def ask() -> list[bool]:
+        served = Downloads()
+        async with served.serving():
+            links = [
+                served.link("session", str(number), OWNER, lambda: bytes(1_000), "a", "text/plain")
+                for number in range(4)
+            ]
+            answers = [await status(served, link.address) for link in links]
+            return [Path(answer.path).exists() for answer in answers]
+
+    assert play(ask) == [False, False, True, True]
+
+
+def test_links_go_with_their_session_and_the_oldest_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "LINKS", 3)
+
+    async def ask() -> None:
+        served = Downloads()
+        async with served.serving():
+            links = [served.link("session", str(n), OWNER, lambda: b"", "a", "text/plain") for n in range(4)]
+            assert [(await status(served, link.address)).status_code for link in links] == [404, 200, 200, 200]
+            served.tidy()
+            assert (await status(served, links[3].address)).status_code == 200
+            monkeypatch.setattr(downloads, "LEFT_SECONDS", -1.0)  # since its connection ended
+            served.tidy()
+            assert (await status(served, links[3].address)).status_code == 404
+
+    play(ask)
+
+
+def test_who_has_neither_key_nor_account_is_known_by_the_token_of_the_browser() -> None:
+    def sent(token: bytes) -> dict[str, str]:
+        return {"_streamlit_xsrf": generate_xsrf_token_string(token)}  # masked anew each time
+
+    assert downloads.bearer(None, sent(b"a" * 16)) == downloads.bearer(None, sent(b"a" * 16))
+    assert len({downloads.bearer(None, jar) for jar in (sent(b"a" * 16), sent(b"b" * 16), {})}) == 3
