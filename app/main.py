@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import guard, owner, state, tray, zoo
+from app import guard, owner, state, tray, work, zoo
 from app.parts import saved, you
 from app.text import md
 from app.widgets import browser
@@ -54,7 +54,9 @@ _PAGES = {
 def main() -> None:
     st.set_page_config(page_title="Seqscope", page_icon=str(_HERE / "icon.svg"), layout="wide")
     st.logo(str(_HERE / "logo.svg"), icon_image=str(_HERE / "icon.svg"), size="large")
-    owner.get()  # what a tab remembers of another owner is forgotten before it is read
+    who = owner.get()  # what a tab remembers of another owner is forgotten before it is read
+    if who is not None:
+        work.came(who.id, st.context.ip_address)
     datasets = zoo.datasets()
     hidden = () if not datasets or _has_codes(list(datasets)) else ("semantic_ids",)
     menu = {group: found for group, pages in _PAGES.items() if (found := _existing(pages, hidden))}

@@ -128,6 +128,14 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def amount(bytes: int) -> str:
+    """As in “2.5 MB”."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if bytes >= scale:
+            return f"{bytes / scale:.1f} {unit}".replace(".0 ", " ")
+    return f"{bytes} bytes"
+
+
 def percent(share: float) -> str:
     """Two digits that count: 35%, 1.8%, 0.06%."""
     if share < 1e-4:

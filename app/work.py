@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ipaddress
 import json
 import shutil
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,7 @@ from app.jobs.status import Status
 from app.store.database import Store, open_store
 from app.store.records import ENDED, Dataset, Job
 from app.store.rows import NotFound
+from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from app.uploads.reading import Reading
@@ -40,6 +43,8 @@ from engine.files import write_json
 from engine.runtime import Zoo
 
 _QUEUES: dict[Path, Queue] = {}
+_NETWORKS: OrderedDict[str, str] = OrderedDict()
+"""Owner → the network that they came from last."""
 _LOCK = threading.Lock()
 LOST = "The server ended before it could begin."
 
@@ -52,8 +57,8 @@ class Work:
     job: spec.Job | None
     """None: its folder is gone."""
     status: Status
-    ahead: int
-    """Jobs that come before it, whoever's they are."""
+    ahead: Ahead
+    """Jobs that come before it."""
     cancelling: bool
 
     @property
@@ -67,7 +72,9 @@ def queue() -> Queue:
     path = store.home.path / "jobs"
     with _LOCK:
         if path not in _QUEUES:
-            made = Queue(path, on_change=lambda job, now: _told(store, job, now))
+            made = Queue(
+                path, on_change=lambda job, now: _told(store, job, now), allowed=lambda job: _allowed(store, job)
+            )
             for row in store.queue.unfinished():
                 if not made.folder(row.id).is_dir():
                     store.jobs.change(row.owner, row.id, "failed", LOST)
@@ -243,7 +250,7 @@ def retry(owner: str, job: str) -> None:
         raise SeqscopeError("The job is waiting or running already.")
     store.jobs.change(owner, job, "queued")  # refused where there are too many
     try:
-        own.retry(job)
+        own.retry(job, _NETWORKS.get(owner, ""))
     except SeqscopeError:
         store.jobs.change(owner, job, before.state, before.message)
         raise
@@ -275,7 +282,7 @@ def submit(
     store, own = open_store(), queue()
     row = store.jobs.add(owner, dataset, kind, about)
     try:
-        own.submit(make(row.id), given)
+        own.submit(make(row.id), given, _NETWORKS.get(owner, ""))
     except BaseException:
         store.jobs.change(owner, row.id, "failed", LOST)
         store.jobs.delete(owner, row.id)
@@ -283,12 +290,39 @@ def submit(
     return row
 
 
+def came(owner: str, address: str | None) -> None:
+    """Notes from where an owner came: their requests share half of the queue's places with others from there."""
+    _NETWORKS[owner] = network(address)
+    _NETWORKS.move_to_end(owner)
+    while len(_NETWORKS) > 10_000:
+        _NETWORKS.popitem(last=False)
+
+
+def network(address: str | None) -> str:
+    """An address, or of the many that one machine has where it is IPv6, what they have in common; "" where there is none."""
+    try:
+        found = ipaddress.ip_address(address or "")
+    except ValueError:
+        return ""
+    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False))
+
+
+def _allowed(store: Store, job: spec.Job) -> int | None:
+    """Bytes that the files of job and dataset may take: what they take, and what is left for the owner."""
+    try:
+        left = store.quota.left(job.owner)
+    except SeqscopeError:
+        return None  # the server is stopping
+    folder = home.job(job.id)
+    return max(0, left) + sum(home.size(path) for path in {folder.resolve(), job.place(folder)})
+
+
 def _work(own: Queue, row: Job) -> Work:
     try:
         job = own.job(row.id)
     except SeqscopeError:
-        return Work(row, None, Status(state=row.state, message=row.message), 0, False)
-    return Work(row, job, own.status(row.id), own.position(row.id), own.cancelling(row.id))
+        return Work(row, None, Status(state=row.state, message=row.message), Ahead(0, 0), False)
+    return Work(row, job, own.status(row.id), own.ahead(row.id), own.cancelling(row.id))
 
 
 def _told(store: Store, job: spec.Job, now: Status) -> None:

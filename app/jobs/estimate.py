@@ -1,23 +1,46 @@
-"""How long a training would take: the engine tries some steps of it in a process of its own (`seqscope train --estimate`)."""
+"""How long a training would take: the engine tries some steps of it in a process of its own (`seqscope train --estimate`).
+
+    estimate(folder, "sasrec", {"training.epochs": 3}, owner=owner, on_wait=show)
+
+One process at a time on this server, and owners take turns. The same question is tried once, whoever asks; it goes on as long as
+somebody waits for it, so that a page that is drawn anew finds it again, and ends when nobody does any more.
+"""
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import json
+import logging
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from app.jobs.fresh import fingerprint
 from app.jobs.runner import environment
-from app.kept import until_deleted
+from app.kept import Kept
+from app.processes import yields
+from app.turns import Ahead, Turns
 from engine.errors import SeqscopeError
 
+log = logging.getLogger("seqscope.jobs")
 TIMEOUT = 300.0
 """Seconds after which nobody waits any more."""
+LEFT = 5.0
+"""Seconds for which a question is tried though nobody waits: a page that is drawn anew comes back at once."""
+NICE = 5
+_TICK = 0.25
+_turns = Turns(estimates=lambda: 1)
+_lock = threading.Lock()
+_asked: dict[tuple[str, ...], _Question] = {}
 
 
 class Estimate(BaseModel):
@@ -40,15 +63,40 @@ class Estimate(BaseModel):
     seconds: float
 
 
-def estimate(folder: Path, model: str, settings: Mapping[str, object] | None = None) -> Estimate:
+def estimate(
+    folder: Path,
+    model: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    owner: str = "",
+    on_wait: Callable[[str], None] | None = None,
+) -> Estimate:
     """For the prepared dataset `folder`/data. Kept as long as neither dataset nor settings change.
+
+    owner: whose turn it is; on_wait: is told again and again, in this thread, what is waited for; what it raises ends the wait.
 
     Raises SeqscopeError where it cannot be trained, or where that cannot be said in time.
     """
     state = fingerprint(folder / "data")
     if state is None:
         raise SeqscopeError("The dataset is not prepared yet, so nothing can be tried on it.")
-    return _estimate(str(folder), state, model, tuple(overrides(settings or {})))
+    key = (str(folder), state, model, *overrides(settings or {}))
+    while True:
+        with _lock:
+            if key not in _asked:
+                _asked[key] = _Question(key, owner)
+                threading.Thread(target=_asked[key].answer, name="seqscope-estimate", daemon=True).start()
+            question = _asked[key]
+            question.waited = time.monotonic()
+        while not question.over.wait(_TICK):
+            question.waited = time.monotonic()
+            if on_wait is not None:
+                on_wait(question.words)
+        if question.found is not None:
+            return question.found
+        if question.fault:
+            raise SeqscopeError(question.fault)
+        # else it was given up in the moment in which this one came
 
 
 def overrides(settings: Mapping[str, object]) -> list[str]:
@@ -59,26 +107,90 @@ def overrides(settings: Mapping[str, object]) -> list[str]:
     return words
 
 
-@until_deleted
-@functools.lru_cache(maxsize=256)
-def _estimate(folder: str, state: str, model: str, words: Sequence[str]) -> Estimate:
+_ANSWERS: Kept[Estimate] = Kept(256)
+
+
+class _Left(Exception):
+    """Nobody waits for it any more."""
+
+
+class _Question:
+    """An estimate that is asked for, by whomever."""
+
+    def __init__(self, key: tuple[str, ...], owner: str) -> None:
+        self._key, self._owner = key, owner
+        self.waited = time.monotonic()
+        """When somebody last waited for it."""
+        self.words = ""
+        """What is waited for."""
+        self.over = threading.Event()
+        self.found: Estimate | None = None
+        self.fault = ""
+
+    def answer(self) -> None:
+        try:
+            self.found = _ANSWERS.get(self._key, self._in_turn)
+        except _Left:
+            pass
+        except SeqscopeError as error:
+            self.fault = str(error)
+        except Exception:
+            log.exception("an estimate")
+            self.fault = "It could not be tried."
+        finally:
+            with _lock:
+                _asked.pop(self._key)
+            self.over.set()
+
+    def _in_turn(self) -> Estimate:
+        with _turns.place(self._owner, "estimates", self._wait):
+            self.words = "Trying some steps on this machine"
+            folder, _, model, *words = self._key
+            return _tried(Path(folder), model, words, self._look)
+
+    def _wait(self, ahead: Ahead) -> None:
+        self.words = ahead.words("trial", "trials")
+        self._look()
+
+    def _look(self) -> None:
+        if time.monotonic() - self.waited > LEFT:
+            raise _Left
+
+
+def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> Estimate:
+    """look: is called again and again; what it raises ends the process."""
     command = [sys.executable, "-m", "engine", "train", model, "--dataset", "data", "--out", f"runs/{model}"]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            child = subprocess.Popen(
+                [*command, *words, "--estimate"], cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=out,
+                stderr=err, process_group=0,
+            )  # fmt: skip
+        except OSError as error:
+            raise SeqscopeError(f"No process could be started to try {model} ({error.strerror or error}).") from None
+        yields(NICE, pid=child.pid)
+        try:
+            until = time.monotonic() + TIMEOUT
+            while child.poll() is None:
+                look()
+                if time.monotonic() > until:
+                    raise SeqscopeError(f"How long {model} takes could not be found out within {TIMEOUT:.0f} s.")
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_TICK)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        said, complaints = (_lines(file) for file in (out, err))
+    if child.returncode:
+        found = next((line for line in reversed(complaints) if line.startswith("seqscope: ")), "")
+        raise SeqscopeError(found.removeprefix("seqscope: ") or (complaints or ["no reason given"])[-1])
     try:
-        done = subprocess.run(
-            [*command, *words, "--estimate"], cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise SeqscopeError(f"How long {model} takes could not be found out within {TIMEOUT:.0f} s.") from None
-    except OSError as error:
-        raise SeqscopeError(f"No process could be started to try {model} ({error.strerror or error}).") from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        said = next(
-            (line for line in reversed(lines) if line.startswith("seqscope: ")), (lines or ["no reason given"])[-1]
-        )
-        raise SeqscopeError(said.removeprefix("seqscope: "))
-    try:
-        return Estimate.model_validate_json(done.stdout.strip().splitlines()[-1])
+        return Estimate.model_validate_json(said[-1])
     except (IndexError, ValidationError):
         raise SeqscopeError(f"How long {model} takes was not said in a form that is known here.") from None
+
+
+def _lines(file: IO[bytes]) -> list[str]:
+    file.seek(0)
+    return [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]

@@ -1,12 +1,16 @@
 """The queue: a thread of the server that starts runners, at most so many at a time, and loses none.
 
-    queue = Queue(home.root() / "jobs", on_change=told)
+    queue = Queue(home.root() / "jobs", on_change=told, allowed=allowed)
     queue.start()
     queue.submit(job)
     queue.status(job.id).progress
 
 SEQSCOPE_JOBS           runners at a time (default 1)
 SEQSCOPE_JOBS_WAITING   jobs that may wait or run, of all owners together (default 50)
+
+Owners take turns (app/turns.py), and have one runner at a time. Half of the places are kept for owners who have nothing in the
+queue, and half for other networks than that of whoever asks: a key costs nothing, an address costs something. Many addresses
+still fill the queue; behind a proxy that does not tell addresses, half of it is all that can be had.
 
 Of several servers with one home, one alone starts runners; when it ends, the next takes over. A server that starts again finds
 the runners that live, and starts those again that do not.
@@ -23,16 +27,19 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from app.jobs import spec, status
 from app.jobs.launch import Launcher, Local
-from app.jobs.runner import CANCEL, LOG
+from app.jobs.runner import ALLOWED, CANCEL, LOG
 from app.jobs.spec import Job
 from app.jobs.status import Status
+from app.turns import Ahead, in_turn
 from engine.errors import SeqscopeError
+from engine.files import write_text
 
 log = logging.getLogger("seqscope.jobs")
 TICK = 1.0
@@ -40,12 +47,29 @@ TICK = 1.0
 TRIES = 3
 """How often a lost runner is replaced."""
 LEAD = "queue.lock"
+WAITING = "Waiting for its turn"
 _ID = re.compile(r"[a-z0-9]{1,64}")
 Told = Callable[[Job, Status], None]
+Pair = tuple[Job, Status]
 
 
 class Full(SeqscopeError):
     """There are as many jobs as may be."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A job that waits for its turn."""
+
+    job: Job
+
+    @property
+    def owner(self) -> str:
+        return _owner(self.job)
+
+    @property
+    def asked(self) -> float:
+        return self.job.created.timestamp()
 
 
 class Queue:
@@ -59,15 +83,24 @@ class Queue:
         waiting: int | None = None,
         launcher: Launcher | None = None,
         on_change: Told | None = None,
+        allowed: Callable[[Job], int | None] | None = None,
         tick: float = TICK,
     ) -> None:
-        """on_change: is told of every job whose state is another than when it was last told of, all once at the start."""
+        """on_change: is told of every job whose state is another than when it was last told of, all once at the start.
+
+        allowed: how many bytes a job's files may take, those that are there included; None: as many as they like.
+        """
         self.root = root
         self.runners = _number("SEQSCOPE_JOBS", 1) if runners is None else runners
         self.waiting = _number("SEQSCOPE_JOBS_WAITING", 50) if waiting is None else waiting
         self.launcher = launcher or _launcher()
         self._told = on_change or (lambda job, now: None)
+        self._allowed = allowed or (lambda job: None)
         self._tick = tick
+        self._ended: dict[str, float] = {}
+        """Owner → when a runner of theirs last ended, in unix seconds; from folders, and of those that were deleted since."""
+        self._networks: dict[str, str] = {}
+        """Job → where it was asked from. Forgotten when the server ends."""
         self._known: dict[str, str] = {}
         self._kept: dict[str, tuple[tuple[int, int, int] | None, Job, Status]] = {}
         self._wake, self._stop = threading.Event(), threading.Event()
@@ -94,14 +127,14 @@ class Queue:
 
     # --- what pages ask
 
-    def submit(self, job: Job, given: Path | None = None) -> None:
-        """Takes the job; it begins when it is its turn. given: a folder that becomes its FILES.
+    def submit(self, job: Job, given: Path | None = None, network: str = "") -> None:
+        """Takes the job; it begins when it is its turn. given: a folder that becomes its FILES; network: where it is asked from,
+        "" where nobody knows.
 
         Raises Full, or SeqscopeError where the job's folder cannot be written.
         """
         with self._lock:
-            if sum(not now.over for _, now in self._all()) >= self.waiting:
-                raise Full(f"{self.waiting} jobs are waiting or running already. Try again when some have ended.")
+            self._check_room(job, network)
             try:
                 staged = self.root / f".{job.id}.{secrets.token_hex(4)}"
                 staged.mkdir(mode=0o700, parents=True)
@@ -109,11 +142,12 @@ class Queue:
                     if given is not None:
                         os.rename(given, staged / spec.FILES)
                     job.write(staged)
-                    Status(words="Waiting for its turn").write(staged, durable=True)
+                    Status(words=WAITING).write(staged, durable=True)
                     target = self.folder(job.id)
                     if target.exists():
                         raise SeqscopeError(f"There is a job {job.id} already.")
                     os.rename(staged, target)
+                    self._networks[job.id] = network
                 finally:
                     shutil.rmtree(staged, ignore_errors=True)
             except OSError as error:
@@ -140,14 +174,14 @@ class Queue:
     def cancelling(self, id: str) -> bool:
         return (self.folder(id) / CANCEL).exists() and not self.status(id).over
 
-    def retry(self, id: str) -> None:
+    def retry(self, id: str, network: str = "") -> None:
         """Once more, from the step that failed. Raises SeqscopeError where the job is not over, and Full."""
         with self._lock:
             now, folder = self.status(id), self.folder(id)
             if not now.over or not folder.is_dir():
                 raise SeqscopeError("The job is waiting or running already.")
-            if sum(not other.over for _, other in self._all()) >= self.waiting:
-                raise Full(f"{self.waiting} jobs are waiting or running already. Try again when some have ended.")
+            self._check_room(self.job(id), network)
+            self._networks[id] = network
             (folder / CANCEL).unlink(missing_ok=True)
             first = next((n for n, part in enumerate(now.parts) if part.state in ("failed", "left out")), now.step)
             parts = tuple(
@@ -155,20 +189,22 @@ class Queue:
             )
             changes = {
                 "state": "queued", "step": first, "parts": parts, "message": "", "notes": (), "tries": 0, "ended": None,
-                "words": "Waiting for its turn",
+                "words": WAITING,
             }  # fmt: skip
             if self._write(folder, now, **changes) is None:
                 raise SeqscopeError("The job was deleted.")
         self._wake.set()
 
-    def position(self, id: str) -> int:
-        """How many jobs are before this one; 0 where it is running or the next, or over."""
-        before = 0
-        for job, now in self._all():
-            if job.id == id:
-                return before if not now.over else 0
-            before += not now.over
-        return 0
+    def ahead(self, id: str) -> Ahead:
+        """The jobs that come before this one; none where it is running or the next, or over."""
+        unfinished = [(job, now) for job, now in self._all() if not now.over]
+        ordered = self._ordered(unfinished)
+        place = next((place for place, job in enumerate(ordered) if job.id == id), None)
+        if place is None:
+            return Ahead(0, 0)
+        before = [*(job for job, now in unfinished if now.state == "running"), *ordered[:place]]
+        own = sum(_owner(job) == _owner(ordered[place]) for job in before)
+        return Ahead(own, len(before) - own)
 
     def log(self, id: str, most: int = 65_536) -> str:
         """What the commands said, the last of it."""
@@ -203,28 +239,35 @@ class Queue:
             found = self._all()
             if leads:
                 running = 0
-                candidates: list[tuple[Path, Path]] = []
+                candidates: list[Pair] = []
                 taken: set[Path] = set()
+                busy: set[str] = set()
                 for job, now in found:
                     folder = self.folder(job.id)
+                    if now.ended is not None:
+                        self._ended[_owner(job)] = max(now.ended, self._ended.get(_owner(job), 0.0))
                     if now.over:
                         continue
                     if self.launcher.alive(folder):
                         running += 1
                         taken.add(job.place(folder))
+                        busy.add(_owner(job))
                         if (folder / CANCEL).exists():
                             self.launcher.stop(folder)
                     else:
                         # its runner may have ended between the two looks
                         after = self._without(folder, job, status.read(folder))
                         if after is not None and not after.over:
-                            candidates.append((folder, job.place(folder)))
-                for folder, place in candidates:
+                            candidates.append((job, after))
+                for job in self._ordered(candidates, busy):
                     if running >= self.runners:
                         break
-                    if place not in taken:  # two jobs of one dataset would be in each other's way
+                    place = job.place(self.folder(job.id))
+                    # two jobs of one dataset would be in each other's way; one owner has one runner
+                    if place not in taken and _owner(job) not in busy:
                         taken.add(place)
-                        running += self._begin(folder)
+                        busy.add(_owner(job))
+                        running += self._begin(job)
                 found = self._all()
         for job, now in found:
             if self._known.get(job.id) != now.state:
@@ -253,9 +296,35 @@ class Queue:
             )
         return now
 
-    def _begin(self, folder: Path) -> int:
+    def _check_room(self, job: Job, network: str) -> None:
+        """Raises Full."""
+        unfinished = [one for one, now in self._all() if not now.over]
+        again = "Try again when some have ended."
+        if len(unfinished) >= self.waiting:
+            raise Full(f"{self.waiting} jobs are waiting or running already. {again}")
+        own = sum(_owner(one) == _owner(job) for one in unfinished)
+        if own and len(unfinished) >= self.waiting - self.waiting // 2:
+            raise Full(
+                f"{len(unfinished)} jobs are waiting or running here, {own} of them yours; the places that are left are for "
+                "visitors who have none. Try again when one of yours has ended."
+            )
+        near = sum(self._networks.get(one.id) == network for one in unfinished) if network else 0
+        if near >= max(1, self.waiting // 2):
+            raise Full(f"Half of the places for jobs are taken from the network that you come from. {again}")
+
+    def _ordered(self, found: Sequence[Pair], busy: Iterable[str] | None = None) -> list[Job]:
+        """Those that wait, in the order of their turns. busy: owners with a runner; None: as their states say."""
+        if busy is None:
+            busy = {_owner(job) for job, now in found if now.state == "running"}
+        waiting = [_Waiting(job) for job, now in found if now.state == "queued"]
+        return [one.job for one in in_turn(waiting, self._ended, tuple(busy))]
+
+    def _begin(self, job: Job) -> int:
         """1 where a runner was started, else 0."""
+        folder = self.folder(job.id)
         try:
+            if (most := self._allowed(job)) is not None:
+                write_text(folder / ALLOWED, f"{most}\n")
             self.launcher.start(folder)
         except (OSError, SeqscopeError) as error:
             now = status.read(folder)
@@ -289,6 +358,7 @@ class Queue:
         for id in list(self._kept):
             if id not in there:
                 self._kept.pop(id, None)  # its folder is gone
+                self._networks.pop(id, None)
         return sorted(found, key=lambda pair: (pair[0].created, pair[0].id))
 
     def _one(self, folder: Path) -> tuple[Job, Status] | None:
@@ -333,6 +403,11 @@ class Queue:
         if self._lead is not None:
             self._lead.close()
             self._lead = None
+
+
+def _owner(job: Job) -> str:
+    """A job of nobody waits for no other of nobody's."""
+    return job.owner or job.id
 
 
 def _number(name: str, default: int) -> int:

@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,13 +22,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from app import home
 from app.jobs import spec, status
 from app.jobs.spec import Job, Step
 from app.jobs.status import Part
+from app.processes import yields
+from app.text import amount
 from engine.errors import SeqscopeError
 from engine.files import write_text
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
+ALLOWED = "bytes.txt"
+"""How many bytes the files of job and dataset may take; written by the queue when it starts the runner."""
+WEIGH = 2.0
+"""Seconds between two looks at how many they take."""
 EVERY = 1.0
 """Seconds between two writings of the status."""
 TICK = 0.1
@@ -79,7 +87,9 @@ class Runner:
         self.status = before.model_copy(update={"parts": parts})
         self.stopping = False
         self.hours = _hours()
+        self.allowed = _allowed(folder)
         self._written = 0.0
+        self._weighed = -WEIGH
 
     def run(self) -> int:
         """0: the job is over or left to another runner; 1: it failed. Raises Failed, and Gone."""
@@ -118,7 +128,12 @@ class Runner:
         else:
             self._part(number, "running")
             self._note(words=step.title, progress=self._share(number, 0.0), left=None, durable=True)
-            message = self._command(number, step)
+            try:
+                message = self._command(number, step)
+            except TooLarge:
+                self._part(number, "failed")
+                self._discard(step)
+                raise
             if message:
                 if not step.may_fail:
                     self._part(number, "failed")
@@ -187,6 +202,21 @@ class Runner:
             raise Cancelled
         if self.stopping:
             raise Left
+        if self.allowed is not None and time.monotonic() - self._weighed >= WEIGH:
+            size = sum(home.size(folder) for folder in {self.place, self.folder.resolve()})
+            self._weighed = time.monotonic()
+            if size > self.allowed:
+                raise TooLarge(
+                    "It was ended because its files would take more room than is left for you here: this dataset may have "
+                    f"{amount(self.allowed)} with what is made of it. What was complete is there. Delete a dataset or a saved "
+                    "report that you no longer need, or make less of this one."
+                )
+
+    def _discard(self, step: Step) -> None:
+        """What a step that was ended for its size has left and nobody can use."""
+        left = [*self.place.glob("exports/.*"), *self.place.glob("next/.*")]
+        for folder in [self.place / step.run, *left] if step.run else left:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _lost(self, step: Step) -> bool:
         """Whether something that it needs is not there."""
@@ -282,6 +312,10 @@ class Failed(Exception):
     """With words for people."""
 
 
+class TooLarge(Failed):
+    """The files take more than they may."""
+
+
 class Gone(Exception):
     """The job's folder was taken away."""
 
@@ -343,6 +377,13 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             return
 
 
+def _allowed(folder: Path) -> int | None:
+    try:
+        return int((folder / ALLOWED).read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
 def _hours() -> float:
     try:
         return max(1e-4, float(os.environ.get("SEQSCOPE_JOB_HOURS") or HOURS))
@@ -377,8 +418,7 @@ def main() -> int:
             if not ours:
                 return 0  # another runner has it
             runner = Runner(folder)
-            with contextlib.suppress(OSError):
-                os.nice(NICE[runner.job.kind])
+            yields(NICE[runner.job.kind])
             try:
                 return runner.run()
             except Failed as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
             "How long would that take?", key=f"data_estimate_{dataset.id}", disabled=not chosen, icon=":material/timer:",
             type="secondary" if asked else "primary",
         ):  # fmt: skip
-            asked = st.session_state[key] = _ask(folder, chosen, budget)
+            asked = st.session_state[key] = _ask(owner, folder, chosen, budget)
         if asked is not None:
             _answer(owner, dataset, asked, busy)
 
@@ -79,26 +80,33 @@ def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
     return {} if epochs is None or model not in LEARNED else {"training.epochs": epochs}
 
 
-def _ask(folder: home.Folder, models: tuple[str, ...], budget: str) -> _Asked:
+def _ask(owner: str, folder: home.Folder, models: tuple[str, ...], budget: str) -> _Asked:
     found: list[Choice | str] = []
     with st.spinner("Trying some steps of each model on this machine …", show_time=True):
-        for model in models:
+        place = st.empty()
+        for number, model in enumerate(models, 1):
+
+            def wait(words: str, which: str = f"{number} of {len(models)}, {kinds.MODELS[model]}") -> None:
+                place.caption(md(f"{which}. {words} …"))  # a page that is drawn anew, or was left, ends here
+
             try:
-                found.append(_tried(folder.path, kinds.choose(folder.path, model, settings(model, budget))))
+                choice = kinds.choose(folder.path, model, settings(model, budget))
+                found.append(_tried(owner, folder.path, choice, wait))
             except SeqscopeError as error:
                 found.append(str(error))
+        place.empty()
     return _Asked(models, budget, tuple(found))
 
 
-def _tried(folder: Path, choice: Choice) -> Choice:
+def _tried(owner: str, folder: Path, choice: Choice, wait: Callable[[str], None]) -> Choice:
     """With its estimates: of what comes before it, learning alone."""
-    before = None if choice.before is None else _tried(folder, choice.before)
+    before = None if choice.before is None else _tried(owner, folder, choice.before, wait)
     if before is not None and before.estimate is not None:
         one = before.estimate
         less = {"start": one.start / 3, "evaluate": 0.0, "export": 0.0}
         less["seconds"] = less["start"] + one.train + one.validation
         before = before.model_copy(update={"estimate": one.model_copy(update=less)})
-    found = estimate(folder, choice.recipe, choice.tried)
+    found = estimate(folder, choice.recipe, choice.tried, owner=owner, on_wait=wait)
     return choice.model_copy(update={"estimate": found, "before": before})
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, work
-from app.text import count, md
+from app.jobs.queue import WAITING
+from app.text import md
 from app.views import training
 from app.work import Work
 
@@ -15,7 +16,7 @@ _CALLED = {"prepare": "preparation", "train": "training"}
 def progress(one: Work) -> None:
     now = one.status
     if now.state == "queued":
-        words = f"Waiting: {count(one.ahead, 'job')} before it" if one.ahead else now.words or "Waiting for its turn"
+        words = one.ahead.words("job", "jobs") if now.words in ("", WAITING) else now.words
     else:
         left = "" if now.left is None else f", about {training.span(now.left)} left"
         words = f"{now.words}{left}"

@@ -33,7 +33,7 @@ class Jobs:
             raise ValueError(f"not a kind of job: {kind!r}")
         id = new_id()
         with self._file.transaction() as transaction:
-            self._quota.check(known(owner), jobs=1)
+            self._quota.check(known(owner), jobs=1, bytes=1)
             transaction.execute(
                 f"insert into job ({_COLUMNS}) values (?, ?, ?, ?, ?, 'queued', ?, null, null, '')",
                 [id, owner, dataset, kind, rows.written(spec), rows.now()],
@@ -63,7 +63,7 @@ class Jobs:
         with self._file.transaction() as transaction:
             before = self.get(owner, id)
             if before.state in ENDED and state not in ENDED:
-                self._quota.check(owner, jobs=1)
+                self._quota.check(owner, jobs=1, bytes=1)
             moment = rows.now()
             started = None if state == "queued" else moment
             ended = moment if state in ENDED else None
@@ -100,11 +100,6 @@ class Queue:
         """Jobs of all owners that wait or run, in the order in which they came."""
         found = self._file.ask(f"select {_COLUMNS} from job where state in ('queued', 'running') order by created, id")
         return [made(row) for row in found]
-
-    def ahead(self, id: str) -> int:
-        """How many jobs come before this one, whoever's they are."""
-        waiting = [job.id for job in self.unfinished()]
-        return waiting.index(id) if id in waiting else 0
 
 
 def made(row: Row) -> Job:

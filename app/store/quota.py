@@ -16,7 +16,7 @@ from app import home
 from app.home import Home
 from app.store.file import File
 from app.store.rows import known
-from app.text import count
+from app.text import amount, count
 from engine.errors import SeqscopeError
 
 
@@ -66,25 +66,45 @@ class Quota:
         return Limits.of_environment()
 
     def usage(self, owner: str) -> Usage:
-        ((size, rows, datasets),) = self._file.ask(
-            "select coalesce(sum(bytes), 0), coalesce(sum(rows_items + rows_events), 0), count(*) from dataset where owner = ?",
-            [known(owner)],
+        ((rows, datasets),) = self._file.ask(
+            "select coalesce(sum(rows_items + rows_events), 0), count(*) from dataset where owner = ?", [known(owner)]
         )
-        ((reports,),) = self._file.ask("select coalesce(sum(strlen(document)), 0) from report where owner = ?", [owner])
         ((jobs,),) = self._file.ask(
             "select count(*) from job where owner = ? and state in ('queued', 'running')", [owner]
         )
-        batches = self._file.ask("select id from job where owner = ? and kind = 'batch'", [owner])
-        lists = sum(home.size(self._home.job(id)) for (id,) in batches)
-        return Usage(int(size) + int(reports) + lists, int(rows), int(datasets), int(jobs))
+        return Usage(self._bytes(owner), int(rows), int(datasets), int(jobs))
+
+    def left(self, owner: str) -> int:
+        """Bytes that the owner may have more, on this server; below 0 where they have too much already."""
+        most = self.limits
+        return min(most.bytes - self._bytes(known(owner)), most.server - self._bytes(None))
+
+    def _bytes(self, owner: str | None) -> int:
+        """Of one owner or all: what is kept, as it was noted; what is being made, by looking: datasets at work, and lists."""
+        whose, values = ("", []) if owner is None else ("where owner = ?", [owner])
+        sums = " + ".join(f"(select coalesce(sum({size}), 0) from {table} {whose})" for table, size in _SIZES)
+        ((noted,),) = self._file.ask(f"select {sums}", values * len(_SIZES))
+        jobs = self._file.ask(f"select id, owner, dataset, kind, state from job {whose}", values)
+        lists = sum(home.size(self._home.job(id)) for id, _, _, kind, _ in jobs if kind == "batch")
+        unfinished = ("queued", "running")
+        at_work = {(of, dataset) for _, of, dataset, kind, state in jobs if state in unfinished and kind != "batch"}
+        grown = 0
+        for of, dataset in at_work:
+            for (bytes,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [of, dataset]):
+                grown += home.size(self._home.dataset(of, dataset).path) - int(bytes)
+        return int(noted) + lists + grown
 
     def check(self, owner: str, *, bytes: int = 0, rows: int = 0, datasets: int = 0, jobs: int = 0) -> None:
         """Raises QuotaReached, in words, where the owner may not have so much more."""
         used, most = self.usage(owner), self.limits
+        if bytes > 0 and used.bytes >= most.bytes:
+            raise QuotaReached(
+                f"What you have takes {amount(used.bytes)}, and {amount(most.bytes)} is the most that it may. {_MEND_BYTES}"
+            )
         if bytes > 0 and used.bytes + bytes > most.bytes:
             raise QuotaReached(
-                f"This would need {_size(bytes)} more, and {_size(used.bytes)} of your {_size(most.bytes)} are taken. "
-                "Delete a dataset or a saved report that you no longer need."
+                f"This would need {amount(bytes)} more, and {amount(used.bytes)} of your {amount(most.bytes)} are taken. "
+                f"{_MEND_BYTES}"
             )
         if rows > 0 and used.rows + rows > most.rows:
             raise QuotaReached(
@@ -100,27 +120,19 @@ class Quota:
                 f"{count(used.jobs, 'job')} of yours {'waits or runs' if used.jobs == 1 else 'wait or run'} already; "
                 f"at most {most.jobs:,} may at the same time. Wait for one to end, or cancel one."
             )
-        if bytes > 0:
-            ((everything,),) = self._file.ask(
-                "select coalesce((select sum(bytes) from dataset), 0) + coalesce((select sum(strlen(document)) from report), 0)"
-            )
-            lists = sum(
-                home.size(self._home.job(id)) for (id,) in self._file.ask("select id from job where kind = 'batch'")
-            )
-            if int(everything) + lists + bytes > most.server:
-                raise QuotaReached(
-                    "This server has no room for more data now. Try again later, or ask those who run it."
-                )
+        if bytes > 0 and self._bytes(None) + bytes > most.server:
+            raise QuotaReached("This server has no room for more data now. Try again later, or ask those who run it.")
 
 
 _MEND = "Delete a dataset that you no longer need."
-
-
-def _size(number: int) -> str:
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= scale:
-            return f"{number / scale:.1f} {unit}".replace(".0 ", " ")
-    return f"{number} bytes"
+_MEND_BYTES = "Delete a dataset or something saved that you no longer need."
+_SIZES = (
+    ("dataset", "bytes"),
+    ("report", "strlen(document)"),
+    ("history", "strlen(items)"),
+    ("comparison", "strlen(address)"),
+)
+"""Table → bytes of a row."""
 
 
 def _number(name: str, default: int) -> int:

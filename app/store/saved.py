@@ -96,6 +96,7 @@ class Saved(ABC, Generic[T]):
                 raise SeqscopeError(
                     f"There is a {self.table} named “{name}” already. Choose another name, or replace it."
                 )
+            self._quota.check(owner, bytes=len(content.encode()) - self._length(owner, same))
             moment, expires = rows.now(), rows.until(owner)
             if same is not None:
                 transaction.execute(
@@ -121,6 +122,13 @@ class Saved(ABC, Generic[T]):
             [owner, dataset, name, rows.now()],
         )
         return found[0][0] if found else None
+
+    def _length(self, owner: str, id: str | None) -> int:
+        """Bytes that go when it is replaced."""
+        found = self._file.ask(
+            f"select strlen({self.content}) from {self.table} where owner = ? and id = ?", [owner, id]
+        )
+        return int(found[0][0]) if found else 0
 
     def _row(self, owner: str, id: str) -> Row:
         found = self._file.ask(
@@ -187,9 +195,7 @@ class Reports(Saved[Report]):
         size = len(text.encode())
         if size > MAX_DOCUMENT:
             raise SeqscopeError(f"A report may have {MAX_DOCUMENT // 1_000_000} MB; this one has {size / 1e6:.1f} MB.")
-        with self._file.transaction():
-            self._quota.check(owner, bytes=size)
-            return self._save(owner, dataset, name, text, replace)
+        return self._save(owner, dataset, name, text, replace)
 
     def _columns(self, listed: bool = False) -> str:
         """A list leaves the documents out: they are large."""

@@ -105,10 +105,10 @@ def test_the_queue_keeps_no_job_whose_folder_is_gone() -> None:
     dataset = ready(ANNA, "My shop")
     row = work.prepare(ANNA, dataset.id, exports=zoo.root())
     own = work.queue()
-    own.position(row.id)
+    own.ahead(row.id)
     assert row.id in own._kept
     home.discard(home.job(row.id))
-    own.position(row.id)
+    own.ahead(row.id)
     assert row.id not in own._kept
 
 

@@ -211,7 +211,7 @@ def test_without_any_export_one_can_still_bring_data(
 def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def estimate(folder: Path, model: str, settings: dict[str, object]) -> Estimate:
+    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> Estimate:
         asked.append((model, settings))
         if model != "sasrec":
             raise SeqscopeError("no user has two training events")
@@ -250,7 +250,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
 def test_models_that_come_after_others_are_estimated_with_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, object]] = []
 
-    def estimate(folder: Path, model: str, settings: dict[str, object]) -> Estimate:
+    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> Estimate:
         asked.append((model, settings.get("model.start")))
         return Estimate(
             recipe=model, device="2 cores", epochs=3, done=0, steps=9, step=1.0, start=30.0, train=1_800.0, validation=10.0,

@@ -18,6 +18,7 @@ from app.jobs import status
 from app.jobs.queue import Full, Queue
 from app.jobs.spec import Job
 from app.jobs.status import Status
+from app.turns import Ahead
 from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone, job, step, wait
 from tests.jobs.test_runner import LINES, lines, pids
@@ -59,7 +60,7 @@ def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_pa
     queue = make(on_change=lambda one, now: told.append((one.id, now.state)))
     for number in range(3):
         queue.submit(job(step("count", tmp_path / f"out{number}", 2, 0.05), id=f"j{number}"))
-    assert [queue.position(f"j{number}") for number in (1, 2)] == [1, 2]
+    assert [queue.ahead(f"j{number}").others for number in (1, 2)] == [1, 2]
     for number in range(3):
         assert over(queue, f"j{number}").state == "done"
         assert lines(tmp_path / f"out{number}") == ["1", "2"]
@@ -68,6 +69,49 @@ def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_pa
     wait(lambda: len([one for one in told if one[1] == "done"]) == 3)
     assert [one for one in told if one[1] == "done"] == [(f"j{number}", "done") for number in range(3)]
     assert "--- Do count" in queue.log("j1") and queue.log("j1", most=4).strip()
+
+
+def test_owners_take_turns(make: Make, tmp_path: Path) -> None:
+    """Who asked for three comes once, then the others, then again; and never has two runners."""
+    queue, gate = make(runners=2), tmp_path / "gate"
+    for id in ("a1", "a2", "a3", "b1", "c1"):
+        queue.submit(job(step("count", tmp_path / id, 2, 0, gate), id=id, owner=id[0]))
+    wait(lambda: queue.status("a1").started and queue.status("b1").started)
+    assert [queue.ahead(id) for id in ("c1", "a2", "a3")] == [Ahead(0, 2), Ahead(1, 2), Ahead(2, 2)]
+    gate.touch()
+    ends = {id: over(queue, id) for id in ("a1", "a2", "a3", "b1", "c1")}
+    assert ends["c1"].started < ends["a3"].started  # type: ignore[operator]
+    for before, after in (("a1", "a2"), ("a2", "a3")):
+        assert ends[before].ended <= ends[after].started  # type: ignore[operator]
+
+
+def test_no_owner_and_no_network_fills_the_queue(make: Make, tmp_path: Path) -> None:
+    queue, steps = make(waiting=6), (step("count", tmp_path / "out", 2, 0, tmp_path / "gate"),)
+    for number in range(3):
+        queue.submit(job(*steps, id=f"a{number}", owner="a"), network="192.0.2.1")
+    with pytest.raises(Full, match="3 of them yours; the places that are left are for visitors who have none"):
+        queue.submit(job(*steps, id="a3", owner="a"), network="192.0.2.2")
+    with pytest.raises(Full, match="Half of the places"):  # a key more costs nothing
+        queue.submit(job(*steps, id="b", owner="b"), network="192.0.2.1")
+    queue.submit(job(*steps, id="b", owner="b"), network="192.0.2.2")
+    queue.submit(job(*steps, id="c", owner="c"))
+    for id in ("a0", "a1", "a2", "b", "c"):
+        queue.cancel(id)
+        over(queue, id)
+
+
+def test_a_job_that_makes_too_much_is_ended(make: Make, jobs: Path, tmp_path: Path) -> None:
+    """What was complete stays; what nobody can use goes."""
+    dataset = tmp_path / "dataset"
+    (dataset / "exports" / ".part").mkdir(parents=True)
+    (dataset / "exports" / "done").write_bytes(b"x" * 1_000)
+    queue = make(allowed=lambda one: 100_000)
+    queue.submit(job(step("fill", "runs/model", run="runs/model", may_fail=True), folder="../../dataset"))
+    end = over(queue, "job")
+    assert end.state == "failed" and "would take more room than is left for you here" in end.message
+    assert [path.name for path in (dataset / "exports").iterdir()] == ["done"] and not (
+        dataset / "runs" / "model"
+    ).exists()
 
 
 def test_two_jobs_of_one_dataset_never_run_together(make: Make, tmp_path: Path) -> None:
@@ -292,7 +336,7 @@ def test_many_threads_ask_at_once(make: Make, tmp_path: Path) -> None:
                 id = f"t{number}x{turn}"
                 queue.submit(job(step("say", id), id=id))
                 queue.cancel(id)
-                queue.position(id)
+                queue.ahead(id)
                 queue.status(id)
                 queue.log(id)
         except BaseException as fault:

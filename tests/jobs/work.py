@@ -3,6 +3,7 @@
 count FILE N SECONDS    writes 1 … N into FILE, a line each, and goes on where it was; tells how far it is
 count FILE N SECONDS G  the same, but half of them are written only when there is a file G
 alone FOLDER SECONDS    fails where another of its kind is at work in FOLDER; ends when another has failed, or after SECONDS
+fill FOLDER             writes into it without an end
 say TEXT                prints it
 fail TEXT               as an engine command fails
 die SIGNAL              by its own hand
@@ -62,6 +63,11 @@ def main() -> int:
         return count(*words)
     if action == "alone":
         return alone(*words)
+    if action == "fill":
+        Path(words[0]).mkdir(parents=True)
+        with (Path(words[0]) / "file").open("ab") as out:
+            while out.write(b"x" * 50_000):
+                time.sleep(0.05)
     if action == "fail":
         print("something before", file=sys.stderr)
         print(f"seqscope: {words[0]}", file=sys.stderr)

@@ -52,6 +52,31 @@ def test_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.datasets.add(ANNA, "more", staged=of_size(2000))  # type: ignore[arg-type]
 
 
+def test_what_is_saved_and_what_is_being_made_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "5000")
+    dataset = store.datasets.add(ANNA, "films", staged=of_size(1000))  # type: ignore[arg-type]
+    store.histories.save(ANNA, "sample", "long", ["x" * 400] * 5)
+    with pytest.raises(QuotaReached, match="kB more"):
+        store.histories.save(ANNA, "sample", "longer", ["x" * 400] * 7)
+    with pytest.raises(QuotaReached, match="kB more"):
+        store.comparisons.save(ANNA, "sample", "long", "/" + "x" * 2_500)
+    store.histories.save(ANNA, "sample", "long", ["x" * 400] * 7, replace=True)  # the one before goes
+    job = store.jobs.add(ANNA, dataset.id, "train", {})
+    assert store.quota.left(ANNA) > 0
+    (home.dataset(ANNA, dataset.id).path / "checkpoint").write_bytes(b"x" * 2_000)  # noted only when the job is over
+    assert store.quota.left(ANNA) < 0
+    for ask in (
+        lambda: store.jobs.add(ANNA, dataset.id, "prepare", {}),
+        lambda: store.jobs.add(ANNA, "sample", "batch", {}),
+    ):
+        with pytest.raises(QuotaReached, match="is the most that it may"):
+            ask()
+    store.jobs.change(ANNA, job.id, "failed")
+    store.datasets.measure(ANNA, dataset.id)
+    with pytest.raises(QuotaReached, match="is the most that it may"):
+        store.jobs.change(ANNA, job.id, "queued")
+
+
 def test_datasets(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "1")
     found = store.datasets.add(ANNA, "films")
