@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,8 @@ from typing import Any
 import httpx
 import pytest
 from starlette.requests import Request
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
+from streamlit.web.server.starlette.starlette_app_utils import create_signed_value, generate_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from app import downloads, keys
 from app.downloads import Downloads
@@ -89,6 +92,15 @@ def test_what_differs_only_in_between_is_two_files(small: clients.Server) -> Non
     assert found == [content("a"), content("b")] and found[0] != found[1]
 
 
+def test_no_page_hands_out_files_in_another_way(root: Path) -> None:
+    found = {
+        path.relative_to(root).as_posix()
+        for path in (root / "app").rglob("*.py")
+        if re.search(r"\bst\.(download_button|image|audio|video|pdf)\(", path.read_text("utf-8"))
+    }
+    assert found == {"app/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
+
+
 def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
     async def take(visitor: Visitor, which: int) -> int:
         await visitor.run()
@@ -128,6 +140,38 @@ def test_only_its_owner_can_follow_a_link(small: clients.Server) -> None:
                 assert (await tab.http.get(address)).content == content("anna")
 
     play(ask)
+
+
+def test_where_one_signs_in_it_is_the_account_or_the_browser_of_who_has_not(tmp_path: Path) -> None:
+    settings, secret = tmp_path / "secrets.toml", "a server's secret, which is long enough"
+    settings.write_text(
+        f'[auth]\ncookie_secret = "{secret}"\nclient_id = "c"\nredirect_uri = "http://localhost/back"\n'
+    )
+
+    async def ask(url: str) -> None:
+        def account(subject: str) -> dict[str, str]:
+            claims = {"origin": url, "is_logged_in": True, "iss": "https://provider.example.org", "sub": subject}
+            return {USER_COOKIE_NAME: create_signed_value(secret, USER_COOKIE_NAME, json.dumps(claims)).decode()}
+
+        async with (
+            clients.visitor(url, account("anna")) as anna,
+            clients.visitor(url, account("ben")) as ben,
+            clients.visitor(url) as stranger,
+            clients.visitor(url) as another,
+        ):
+            everybody = (anna, ben, stranger, another)
+            for visitor in everybody:
+                await visitor.run("name=x")
+            found = [
+                [(await someone.http.get(owner.link("made"))).status_code for someone in everybody]
+                for owner in everybody
+            ]
+            assert found == [[200 if someone is owner else 404 for someone in everybody] for owner in everybody]
+
+    with clients.running(
+        tmp_path, None, f"--secrets.files={settings}", script="tests/taken/small_app.py", LARGE="none"
+    ) as server:
+        play(ask, server.url)
 
 
 def _said(answer: httpx.Response) -> dict[str, str]:
