@@ -12,6 +12,8 @@ Streamlit 1.67 guards the same places (streamlit/web/server/starlette); what it 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import re
 
@@ -24,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
-from app import owner
+from app import owner, received
 from app.cookie import is_foreign
 from app.received import FILES, File, Limits
 from engine.errors import SeqscopeError
@@ -168,7 +170,10 @@ def _counted(receive: Receive, file: File) -> Receive:
 
     async def counted() -> Message:
         nonlocal size
-        message = await receive()
+        try:
+            message = await asyncio.wait_for(receive(), received.SILENT_SECONDS)
+        except TimeoutError as silent:
+            raise HTTPException(408, "Nothing more of this file came.") from silent
         size += len(message.get("body", b""))
         try:
             FILES.grow(file, size)
@@ -184,11 +189,12 @@ def _counted(receive: Receive, file: File) -> Receive:
 async def _read_out(receive: Receive) -> None:
     """Throws away what still comes, within bounds: who is cut off while sending does not see the answer."""
     left = Limits.of_config().session
-    while left > 0:
-        message = await receive()
-        left -= len(message.get("body", b""))
-        if not message.get("more_body"):
-            return
+    with contextlib.suppress(TimeoutError):
+        while left > 0:
+            message = await asyncio.wait_for(receive(), received.SILENT_SECONDS)
+            left -= len(message.get("body", b""))
+            if not message.get("more_body"):
+                return
 
 
 def _with_headers(send: Send) -> Send:

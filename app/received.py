@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +23,8 @@ from engine.errors import SeqscopeError
 
 UNTAKEN_SECONDS = 60
 """How long a file may wait for a page to take it: a run, on a busy server, after a connection that was lost."""
+SILENT_SECONDS = 30
+"""How long a sender may send nothing in the middle of a file."""
 LEAST = 1 << 16
 """Bytes that every file counts for: many empty ones are not for nothing."""
 _MB = 1 << 20
@@ -38,7 +39,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def of_config(cls) -> Limits:
-        """Of files as large as one may be: two of a tab, four of an owner, sixteen of all together."""
+        """Of files as large as one may be: two of a tab, four of an owner, sixteen of all."""
         largest = (int(st.get_option("server.maxUploadSize")) + 1) * _MB  # with the form around the file
         return cls(2 * largest, 4 * largest, 16 * largest)
 
@@ -51,84 +52,97 @@ class File:
     id: str
     owner: str
     bytes: int = LEAST
-    here: bool = False
-    """Whether it has arrived as a whole."""
     place: str | None = None
     """Of the page that holds it."""
 
 
 class Files:
-    """What the door counts. Its methods may be called from any thread but `arrived`, which needs the event loop's."""
+    """What the door counts. Its methods may be called from any thread but `arrived`, which needs the event loop's.
+
+    A tab and an owner send no more than their share. Where all together have sent as much as fits, the file that has been here
+    longest makes room: nobody keeps the others out by leaving files here.
+    """
 
     def __init__(self) -> None:
-        self._files: set[File] = set()
+        self._coming: set[File] = set()
+        self._here: dict[tuple[str, str], File] = {}
+        """(session, id) → file, the one that has been here longest first."""
         self._lock = threading.Lock()
 
     def begin(self, session: str, id: str, owner: str, size: int = 0) -> File:
         """A file that comes; size: what its sender says, in bytes. Raises SeqscopeError where there is no room for that."""
+        file = File(session, id, owner)
         with self._lock:
             self._forget_removed()
-            file = File(session, id, owner)
-            self._check(file, max(LEAST, size))
-            self._files.add(file)
-            return file
+            self._check_shares(file, max(LEAST, size))
+            self._coming.add(file)
+        return file
 
     def grow(self, file: File, size: int) -> None:
         """It has come as far as `size` bytes. Raises SeqscopeError where there is no room for them."""
+        size = max(LEAST, size)
         with self._lock:
-            self._check(file, max(LEAST, size))
-            file.bytes = max(LEAST, size)
+            self._check_shares(file, size)
+            self._make_room(size - file.bytes)
+            file.bytes = size
 
     def arrived(self, file: File) -> None:
         """It lies in memory; it goes from there unless a page takes it."""
         with self._lock:
-            self._files -= {old for old in self._files if old.here and (old.session, old.id) == (file.session, file.id)}
-            file.here = True
+            self._coming.discard(file)
+            self._here.pop((file.session, file.id), None)  # the new one took its place
+            self._here[file.session, file.id] = file
         asyncio.get_running_loop().call_later(UNTAKEN_SECONDS, self._drop_untaken, file)
 
     def refused(self, file: File) -> None:
         """It did not arrive."""
         with self._lock:
-            self._files.discard(file)
+            self._coming.discard(file)
 
-    def hold(self, session: str, id: str, place: str) -> Iterable[str]:
-        """A page needs it; returns the ids of the files that were in that place before."""
+    def hold(self, session: str, id: str, place: str) -> None:
+        """A page needs it in this place; what it held there before goes."""
         with self._lock:
-            before = {file for file in self._files if file.session == session and file.place == place and file.id != id}
-            self._files -= before
-            for file in self._files:
-                if (file.session, file.id) == (session, id):
+            for key, file in list(self._here.items()):
+                if key == (session, id):
                     file.place = place
-            return [file.id for file in before]
+                elif file.session == session and file.place == place:
+                    self._remove(file)
 
-    def _check(self, file: File, size: int) -> None:
-        limits, others = Limits.of_config(), [other for other in self._files if other is not file]
-        of_session = size + sum(other.bytes for other in others if other.session == file.session)
-        of_owner = size + sum(other.bytes for other in others if other.owner == file.owner)
-        if of_session > limits.session or of_owner > limits.owner:
-            most = limits.session if of_session > limits.session else limits.owner
-            raise SeqscopeError(
-                f"Files of {most // _MB} MB are the most that may be on their way from one "
-                f"{'tab' if of_session > limits.session else 'browser or account'} at the same time. Wait until the others "
-                "have been read, then send this one again."
-            )
-        if size + sum(other.bytes for other in others) > limits.all:
+    def _check_shares(self, file: File, size: int) -> None:
+        limits, others = Limits.of_config(), [one for one in (*self._coming, *self._here.values()) if one is not file]
+        for most, whose, of_same in (
+            (limits.session, "tab", sum(one.bytes for one in others if one.session == file.session)),
+            (limits.owner, "browser or account", sum(one.bytes for one in others if one.owner == file.owner)),
+        ):
+            if size + of_same > most:
+                raise SeqscopeError(
+                    f"Files of {most // _MB} MB are the most that one {whose} may have on their way at the same time. Wait until "
+                    "the others have been read, then send this one again."
+                )
+
+    def _make_room(self, more: int) -> None:
+        most = Limits.of_config().all - more
+        if sum(file.bytes for file in self._coming) > most:
             raise SeqscopeError(
                 "Many people are sending files to this server just now. Send this one again in a minute."
             )
+        while sum(file.bytes for file in (*self._coming, *self._here.values())) > most:
+            self._remove(next(iter(self._here.values())))
 
     def _drop_untaken(self, file: File) -> None:
         with self._lock:
-            if file not in self._files or file.place is not None:
-                return
-            self._files.discard(file)
+            if self._here.get((file.session, file.id)) is file and file.place is None:
+                self._remove(file)
+
+    def _remove(self, file: File) -> None:
+        del self._here[file.session, file.id]
         if exists():
-            _storage().remove_file(file.session, file.id)
+            get_instance().uploaded_file_mgr.remove_file(file.session, file.id)  # type: ignore[attr-defined]
 
     def _forget_removed(self) -> None:
-        """Streamlit removes files itself: when its browser says so, and when their session ends."""
-        stored = _storage().file_storage if exists() else {}
-        self._files = {file for file in self._files if not file.here or file.id in stored.get(file.session, ())}
+        """Streamlit removes files itself: when its browser or a page says so, and when their session ends."""
+        stored = get_instance().uploaded_file_mgr.file_storage if exists() else {}  # type: ignore[attr-defined]
+        self._here = {key: file for key, file in self._here.items() if file.id in stored.get(file.session, ())}
 
 
 FILES = Files()
@@ -140,19 +154,10 @@ FILES = Files()
 def drop(upload: Any) -> None:
     """The page has it on the disk. upload: what st.file_uploader gave."""
     if context := get_script_run_ctx():
-        _remove(context, upload.file_id)
+        context.uploaded_file_mgr.remove_file(context.session_id, upload.file_id)  # type: ignore[attr-defined]
 
 
 def hold(upload: Any, place: str) -> None:
     """The page reads it again in runs to come; the file that it held in this place before goes."""
     if context := get_script_run_ctx():
-        for before in FILES.hold(context.session_id, upload.file_id, place):
-            _remove(context, before)
-
-
-def _remove(context: Any, id: str) -> None:
-    context.uploaded_file_mgr.remove_file(context.session_id, id)
-
-
-def _storage() -> Any:
-    return get_instance().uploaded_file_mgr
+        FILES.hold(context.session_id, upload.file_id, place)

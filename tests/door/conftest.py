@@ -22,3 +22,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clients.Server]:
     )
     yield server
     clients.stop(server)
+
+
+def begun_upload(who: clients.Visitor) -> bytes:
+    """What a browser sends of a file of 900 kB before it stops, as it goes over the wire."""
+    cookies = "; ".join(f"{name}={value}" for name, value in who.http.cookies.items())
+    head = (
+        f"PUT /_stcore/upload_file/{who.session}/begun HTTP/1.1\r\nHost: {who.http.base_url.netloc.decode()}\r\n"
+        f"Cookie: {cookies}\r\nX-Xsrftoken: {who.http.cookies['_streamlit_xsrf'].strip(chr(34))}\r\nContent-Length: 900000\r\n"
+        "Content-Type: multipart/form-data; boundary=edge\r\n\r\n"
+        '--edge\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
+    )
+    return head.encode() + b"x" * 100_000

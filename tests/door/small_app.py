@@ -15,11 +15,11 @@ from app import cookie, door, received
 
 
 async def begin(request: Request) -> Response:
-    """Forgets all files; those to come wait so many seconds for a page to take them."""
+    """Forgets all files; those to come wait so many seconds for a page to take them, and so long may their senders be silent."""
     uploads = runtime.get_instance().uploaded_file_mgr
     for session in list(uploads.file_storage):
         uploads.remove_session_files(session)
-    received.UNTAKEN_SECONDS = float(request.path_params["seconds"])
+    received.UNTAKEN_SECONDS = received.SILENT_SECONDS = float(request.path_params["seconds"])
     return Response()
 
 

@@ -16,6 +16,7 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from tests.clients import Server, visitor
+from tests.door.conftest import begun_upload
 
 
 def status(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str]]:
@@ -107,20 +108,11 @@ async def speak(server: Server, *said: bytes | str, abort: bool = False) -> None
             await asyncio.wait_for(someone.connection.wait_closed(), 10)
 
 
-async def upload_head(server: Server) -> bytes:
+async def leave_an_upload(server: Server) -> None:
     async with visitor(server.url) as someone:
         await someone.run()
-        cookies = "; ".join(f"{name}={value}" for name, value in someone.http.cookies.items())
-        token = someone.http.cookies["_streamlit_xsrf"].strip('"')
-        head = (
-            f"PUT /_stcore/upload_file/{someone.session}/x HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n"
-            f"Cookie: {cookies}\r\nX-Xsrftoken: {token}\r\nContent-Length: 900000\r\n"
-            "Content-Type: multipart/form-data; boundary=edge\r\n\r\n"
-            '--edge\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
-        ).encode()
-        leave(server, head + b"x" * 100_000)
+        leave(server, begun_upload(someone))
         await asyncio.sleep(0.5)
-    return head
 
 
 def asset(server: Server) -> str:
@@ -135,7 +127,7 @@ def test_who_leaves_in_the_middle_is_a_line_in_the_log(small: Server) -> None:
     rerun = BackMsg()
     rerun.rerun_script.query_string = ""
     before = len(small.log.splitlines())
-    asyncio.run(upload_head(small))
+    asyncio.run(leave_an_upload(small))
     leave(small, f"GET {asset(small)} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), read=100)
     leave(small, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", read=10)
     leave(small, b"GET / HT")

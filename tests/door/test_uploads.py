@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from streamlit.proto.Common_pb2 import FileUploaderState, UploadedFileInfo
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from app import keys
+from app import keys, received
+from engine.errors import SeqscopeError
 from tests.clients import Server, Visitor, visitor
+from tests.door.conftest import begun_upload
 
 MB = 1 << 20
 SESSION, OWNER, ALL = 4 * MB, 8 * MB, 32 * MB  # where a file may have 1 MB, and as much of a form around it
 
 
-async def put(who: Visitor, id: str, size: int = MB - 1_000, chunks: bool = False, session: str = "") -> httpx.Response:
-    """Sends a file to the visitor's session; chunks: without saying how long it is."""
+async def put(who: Visitor, id: str, chunks: bool = False, session: str = "") -> httpx.Response:
+    """Sends a file of nearly 1 MB to the visitor's session; chunks: without saying how long it is."""
     edge = b"----edge"
     before = b'--%s\r\nContent-Disposition: form-data; name="f"; filename="f.csv"\r\n\r\n' % edge
-    body = before + b"x" * size + b"\r\n--%s--\r\n" % edge
+    body = before + b"x" * (MB - 1_000) + b"\r\n--%s--\r\n" % edge
 
     async def parts() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 1 << 16):
@@ -84,18 +87,50 @@ def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
     asyncio.run(act())
 
 
-def test_bytes_are_bounded_for_all_together(small: Server) -> None:
+def test_of_all_together_the_longest_here_make_room(small: Server) -> None:
     async def act() -> None:
         async with visitor(small.url) as anna:
             await begin(anna)
+            last: list[str] = []
 
             async def send(_: int) -> list[int]:
                 async with visitor(small.url) as who:
                     await who.run()
-                    return [(await put(who, f"file-{n}")).status_code for n in range(3)]
+                    answers = [(await put(who, f"file-{n}")).status_code for n in range(3)]
+                    last.append(who.session)
+                    return answers
 
-            answers = [status for found in await asyncio.gather(*map(send, range(12))) for status in found]
-            assert set(answers) == {204, 413}
+            answers = await asyncio.gather(*map(send, range(12)))
+            assert {status for found in answers for status in found} == {204}
+            files = await held(anna)
+            assert ALL - 2 * MB < sum(sum(sizes.values()) for sizes in files.values()) <= ALL
+            assert "file-2" in files[last[-1]]
+
+    asyncio.run(act())
+
+
+def test_of_all_together_no_more_come_at_the_same_time() -> None:
+    files, limits = received.Files(), received.Limits.of_config()
+    coming = [files.begin(f"session-{n}", "file", f"owner-{n}") for n in range(limits.all // limits.session)]
+    for file in coming[:-1]:
+        files.grow(file, limits.session)
+    files.grow(coming[-1], limits.session - received.LEAST)
+    late = files.begin("late", "file", "late")
+    with pytest.raises(SeqscopeError, match="Many people"):
+        files.grow(late, 2 * received.LEAST)
+    files.refused(coming[0])
+    files.grow(late, limits.session)
+
+
+def test_who_stops_in_the_middle_of_a_file_keeps_no_room(small: Server) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna:
+            await begin(anna, 1)
+            where = urlsplit(small.url)
+            reader, writer = await asyncio.open_connection(where.hostname, where.port)
+            writer.write(begun_upload(anna))
+            assert b" 408 " in await asyncio.wait_for(reader.readline(), 20)
+            writer.close()
 
     asyncio.run(act())
 
