@@ -36,7 +36,7 @@ log = logging.getLogger("seqscope.door")
 _STREAMLITS = "/_stcore/"
 _PATHS = re.compile(rf"{_STREAMLITS}(health|host-config|stream|upload_file/.*|bidi-components/.*)")
 _UPLOAD = re.compile(rf"{_STREAMLITS}upload_file/(?P<session>[^/]+)/(?P<id>[^/]+)")
-_MESSAGES = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request", "deferred_file", "dataframe_chunk"}
+_MESSAGES = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request", "dataframe_chunk"}
 _TOO_LONG = "too long"
 _HEADERS = {
     "content-security-policy": "frame-ancestors 'self'",  # no other site may lay its page over ours
