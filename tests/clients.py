@@ -61,10 +61,14 @@ class Server:
 
 
 @contextmanager
-def running(exports: Path, home: Path | None = None, *options: str, wait: bool = True, **env: str) -> Iterator[Server]:
+def running(
+    exports: Path, home: Path | None = None, *options: str, wait: bool = True, root: Path = ROOT, **env: str
+) -> Iterator[Server]:
     """The app on a free port, until the block ends; options as for `start`. home: None is a folder that goes with it."""
     with tempfile.TemporaryDirectory() as kept:
-        server = start(exports, home or Path(kept, "home"), Path(kept, "log.txt"), *options, wait=wait, **env)
+        server = start(
+            exports, home or Path(kept, "home"), Path(kept, "log.txt"), *options, wait=wait, root=root, **env
+        )
         try:
             yield server
         finally:
@@ -78,9 +82,11 @@ def start(
     *options: str,
     script: str = "app/serve.py",
     wait: bool = True,
+    root: Path = ROOT,
     **env: str,
 ) -> Server:
-    """home: its SEQSCOPE_HOME; options: of `streamlit run`. wait: until it answers; AssertionError where it does not."""
+    """home: its SEQSCOPE_HOME; options: of `streamlit run`. wait: until it answers; AssertionError where it does not.
+    root: the checkout whose app it is."""
     for _ in range(3):  # between the two somebody else may take the port that was free
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -90,7 +96,7 @@ def start(
         with log_file.open("wb") as log:
             process = subprocess.Popen(
                 [*command, f"--server.port={port}", *options],
-                cwd=ROOT,
+                cwd=root,
                 env={**os.environ, **places, **env},
                 stdout=log,
                 stderr=subprocess.STDOUT,
