@@ -82,7 +82,7 @@ def _choose(draft: Draft, what: What) -> None:
 
 
 def _begin(draft: Draft, what: What) -> None:
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         with st.popover("Paste text", icon=":material/content_paste:"):
             key = draft.key("paste", what, str(draft.uploads))
             st.text_area(
