@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from app import home
 from app.home import Home
 from app.store.file import File
+from app.store.records import ENDED
 from app.store.rows import known
 from app.text import amount, count
 from engine.errors import SeqscopeError
@@ -60,6 +61,7 @@ class Quota:
     def __init__(self, file: File, home: Home) -> None:
         self._file = file
         self._home = home
+        self._lists: dict[str, int] = {}
 
     @property
     def limits(self) -> Limits:
@@ -85,14 +87,22 @@ class Quota:
         sums = " + ".join(f"(select coalesce(sum({size}), 0) from {table} {whose})" for table, size in _SIZES)
         ((noted,),) = self._file.ask(f"select {sums}", values * len(_SIZES))
         jobs = self._file.ask(f"select id, owner, dataset, kind, state from job {whose}", values)
-        lists = sum(home.size(self._home.job(id)) for id, _, _, kind, _ in jobs if kind == "batch")
-        unfinished = ("queued", "running")
-        at_work = {(of, dataset) for _, of, dataset, kind, state in jobs if state in unfinished and kind != "batch"}
+        lists = sum(self._list(id, state) for id, _, _, kind, state in jobs if kind == "batch")
+        at_work = {(of, dataset) for _, of, dataset, kind, state in jobs if state == "running" and kind != "batch"}
         grown = 0
         for of, dataset in at_work:
             for (bytes,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [of, dataset]):
                 grown += home.size(self._home.dataset(of, dataset).path) - int(bytes)
         return int(noted) + lists + grown
+
+    def _list(self, job: str, state: str) -> int:
+        """Bytes of a batch; those of one that is over stay what they are."""
+        if state not in ENDED:
+            self._lists.pop(job, None)
+            return home.size(self._home.job(job))
+        if job not in self._lists:
+            self._lists[job] = home.size(self._home.job(job))
+        return self._lists[job]
 
     def check(self, owner: str, *, bytes: int = 0, rows: int = 0, datasets: int = 0, jobs: int = 0) -> None:
         """Raises QuotaReached, in words, where the owner may not have so much more."""

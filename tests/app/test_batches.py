@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import batches, home, work
 from app.jobs import spec
+from app.jobs.runner import ALLOWED
 from app.jobs.spec import FILES
 from app.jobs.status import Status
 from app.store.database import open_store
@@ -61,6 +62,13 @@ def over(job: Job, seconds: float = 120) -> Work:
     return one
 
 
+def soon(true: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 def report(root: Path, owner: str, **address: str) -> AppTest:
     test = visit(root, owner, **address)
     test.switch_page("screens/report.py").run()
@@ -70,6 +78,16 @@ def report(root: Path, owner: str, **address: str) -> AppTest:
 
 def keys(test: AppTest, kind: str) -> list[str]:
     return [one.proto.label for one in test.get(kind)]
+
+
+def test_a_job_may_make_as_much_as_its_owner_has_left(
+    nobody: Nobody, exports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "1000000")
+    open_store().histories.save(ANNA, "toys", "long", ["x" * 400] * 100)
+    file = home.job(start(exports / "toys").id) / ALLOWED
+    soon(file.exists)
+    assert 955_000 < int(file.read_text()) < 965_000  # what lies there already counts
 
 
 # --- with processes
@@ -144,7 +162,7 @@ def test_the_page_finds_it_again(root: Path, exports: Path, nobody: Nobody) -> N
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and one.job.kind == "batch" and "--bounded" in one.job.steps[0].words
     assert one.job.steps[0].words[3] == "people" and one.row.spec["k"] == 10
-    assert nobody.started == [one.row.id]
+    soon(lambda: nobody.started == [one.row.id])
     put(one.row.id, Status(state="running", words="Lists for many histories: Alpha", progress=0.4))
     for again in (test.run(), report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
         assert f"data_cancel_{one.row.id}" in [button.key for button in again.button]

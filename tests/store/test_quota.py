@@ -62,6 +62,7 @@ def test_what_is_saved_and_what_is_being_made_counts(store: Store, monkeypatch: 
         store.comparisons.save(ANNA, "sample", "long", "/" + "x" * 2_500)
     store.histories.save(ANNA, "sample", "long", ["x" * 400] * 7, replace=True)  # the one before goes
     job = store.jobs.add(ANNA, dataset.id, "train", {})
+    store.jobs.change(ANNA, job.id, "running")
     assert store.quota.left(ANNA) > 0
     (home.dataset(ANNA, dataset.id).path / "checkpoint").write_bytes(b"x" * 2_000)  # noted only when the job is over
     assert store.quota.left(ANNA) < 0
