@@ -8,6 +8,7 @@ st.button("Add", on_click=guard.callback(add))
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import secrets
@@ -17,6 +18,7 @@ from typing import ParamSpec
 
 import streamlit as st
 
+from app.home import DISK_FULL
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -59,6 +61,9 @@ def noted(error: Exception, what: str) -> tuple[str, str]:
     """(title, words to show); the log gets the same number."""
     number = secrets.token_hex(3)
     title = f"{what[:1].upper()}{what[1:]} could not be shown"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        log.error("%s: %s: %s", number, what, error)
+        return title, f"{DISK_FULL} (Reference {number}.)"
     if isinstance(error, SeqscopeError):  # made to be read by people; the cause may still be worth a look
         log.warning("%s: %s: %s", number, what, error, exc_info=error.__cause__ is not None)
         return title, f"{error} (Reference {number}.)"

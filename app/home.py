@@ -13,6 +13,7 @@ A store keeps the home in which it lies (`store.home`), and so does everything t
     reports/<id>/                     files of a report
     lost/                             what was taken away without anybody's click: app/store/lost.py
     tmp/                              staging, on the same file system so that a rename is one step
+    reserve                           room that is given up where the disk is full: app/store/reserve.py
     store.changes                     how often the store was changed: app/store/note.py
 
 No path is made from a name that came from outside: owners and ids have a form of their own, which is checked here.
@@ -35,6 +36,7 @@ OWNER = re.compile(r"[ab][0-9a-f]{32}")
 ID = re.compile(r"[a-z0-9]{16}")
 RESTORING = "restoring"  # a file that is there while a backup is put into place
 GONE = "gone-"  # folders in tmp/ that wait to be deleted
+DISK_FULL = "The disk of this server is full. Delete what you no longer need, or ask those who run it."
 _LETTERS = string.ascii_lowercase + string.digits
 
 

@@ -21,6 +21,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from app.jobs import fresh, kinds, spec
 from app.jobs.kinds import Choice
 from app.jobs.queue import Queue
 from app.jobs.status import Status
+from app.store import rows
 from app.store.database import Store, open_store
 from app.store.records import ENDED, Dataset, Job
 from app.store.rows import NotFound
@@ -47,6 +49,9 @@ _NETWORKS: OrderedDict[str, str] = OrderedDict()
 """Owner → the network that they came from last."""
 _LOCK = threading.Lock()
 LOST = "The server ended before it could begin."
+GONE = "Its files are not on the server any more."
+_SUBMITTED = timedelta(minutes=1)
+"""The folder of a job appears within this time after its row."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,7 @@ def queue() -> Queue:
                 path, on_change=lambda job, now: _told(store, job, now), allowed=lambda job: _allowed(store, job)
             )
             for row in store.queue.unfinished():
-                if not made.folder(row.id).is_dir():
-                    store.jobs.change(row.owner, row.id, "failed", LOST)
+                _unless_gone(store, made, row)
             made.start()
             atexit.register(made.stop)
             _QUEUES[path] = made
@@ -222,7 +226,11 @@ def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
             reading=_log_reading(owner, id), owner=owner, dataset=id,
         )  # fmt: skip
 
-    return submit(owner, id, "train", {"models": [choice.model for choice in choices]}, make)
+    about = {
+        "models": [choice.model for choice in choices],
+        "choices": [choice.model_dump(mode="json") for choice in choices],
+    }
+    return submit(owner, id, "train", about, make)
 
 
 def of(owner: str, dataset: str) -> list[Work]:
@@ -241,19 +249,33 @@ def cancel(owner: str, job: str) -> None:
 
 
 def retry(owner: str, job: str) -> None:
-    """Once more, from where it failed. Raises SeqscopeError."""
+    """Once more, from where it failed; from its beginning, as another job, where its folder is gone. Raises SeqscopeError."""
     store, own = open_store(), queue()
     before = store.jobs.get(owner, job)
     if before.kind == "batch":
         raise SeqscopeError("What it was given is not kept. Begin a new one on the page Report.")
     if before.state not in ENDED:
         raise SeqscopeError("The job is waiting or running already.")
+    if not own.folder(job).is_dir():
+        if before.kind != "train":
+            raise SeqscopeError(f"{GONE} Prepare the dataset anew.")
+        train(owner, before.dataset, _choices(before))
+        store.jobs.delete(owner, job)
+        return
     store.jobs.change(owner, job, "queued")  # refused where there are too many
     try:
         own.retry(job, _NETWORKS.get(owner, ""))
     except SeqscopeError:
         store.jobs.change(owner, job, before.state, before.message)
         raise
+
+
+def _choices(row: Job) -> list[Choice]:
+    """What a training was to train; with the settings of its recipes where the row is from before these were kept."""
+    if "choices" in row.spec:
+        return [Choice.model_validate(choice) for choice in row.spec["choices"]]
+    folder = home.dataset(row.owner, row.dataset).path
+    return [kinds.choose(folder, model, {}) for model in row.spec.get("models", [])]
 
 
 def forget(owner: str, job: str) -> None:
@@ -321,8 +343,17 @@ def _work(own: Queue, row: Job) -> Work:
     try:
         job = own.job(row.id)
     except SeqscopeError:
+        if rows.now() - row.created.replace(tzinfo=None) > _SUBMITTED:
+            row = _unless_gone(open_store(), own, row)
         return Work(row, None, Status(state=row.state, message=row.message), Ahead(0, 0), False)
     return Work(row, job, own.status(row.id), own.ahead(row.id), own.cancelling(row.id))
+
+
+def _unless_gone(store: Store, own: Queue, row: Job) -> Job:
+    """The row of a job; one that cannot end any more, since its folder is gone or never came, has failed."""
+    if row.state in ENDED or own.folder(row.id).is_dir():
+        return row
+    return store.jobs.change(row.owner, row.id, "failed", LOST if row.started is None else GONE)
 
 
 def _told(store: Store, job: spec.Job, now: Status) -> None:

@@ -36,9 +36,9 @@ def show(owner: str, dataset: Dataset, works: list[Work]) -> None:
         unprepared = next((one for one in works[1:] if one.row.kind == "prepare"), None)
         unread = bool(dataset.rows_events) and work.log_prepared(home.dataset(owner, dataset.id)) is False
         if works and not (unread and works[0].row.state == "done"):
-            _ended(owner, works[0])
+            _ended(owner, dataset, works[0])
             if unprepared is not None and works[0].row.kind != "prepare" and unprepared.row.state != "done":
-                _ended(owner, unprepared)
+                _ended(owner, dataset, unprepared)
         elif unread or dataset.state in ("checked", "failed"):
             _begin(owner, dataset)
 
@@ -118,7 +118,7 @@ def _read(path: Path) -> list[dict[str, object]]:
 # --- when it is over
 
 
-def _ended(owner: str, one: Work) -> None:
+def _ended(owner: str, dataset: Dataset, one: Work) -> None:
     row, notes = one.row, one.status.notes
     title = one.job.title if one.job is not None else row.kind
     if row.state == "failed":
@@ -132,9 +132,12 @@ def _ended(owner: str, one: Work) -> None:
     for note in notes:
         st.warning(md(note, 1_000), icon=":material/block:")
     with st.container(horizontal=True, gap="small"):
-        if (row.state != "done" or notes) and one.job is not None:
+        if one.job is None and row.state != "done" and row.kind == "prepare":
+            _begin(owner, dataset)
+        elif row.state != "done" or notes:
             st.button(
                 "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:", on_click=guard.callback(work.retry),
-                args=(owner, row.id), help="Goes on from the step that failed",
+                args=(owner, row.id),
+                help="Goes on from the step that failed" if one.job is not None else "From the beginning",
             )  # fmt: skip
         job_shown.log(owner, one)

@@ -60,6 +60,9 @@ def _card(owner: str, dataset: Dataset) -> None:
         if adding:
             with st.container(key=f"data_adding_{dataset.id}"), guard.watch("the log"):
                 data_log.show(owner, dataset)
+    if not home.dataset(owner, dataset.id).path.is_dir():
+        st.error(f"{work.GONE} Bring it again, and delete this one.", icon=":material/error:")
+        return
     data_jobs.show(owner, dataset, works)
     if ready:
         data_able.show(owner, dataset)

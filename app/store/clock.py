@@ -26,11 +26,9 @@ class Clock:
         self._store = store
         ((self._seen,),) = store.file.ask("select seen from clock")
         self._ran = monotonic()
-        self.tick()
-        self.write()
 
     def tick(self) -> None:
-        """Compares the wall clock with the time for which the server ran since it last did."""
+        """Compares the wall clock with the time for which the server ran since it last did. Raises SeqscopeError."""
         now, ran = rows.now(), monotonic()
         off = now - (self._seen + timedelta(seconds=ran - self._ran))
         if abs(off) > _SLACK:
@@ -38,7 +36,7 @@ class Clock:
         self._seen, self._ran = now, ran
 
     def write(self) -> None:
-        """For the next server: until when this one ran."""
+        """For the next server: until when this one ran. Raises SeqscopeError."""
         with self._store.file.transaction() as transaction:
             transaction.execute("update clock set seen = ?", [self._seen])
 

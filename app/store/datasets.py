@@ -147,7 +147,7 @@ class Datasets:
 
         Its jobs are asked to stop. Raises NotFound.
         """
-        with self._file.transaction() as transaction:
+        with self._file.transaction(freeing=True) as transaction:
             self.get(owner, id)
             over = transaction.execute(
                 "select id from job where owner = ? and dataset = ? and ended is not null", [owner, id]

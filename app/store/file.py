@@ -6,6 +6,8 @@ conflicts between transactions, and what was counted for a quota still holds whe
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,8 @@ from typing import Any
 
 import duckdb
 
-from app.store import migrations, note
+from app.home import DISK_FULL
+from app.store import migrations, note, reserve
 from app.text import count
 from engine.errors import SeqscopeError
 
@@ -56,9 +59,14 @@ class File:
             self._drop()
 
     @contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """All or nothing, and on the disk when the block has ended. One within another is part of it."""
+    def transaction(self, *, freeing: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """All or nothing, and on the disk when the block has ended. One within another is part of it.
+
+        freeing: what is written makes room, and may use what is reserved for that.
+        """
         with self._lock:
+            if freeing:
+                reserve.give_up(self.path.parent)
             connection = self._open()
             self._depth += 1
             try:
@@ -135,6 +143,8 @@ class File:
         if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
             # DuckDB answers nothing more after such an error, a full disk say; a connection of its own begins afresh
             self._drop()
+        if _full(error):
+            return Unavailable(DISK_FULL)
         return Unavailable(f"The store {self.path} could not be used: {_first_line(error)}")
 
 
@@ -171,10 +181,17 @@ def _refused(path: Path, error: duckdb.Error) -> Unavailable:
             f"Another Seqscope server{process} holds the store {path}, and only one may. "
             "Stop that one, or give this one a folder of its own with SEQSCOPE_HOME."
         )
+    if _full(error):
+        return Unavailable(DISK_FULL)
     return Unavailable(
         f"The store {path} could not be opened: {_first_line(error)} "
         "“seqscope store restore” brings back a backup (docs/deployment.md)."
     )
+
+
+def _full(error: duckdb.Error) -> bool:
+    """DuckDB says what the system says."""
+    return any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def _first_line(error: duckdb.Error) -> str:

@@ -9,10 +9,11 @@ import logging
 import threading
 import time
 
-from app.store import snapshot
+from app.store import reserve, snapshot
 from app.store.clock import Clock
 from app.store.database import Store
 from app.store.sweep import sweep
+from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.store")
 SWEEP_EVERY = 600.0  # seconds
@@ -22,7 +23,12 @@ GRACE = 24 * 3600.0
 
 def start(store: Store) -> None:
     """Until the store is closed."""
-    clock = Clock(store)  # before anybody asks what is still there
+    clock = Clock(store)
+    try:
+        clock.tick()  # before anybody asks what is still there
+        clock.write()
+    except SeqscopeError as error:  # a full disk, say: pages and deletions go on, and the thread tries again
+        log.error("%s", error)
     threading.Thread(target=_keep, args=(store, clock), name="seqscope-housekeeping", daemon=True).start()
 
 
@@ -31,12 +37,13 @@ def _keep(store: Store, clock: Clock) -> None:
     swept = started - SWEEP_EVERY
     while not store.closed.wait(LOOK_EVERY):
         try:
+            snapshot.answer(store)
             clock.tick()
             if time.monotonic() - swept >= SWEEP_EVERY:
                 swept = time.monotonic()
-                clock.write()
                 sweep(store, expiring=swept - started >= GRACE)
-            snapshot.answer(store)
+                clock.write()
+                reserve.keep(store.home.path)
         except Exception as error:  # what fails now may not fail next time; the thread must live on
             log.error("housekeeping failed", exc_info=error)
             store.closed.wait(60)

@@ -82,7 +82,7 @@ class Jobs:
 
     def delete(self, owner: str, id: str) -> None:
         """A job that has ended, with its files. Raises NotFound, and SeqscopeError while it waits or runs."""
-        with self._file.transaction() as transaction:
+        with self._file.transaction(freeing=True) as transaction:
             if self.get(owner, id).state not in ENDED:
                 raise SeqscopeError("The job has not ended yet. Cancel it first.")
             transaction.execute("delete from job where owner = ? and id = ?", [owner, id])

@@ -123,7 +123,7 @@ def values(asked: Any) -> list[dict[str, Any]]:
 def expire(store: Store, now: datetime) -> int:
     """Deletes for good what has been here for long enough; how many. What was not known yet is kept from now on."""
     here = {entry.id: entry for entry in entries(store.home)}
-    with store.file.transaction() as transaction:
+    with store.file.transaction(freeing=True) as transaction:
         known = {id: expires for id, expires in store.file.ask("select id, expires from lost")}
         for id in here.keys() - known.keys():
             transaction.execute("insert into lost values (?, ?)", [id, now + timedelta(days=DAYS)])

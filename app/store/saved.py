@@ -78,7 +78,7 @@ class Saved(ABC, Generic[T]):
 
     def delete(self, owner: str, id: str) -> None:
         """Raises NotFound."""
-        with self._file.transaction() as transaction:
+        with self._file.transaction(freeing=True) as transaction:
             self._row(owner, id)
             transaction.execute(f"delete from {self.table} where owner = ? and id = ?", [owner, id])
             if self.table == "report":

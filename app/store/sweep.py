@@ -43,12 +43,11 @@ def sweep(store: Store, now: datetime | None = None, *, expiring: bool = True) -
     """now: UTC, without saying so. expiring: whether time may take anything, too."""
     now = now or rows.now()
     _staging(store.home)
-    deleted = _deleted(store)
+    deleted = _deleted(store) + (lost.expire(store, now) if expiring else 0)  # first what makes room
     folders = left_over(store)
     lost.put_folders(store.home, folders)
     datasets = saved = 0
     if expiring:
-        deleted += lost.expire(store, now)
         datasets = _expired_datasets(store, now)
         saved = _expired_saved(store, now)
     found = Swept(datasets, saved, len(folders), deleted)

@@ -174,7 +174,42 @@ def test_a_job_that_was_never_begun_is_said_to_have_failed(root: Path) -> None:
     row = open_store().jobs.add(ANNA, dataset.id, "prepare", {})  # the server was killed here
     (one,) = work.of(ANNA, dataset.id)
     assert one.row.id == row.id and one.row.state == "failed" and one.row.message == work.LOST
-    assert work.LOST in page(root, ANNA).error[0].value
+    test = page(root, ANNA)
+    assert work.LOST in test.error[0].value
+    test.button(key=f"data_prepare_{dataset.id}").click().run()
+    assert not test.exception and not test.error
+    assert [one.over for one in work.of(ANNA, dataset.id)] == [False, True]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["settings kept", "of before"])
+def test_a_training_whose_folder_is_gone_can_be_tried_again(root: Path, kept: bool) -> None:
+    dataset = ready(ANNA, "My log", events=60)
+    choice = work.Choice(model="markov", settings={"model.alpha": 0.5} if kept else {})
+    row = work.train(ANNA, dataset.id, [choice])
+    work.queue().stop()  # it tells the store nothing more
+    home.discard(home.job(row.id))
+    store = open_store()
+    about = "spec" if kept else """'{"models": ["markov"]}'"""
+    store.file.ask(
+        f"update job set spec = {about}, created = created - interval 1 hour, state = 'running', started = created"
+    )
+    test = page(root, ANNA)
+    assert work.GONE in test.error[0].value
+    test.button(key=f"data_retry_{row.id}").click().run()
+    assert not test.exception and not test.error
+    (again,) = work.of(ANNA, dataset.id)
+    assert again.row.id != row.id and not again.over and again.job is not None
+    assert ("model.alpha=0.5" in " ".join(word for step in again.job.steps for word in step.words)) == kept
+
+
+def test_a_dataset_whose_files_are_gone_says_so_and_can_be_deleted(root: Path) -> None:
+    dataset = ready(ANNA, "My shop")
+    home.discard(home.dataset(ANNA, dataset.id).path)
+    test = page(root, ANNA)
+    assert work.GONE in test.error[0].value and "Prepare it" not in labels(test)
+    test.button(key=f"data_delete_{dataset.id}").click().run()
+    test.button(key=f"data_deleted_{dataset.id}").click().run()
+    assert not test.exception and not test.error and open_store().datasets.of(ANNA) == []
 
 
 def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
@@ -234,7 +269,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     test.button(key=f"data_train_{dataset.id}").click().run()
     assert not test.exception and not test.error
     (one,) = work.of(ANNA, dataset.id)
-    assert one.job is not None and one.row.kind == "train" and one.row.spec == {"models": ["sasrec"]}
+    assert one.job is not None and one.row.kind == "train" and one.row.spec["models"] == ["sasrec"]
     trained = next(step for step in one.job.steps if step.run)
     assert "training.epochs=10" in trained.words and one.job.timed
 
@@ -283,7 +318,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     test.button(key=f"data_train_{dataset.id}").click().run()
     assert not test.exception and not test.error
     (one,) = work.of(ANNA, dataset.id)
-    assert one.job is not None and one.row.spec == {"models": ["recformer-tuned", "tiger"]} and one.job.timed
+    assert one.job is not None and one.row.spec["models"] == ["recformer-tuned", "tiger"] and one.job.timed
     assert [step.words[1] for step in one.job.steps if step.words[0] in ("train", "tokenize")] == [
         "recformer-tuned-stage1", "recformer-tuned", "rqvae", "tiger-small",
     ]  # fmt: skip

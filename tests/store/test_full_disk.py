@@ -1,0 +1,92 @@
+"""A disk without room: nothing more is kept, and deleting still works."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.home import DISK_FULL
+from app.store import reserve
+from app.store.database import Store
+from tests.store import ANNA
+from tests.store.test_datasets import uploaded
+
+FILLED = f"""
+import os, sys
+from app import home
+from app.store import reserve
+from app.store.database import Store
+from engine.errors import SeqscopeError
+
+reserve.SIZE = 400_000
+store = Store()
+for number in range(3):
+    folder = home.stage()
+    (folder / "items.csv").write_bytes(b"x" * 100_000)
+    store.datasets.add("{ANNA}", f"films {{number}}", staged=folder)
+reserve.keep(home.root())
+full = os.open(home.root() / "full", os.O_WRONLY | os.O_CREAT)
+
+def fill():
+    for size in (65_536, 1):
+        try:
+            while os.write(full, b"x" * size):
+                pass
+        except OSError:
+            pass
+
+for words in ("x" * 8_000, "x"):  # until no room is left in the file of the store either
+    refused = ""
+    while not refused:
+        fill()
+        try:
+            store.comparisons.save("{ANNA}", "sample", os.urandom(8).hex(), "/" + words)
+        except SeqscopeError as error:
+            refused = str(error)
+print(refused)
+for dataset in store.datasets.of("{ANNA}"):
+    store.datasets.delete("{ANNA}", dataset.id)
+    fill()
+print(len(store.datasets.of("{ANNA}")), len(list(home.root().glob("owners/*/datasets/*"))))
+store.close()
+print(len(Store().datasets.of("{ANNA}")))
+"""
+
+
+def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
+    """A file system in memory, in a process of its own."""
+    mounted = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs -o size=3m none "$0" && exec "$@"']
+    own_home.mkdir()
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*mounted, own_home, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no file system can be mounted here")
+    done = subprocess.run(
+        [*mounted, own_home, sys.executable, "-c", FILLED], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [DISK_FULL, "0 0", "0"], done.stderr[-2000:]
+
+
+def test_the_reserve_is_given_up_for_deletions_alone_and_made_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, at = uploaded(store), store.home.path / reserve.NAME
+    reserve.keep(store.home.path)
+    assert at.stat().st_blocks * 512 >= reserve.SIZE
+    store.datasets.delete(ANNA, first.id)  # there is room
+    assert at.exists()
+    second = uploaded(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(reserve, "_free", lambda home: 0)
+        store.histories.save(ANNA, "sample", "westerns", ["a"])
+        assert at.exists()
+        store.datasets.delete(ANNA, second.id)
+        reserve.keep(store.home.path)
+        assert not at.exists()
+    reserve.keep(store.home.path)
+    assert at.exists()
