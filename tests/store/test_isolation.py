@@ -74,6 +74,7 @@ CALLS: dict[tuple[str, str], Callable[[Store, str, Ids], Any]] = {
     ("jobs", "of"): lambda store, who, ids: store.jobs.of(who, ids.dataset),
     ("jobs", "change"): lambda store, who, ids: store.jobs.change(who, ids.job, "cancelled", "taken"),
     ("jobs", "delete"): lambda store, who, ids: store.jobs.delete(who, ids.ended),
+    ("quota", "left"): lambda store, who, ids: store.quota.left(who),
     ("quota", "usage"): lambda store, who, ids: store.quota.usage(who),
     ("quota", "check"): lambda store, who, ids: store.quota.check(who, rows=1),
 }
