@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.kept import until_deleted
 from engine.runtime import Bundle, Zoo
+from engine.runtime.items import FEW
 
 
 @dataclass(frozen=True)
@@ -92,16 +93,16 @@ def _style(name: str, known: Mapping[str, Style], names: Iterable[str], spare: S
 
 def titled(zoo: Zoo, item: int) -> str:
     """Title (year), not escaped."""
-    return _titles(zoo)[item]
+    return _titles(zoo)[item] if len(zoo) <= FEW else _titled(zoo, item)
 
 
 @until_deleted
 @functools.lru_cache(maxsize=8)
 def _titles(zoo: Zoo) -> list[str]:
-    if "year" not in zoo.items.column_names:
-        return zoo.titles
-    years = zoo.items["year"].to_pylist()
-    return [
-        f"{title} ({year})" if isinstance(year, int) and not title.endswith(f"({year})") else title
-        for title, year in zip(zoo.titles, years, strict=True)
-    ]
+    return [_titled(zoo, item) for item in range(len(zoo))]
+
+
+def _titled(zoo: Zoo, item: int) -> str:
+    title = zoo.titles[item]
+    year = zoo.items["year"][item].as_py() if "year" in zoo.items.column_names else None
+    return f"{title} ({year})" if isinstance(year, int) and not title.endswith(f"({year})") else title

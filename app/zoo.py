@@ -20,12 +20,14 @@ import streamlit as st
 from app import home, owner
 from app.kept import Kept, forget
 from app.looks import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
+from app.opened import Opened
+from app.store import prepared
 from app.store.catalogue import Catalogue
 from app.store.database import open_store
 from app.top import Top, ask
 from app.work import can_open
 from engine.errors import SeqscopeError
-from engine.runtime import LeaveOneOut, Neighbours, Zoo
+from engine.runtime import LeaveOneOut, Neighbours, Zoo, items
 
 History = tuple[int, ...]
 _run = threading.local()  # Streamlit runs a page in one thread
@@ -84,7 +86,7 @@ def _own(who: str | None) -> dict[str, Place]:
 
 def _close(folder: Path) -> None:
     """Of a dataset that was deleted nothing stays in memory."""
-    _opened.clear(str(home.Folder(folder).exports))
+    _OPEN.clear(str(home.Folder(folder).exports))
     forget()
 
 
@@ -123,9 +125,9 @@ def open_zoo(name: str) -> Zoo:
     """The models of one dataset but those that came to no end; opened anew where its folder has changed. Raises SeqscopeError."""
     seen: dict[str, Zoo] | None = getattr(_run, "seen", None)
     if seen is None:
-        return _opened(_folder(name)).zoo.sound()
+        return _OPEN.get(_folder(name)).zoo.sound()
     if name not in seen:
-        seen[name] = _opened(_folder(name)).zoo.sound()
+        seen[name] = _OPEN.get(_folder(name)).zoo.sound()
     return seen[name]
 
 
@@ -141,14 +143,12 @@ def looked_at_once() -> Iterator[None]:
 
 def open_catalogue(name: str) -> Catalogue:
     """The searchable catalogue of one dataset. Raises SeqscopeError."""
-    return _opened(_folder(name)).catalogue
+    return _OPEN.get(_folder(name)).catalogue
 
 
 class _Opened(NamedTuple):
     zoo: Zoo
     catalogue: Catalogue
-    stamp: str
-    path: str
 
 
 def _folder(name: str) -> str:
@@ -163,19 +163,33 @@ def _folder(name: str) -> str:
     return str(place.path)
 
 
-def _fresh(opened: _Opened) -> bool:
-    return Zoo.stamp(opened.path) == opened.stamp
+def _open(path: str) -> _Opened:
+    folder = Path(path)
+    if not items.are_many(folder):
+        zoo = Zoo.open(folder, warm=True)
+        return _Opened(zoo, Catalogue(zoo.items))
+    found = prepared.open_(folder)
+    return _Opened(Zoo.open(folder, warm=True, items=found.items), found.catalogue)
 
 
-def _release(opened: _Opened) -> None:
-    opened.catalogue.close()
+def _size(opened: _Opened) -> int:
+    """Bytes of memory, about: the catalogue, and of the bundles what they hold of their files."""
+    files = [file for bundle in opened.zoo.bundles.values() for file in bundle.manifest.files.items()]
+    held = sum(file.bytes for name, file in files if name.endswith((".npy", ".onnx")))
+    return opened.catalogue.memory + opened.zoo.users.nbytes + held
 
 
-@st.cache_resource(max_entries=8, show_spinner="Opening the models …", validate=_fresh, on_release=_release)
-def _opened(path: str) -> _Opened:
-    stamp = Zoo.stamp(path)
-    zoo = Zoo.open(path, warm=True)
-    return _Opened(zoo, Catalogue(zoo.items), stamp, path)
+def most_memory() -> int:
+    """Bytes that all opened datasets may take: SEQSCOPE_OPEN_MB, or 1,000 MB. Raises SeqscopeError."""
+    text = os.environ.get("SEQSCOPE_OPEN_MB") or "1000"
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8):
+        raise SeqscopeError(f"SEQSCOPE_OPEN_MB is {text!r}; it must be a whole number of megabytes.")
+    return int(text) * 1_000_000
+
+
+_OPEN: Opened[_Opened] = Opened(
+    _open, stamp=Zoo.stamp, size=_size, most=most_memory, waiting=lambda: st.spinner("Opening the models …")
+)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -22,6 +22,7 @@ from app.jobs.estimate import Estimate, overrides
 from app.jobs.spec import Job, Step, Strict
 from app.uploads.reading import Reading
 from engine.errors import SeqscopeError
+from engine.runtime.items import FEW
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
 PREPARED = "data/dataset.json"
@@ -189,7 +190,8 @@ def prepare(
                 weight=20 + items / 1_000,
             ),
         ]
-    return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, [*steps, *_turn(into)], owner, dataset)
+    steps += [*_searched(items, into), *_turn(into)]
+    return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, steps, owner, dataset)
 
 
 def train(
@@ -229,7 +231,7 @@ def train(
             steps.append(_learned(choice.before, optional=not alone))
             needs = (steps[-1].key,)
         steps += _trained(choice, True, into, needs=needs, optional=not alone)
-    steps += _turn(into)
+    steps += [*_searched(fresh.count(folder / "data", "items"), into), *_turn(into)]
     timed = all(choice.estimate is not None for choice in choices)
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
     called = ", ".join(MODELS[choice.model] for choice in choices)
@@ -309,6 +311,14 @@ def _into(folder: Path, log: bool) -> str:
 
 def _fresh(into: str) -> Step:
     return Step(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
+
+
+def _searched(items: int, into: str) -> list[Step]:
+    """What the first one to look at many items would otherwise wait for."""
+    if items <= FEW:
+        return []
+    title = "Make the catalogue ready to be searched"
+    return [Step(title=title, program="app.store.prepared", words=(into,), may_fail=True, weight=5 + items / 20_000)]
 
 
 def _turn(into: str) -> list[Step]:

@@ -43,8 +43,8 @@ def listed(page: Page, items: list[int], *, key: str, name: str) -> None:
     st.caption(f"{count(len(order), 'item')}{more}.")
     with st.container(horizontal=True, vertical_alignment="center"):
         adding.several([models.item_ids[item] for item in order], key=f"{key}_add", most=most, on_add=add)
-        export.csv_button(lambda: listing.table(page.found.items.take(order)), name, key=key)
-    table = listing.table(page.found.items.take(order[:SHOWN]))
+        export.csv_button(lambda: listing.table(page.found.rows(order)), name, key=key)
+    table = listing.table(page.found.rows(order[:SHOWN]))
     table.insert(0, "Add", "Add")
     st.dataframe(
         table,

@@ -112,7 +112,7 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
 
 
 def _table(page: Page, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
-    table = listing.table(page.found.items.take(order.tolist()))
+    table = listing.table(page.found.rows(order.tolist()))
     table.insert(0, "Codes", [views.spelled(views.path(one.own, item)) for item in order.tolist()])
     return table
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 OWN = ("item", "item_id", "title", "popularity")
 """Columns that every catalogue has; all others are attributes."""
@@ -29,9 +30,9 @@ def tidied(items: pa.Table) -> pa.Table:
     for place, field in enumerate(items.schema):
         if field.name in OWN or field.name in PROSE or not _is_text(field.type):
             continue
-        split = _split(items[field.name].to_pylist(), field.name.casefold() in _LISTS)
+        split = _split(items[field.name], field.name.casefold() in _LISTS)
         if split is not None:
-            items = items.set_column(place, field.name, pa.array(split, pa.list_(pa.string())))
+            items = items.set_column(place, field.name, split)
     return items
 
 
@@ -74,15 +75,20 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _split(values: list[str | None], is_list: bool) -> list[list[str]] | None:
+def _split(column: pa.ChunkedArray, is_list: bool) -> pa.ChunkedArray | None:
     """The values as lists; None where they are no lists."""
     for separator in ("|", ";", ",") if is_list else ("|",):
-        if any(value and separator in value for value in values):
+        if pc.any(pc.match_substring(column, separator)).as_py():
             break
     else:
         return None
-    found = [_parts(value, separator) for value in values]
-    return None if any(len(part) > _LONGEST for parts in found for part in parts) else found
+    kind, found = pa.list_(pa.string()), []
+    for chunk in column.chunks:  # a large catalogue has many: never all its values at once
+        values = [_parts(value, separator) for value in chunk.to_pylist()]
+        if any(len(part) > _LONGEST for parts in values for part in parts):
+            return None
+        found.append(pa.array(values, kind))
+    return pa.chunked_array(found, kind)
 
 
 def _parts(value: str | None, separator: str) -> list[str]:

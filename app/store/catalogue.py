@@ -5,23 +5,27 @@
         print(hit.title)
     page = catalogue.page("kubrick space", {"genres": Among(("Sci-Fi",)), "year": Between(1970, 1990)}, sort="year", limit=20)
 
-The database lives in memory and is locked: it reads no files, loads no extensions, and its settings cannot be changed. Values
-are bound; names of columns come from the table alone. One connection, a cursor per question: DuckDB answers wrongly, without
-an error, where threads share a connection.
+The database of few items lives in memory, that of many in a file (`write`, `open`). It is locked: it reads no other files, loads
+no extensions, and its settings cannot be changed. Values are bound; names of columns come from the table alone. One connection,
+a cursor per question: DuckDB answers wrongly, without an error, where threads share a connection.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from app.store.attributes import PROSE, is_year, names_items, tidied
+from engine.runtime.items import mapped, rows
 
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
@@ -29,10 +33,17 @@ MAX_LIMIT = 1_000
 MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
 _OWN = ("item", "item_id", "title", "popularity")
 _WORD = re.compile(r"[^\W_]+")
+_PLAIN = str.maketrans({chr(code): "" if chr(code) in "'`" else " " for code in range(128) if not chr(code).isalnum()})
 _LIKENESS = 0.86  # Jaro–Winkler similarity from which two words are taken for the same, mistyped
 _APOSTROPHES = str.maketrans("", "", "'`")
 _HANDFUL = 5  # fewer matches to the letter than this, and similar words are looked for as well
 _READ = 4_000  # characters of an attribute that are searched
+_HELD = 8  # times the bytes of the items: as they are, folded, and as words
+_PART = 1 << 14  # items whose texts are folded at a time
+DATABASE, LISTS, FACETS, SPILL = "search.duckdb", "lists.arrow", "facets.json", "spill"
+"""Files of a database on the disk."""
+BUFFERS = 64 << 20
+"""Bytes of such a database that are held in memory."""
 
 
 @dataclass(frozen=True)
@@ -94,30 +105,57 @@ class Page(NamedTuple):
 
 
 class Catalogue:
-    """See the module. `facets`: one per attribute, in the order of the columns. `searched`: the attributes that `page` reads."""
+    """See the module. `facets`: one per attribute, in the order of the columns. `searched`: the attributes that `page` reads.
+    `items`: the table with lists in place of texts that are lists. `memory`: bytes that it takes at most, about."""
 
     def __init__(self, items: pa.Table) -> None:
-        self._con = _connect()
-        items = self.items = tidied(items)
-        self.columns = tuple(items.column_names)
-        folded = [fold(title) for title in items["title"].to_pylist()]
-        self.searched = searched(items)
-        texts = {
-            "folded": folded,
-            "words": [spaced(text) for text in folded],
-            "facts": _words(items, [name for name in self.searched if name not in PROSE]),
-            "prose": _words(items, [name for name in self.searched if name in PROSE]),
-        }
-        table = items.rename_columns([_column(name) for name in items.column_names])
-        for name, values in texts.items():
-            table = table.append_column(name, pa.array(values, pa.string()))
-        self._load(table)
-        self.facets = tuple(self._facet(field) for field in items.schema if field.name not in _OWN)
-        self._kinds = {facet.name: facet.kind for facet in self.facets}
-        _lock(self._con)
+        """In memory."""
+        items = tidied(items)
+        con = _connect(":memory:", "")
+        _fill(con, items)
+        self._become(con, items, _facets(con, items), _HELD * items.nbytes)
 
-    def close(self) -> None:
-        self._con.close()
+    @classmethod
+    def write(cls, items: pa.Table, folder: Path) -> None:
+        """Writes the database of many items into a folder, for `open`. It takes up to half a gigabyte of memory."""
+        tidy = tidied(items)
+        con = _connect(str(folder / DATABASE), str(folder / SPILL))
+        try:
+            _fill(con, tidy)
+            facets = _facets(con, tidy)
+        finally:
+            con.close()
+        lists = tidy.select([name for name in tidy.column_names if tidy[name].type != items[name].type])
+        with pa.ipc.new_file(folder / LISTS, lists.schema) as writer:
+            writer.write_table(lists)
+        (folder / FACETS).write_text(json.dumps([vars(facet) for facet in facets]), "utf-8")
+
+    @classmethod
+    def open(cls, items: pa.Table, folder: Path) -> Catalogue:
+        """The database that `write` wrote, read as it is needed, with little memory. items: the same table.
+
+        Raises duckdb.Error, OSError, ValueError or TypeError (KeyError and pa.ArrowException are such) where it is damaged.
+        """
+        facets = [Facet(**one) for one in json.loads((folder / FACETS).read_text("utf-8"))]
+        facets = [replace(one, values=tuple((value, items) for value, items in one.values)) for one in facets]
+        lists = mapped(folder / LISTS)
+        for name in lists.column_names:
+            items = items.set_column(items.column_names.index(name), name, lists[name])
+        found = cls.__new__(cls)
+        # it makes the folder when it is needed, and takes it away at the end
+        spill = str(folder / f"{SPILL}-{secrets.token_hex(8)}")
+        found._become(_connect(str(folder / DATABASE), spill, read_only=True), items, facets, 2 * BUFFERS)
+        if found._ask("select count(*) from catalogue") != [(len(items),)]:
+            raise ValueError(f"{DATABASE} has not the {len(items):,} items")
+        return found
+
+    def _become(self, con: duckdb.DuckDBPyConnection, items: pa.Table, facets: Sequence[Facet], memory: int) -> None:
+        _lock(con)
+        self.memory = memory
+        self._con, self.items, self.facets = con, items, tuple(facets)
+        self.columns = tuple(items.column_names)
+        self.searched = searched(items)
+        self._kinds = {facet.name: facet.kind for facet in facets}
 
     # --- searching
 
@@ -170,12 +208,11 @@ class Catalogue:
         else:
             raise ValueError(f"cannot sort by {sort!r}")
         bounds = {"limit": _bounded(limit), "offset": max(0, int(offset))}
-        shown = ", ".join(_quoted(name) for name in self.columns)
-        sql = f"select {shown} from catalogue where {where} order by {order}, c_item limit $limit offset $offset"
-        with self._con.cursor() as cursor:
-            rows = cursor.sql(sql, params={**values, **bounds}).to_arrow_table()
+        # the numbers alone: sorting whole rows, with their texts, would take much memory where there are many
+        sql = f"select c_item from catalogue where {where} order by {order}, c_item limit $limit offset $offset"
+        chosen = [item for (item,) in self._ask(sql, {**values, **bounds})]
         total = self._ask(f"select count(*) from catalogue where {where}", values)[0][0]
-        return Page(rows.rename_columns(list(self.columns)), int(total), similar)
+        return Page(self.rows(chosen), int(total), similar)
 
     def counts(self, name: str, text: str = "", filters: Filters | None = None) -> list[tuple[str, int]]:
         """(value, items) of one attribute among the items that match, the most frequent first.
@@ -208,6 +245,10 @@ class Catalogue:
             {**values, "width": width},
         )
         return [(float(step), items) for step, items in rows]
+
+    def rows(self, items: Sequence[int]) -> pa.Table:
+        """The items of these numbers, in their order."""
+        return rows(self.items, items)
 
     # --- inside
 
@@ -297,50 +338,76 @@ class Catalogue:
         )
         return [item for (item,) in rows]
 
-    def _load(self, table: pa.Table) -> None:
-        with self._con.cursor() as cursor:
-            cursor.register("incoming", table)
-            cursor.execute("create table catalogue as select * from incoming order by c_item")
-            cursor.unregister("incoming")
-            cursor.execute(
-                """create temp table split as
-                select c_item, unnest(list_distinct(string_split(trim(words), ' '))) as word from catalogue"""
-            )
-            cursor.execute(
-                """create table vocabulary as
-                select (row_number() over ())::int as word_id, word from (select distinct word from split) where word != ''"""
-            )
-            cursor.execute(
-                "create table postings as select word_id, c_item from split join vocabulary using (word) order by word_id"
-            )
 
-    def _facet(self, field: pa.Field) -> Facet:
-        name, column, kind = field.name, _quoted(field.name), field.type
-        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            return self._valued(name, "tags", f"unnest({column})", f"{column} is null or len({column}) = 0")
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            low, high, missing = self._ask(
-                f"select min({column}), max({column}), count(*) - count({column}) from catalogue"
-            )[0]
-            if low is None:
-                return Facet(name, "none", missing=missing, reason="No item has a value.")
-            return Facet(name, "range", low=low, high=high, missing=missing)
-        return self._valued(name, "category", column, f"{column} is null or {column}::varchar = ''")
-
-    def _valued(self, name: str, kind: Literal["tags", "category"], value: str, empty: str) -> Facet:
-        rows = self._ask(
-            f"""select value, count(*) as items from (select {value}::varchar as value from catalogue)
-            where value is not null and value != '' group by value order by items desc, value"""
+def _fill(con: duckdb.DuckDBPyConnection, items: pa.Table) -> None:
+    """Makes the tables: catalogue, with the texts that are searched beside the columns; vocabulary and postings of the titles."""
+    parts = (_texts(part) for part in items.to_batches(max_chunksize=_PART))
+    schema = _texts(pa.RecordBatch.from_pylist([], items.schema)).schema
+    with con.cursor() as cursor:
+        cursor.register("incoming", pa.RecordBatchReader.from_batches(schema, parts))
+        cursor.execute("create table catalogue as select * from incoming")
+        cursor.unregister("incoming")
+        cursor.execute(
+            """create temp table split as
+            select c_item, unnest(list_distinct(string_split(trim(words), ' '))) as word from catalogue"""
         )
-        missing = self._ask(f"select count(*) from catalogue where {empty}")[0][0]
-        if not rows:
+        cursor.execute(
+            """create table vocabulary as select (row_number() over (order by word))::int as word_id, word
+            from (select distinct word from split where word != '')"""
+        )
+        cursor.execute(
+            "create table postings as select word_id, c_item from split join vocabulary using (word) order by word_id"
+        )
+        cursor.execute("drop table split")
+
+
+def _texts(part: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns as the database calls them, then folded, words (of the title), facts, prose (of attributes)."""
+    names = searched(part)
+    folded = [fold(title) for title in part["title"].to_pylist()]
+    texts = {
+        "folded": folded,
+        "words": [spaced(text) for text in folded],
+        "facts": _words(part, [name for name in names if name not in PROSE]),
+        "prose": _words(part, [name for name in names if name in PROSE]),
+    }
+    part = part.rename_columns([_column(name) for name in part.schema.names])
+    for name, values in texts.items():
+        part = part.append_column(name, pa.array(values, pa.string()))
+    return part
+
+
+def _facets(con: duckdb.DuckDBPyConnection, items: pa.Table) -> list[Facet]:
+    return [_facet(con, field) for field in items.schema if field.name not in _OWN]
+
+
+def _facet(con: duckdb.DuckDBPyConnection, field: pa.Field) -> Facet:
+    name, column, kind = field.name, _quoted(field.name), field.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _valued(con, name, "tags", f"unnest({column})", f"{column} is null or len({column}) = 0")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        ((low, high, missing),) = con.execute(
+            f"select min({column}), max({column}), count(*) - count({column}) from catalogue"
+        ).fetchall()
+        if low is None:
             return Facet(name, "none", missing=missing, reason="No item has a value.")
-        if len(rows) > MAX_VALUES:
-            reason = (
-                f"{len(rows):,} distinct values; at most {MAX_VALUES:,} can be chosen from. Search for them instead."
-            )
-            return Facet(name, "none", missing=missing, reason=reason)
-        return Facet(name, kind, values=tuple((value, items) for value, items in rows), missing=missing)
+        return Facet(name, "range", low=low, high=high, missing=missing)
+    return _valued(con, name, "category", column, f"{column} is null or {column}::varchar = ''")
+
+
+def _valued(
+    con: duckdb.DuckDBPyConnection, name: str, kind: Literal["tags", "category"], value: str, empty: str
+) -> Facet:
+    some = f"from (select {value}::varchar as value from catalogue) where value is not null and value != ''"
+    ((distinct,),) = con.execute(f"select count(distinct value) {some}").fetchall()
+    ((missing,),) = con.execute(f"select count(*) from catalogue where {empty}").fetchall()
+    if not distinct:
+        return Facet(name, "none", missing=missing, reason="No item has a value.")
+    if distinct > MAX_VALUES:
+        reason = f"{distinct:,} distinct values; at most {MAX_VALUES:,} can be chosen from. Search for them instead."
+        return Facet(name, "none", missing=missing, reason=reason)
+    rows = con.execute(f"select value, count(*) as items {some} group by value order by items desc, value").fetchall()
+    return Facet(name, kind, values=tuple((value, items) for value, items in rows), missing=missing)
 
 
 # Words as long as the one asked for, give or take two letters; Jaro–Winkler forgives exchanged, missing and wrong letters.
@@ -351,7 +418,7 @@ _SIMILAR_WORDS = """
     where starts_with(word, $token)
        or (length($token) > 2 and abs(length(word) - length($token)) <= 2
            and jaro_winkler_similarity(word, $token, $likeness) >= $likeness)
-    order by likeness desc limit 300"""
+    order by likeness desc, word_id limit 300"""
 
 
 @dataclass(frozen=True)
@@ -387,7 +454,7 @@ class _Asked:
         return cls(f"({title})", f"({title} or ({every('words', 'facts', 'prose')}))", kind, values, tokens)
 
 
-def searched(items: pa.Table) -> list[str]:
+def searched(items: pa.Table | pa.RecordBatch) -> list[str]:
     """The attributes that a search looks into: texts, lists of texts and years, but for ids and links."""
     return [
         field.name
@@ -408,7 +475,7 @@ def _is_words(kind: pa.DataType, name: str) -> bool:
     )
 
 
-def _words(items: pa.Table, names: Sequence[str]) -> list[str]:
+def _words(items: pa.RecordBatch, names: Sequence[str]) -> list[str]:
     """Per item the words of these attributes, each with a blank before it."""
     found = [""] * len(items)
     for name in names:
@@ -420,6 +487,8 @@ def _words(items: pa.Table, names: Sequence[str]) -> list[str]:
 
 def spaced(text: str) -> str:
     """The words of a text, folded, each with a blank before it: " star" is in it where a word begins so."""
+    if text.isascii():  # the same, twice as fast
+        return f" {' '.join(text.lower().translate(_PLAIN).split())}"
     return f" {' '.join(_WORD.findall(fold(text)))}"
 
 
@@ -432,15 +501,18 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", plain).split())
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
+def _connect(database: str, spill: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """spill: a folder of its own for what does not fit into memory; "": there is none."""
     return duckdb.connect(
-        ":memory:",
+        database,
+        read_only=read_only,
         config={
             "allow_community_extensions": "false",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            "temp_directory": "",
-            "memory_limit": "512MB",
+            "temp_directory": spill,
+            "max_temp_directory_size": "4GB",
+            "memory_limit": f"{BUFFERS >> 20}MB" if read_only else "512MB",
             "threads": "2",
         },
     )

@@ -60,7 +60,7 @@ def _cut_words(_zoo: Zoo, model: str, digest: str, history: tuple[int, ...]) -> 
     assert reads is not None
     found = word_attention(_zoo, model, history)
     items = sorted({word.item for word in found.words})
-    rows = _zoo.items.take(items).to_pylist()
+    rows = _zoo.rows(items).to_pylist()
     texts = {item: attention_own.text(row, reads.fields) for item, row in zip(items, rows, strict=True)}
 
     def pieces(text: str) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,31 +40,76 @@ def read_table(
     Texts come as strings whatever their encoding. Raises BundleError.
     """
     content = folder.read(file, limit=TABLE_BYTES, expected=expected)
+    with _readable(folder, file):
+        parquet, wanted = _chosen(folder, file, content, columns, rest)
+        return _checked(folder, file, parquet.read(columns=wanted, use_threads=False), wanted, columns, {})
+
+
+def read_parts(
+    folder: Folder,
+    file: str,
+    columns: dict[str, Column],
+    *,
+    expected: File | None = None,
+    rest: bool = False,
+    rows: int = 1 << 16,
+) -> Iterator[pa.Table]:
+    """The table of `read_table` in parts of at most so many rows, one after the other: it need not fit into memory."""
+    content = folder.read(file, limit=TABLE_BYTES, expected=expected)
+    unfolded: dict[str, int] = {}
+    with _readable(folder, file):
+        parquet, wanted = _chosen(folder, file, content, columns, rest)
+        for group in range(
+            parquet.num_row_groups
+        ):  # each by itself: together they are prepared in advance, all of them
+            for batch in parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
+                yield _checked(folder, file, pa.Table.from_batches([batch]), wanted, columns, unfolded)
+
+
+@contextlib.contextmanager
+def _readable(folder: Folder, file: str) -> Iterator[None]:
     try:
-        parquet = _open(folder, file, content)
-        names = parquet.schema_arrow.names
-        for name in columns:
-            if name not in names:
-                raise folder.fault(file, f"the column {name} is missing")
-        wanted = list(columns) + ([name for name in names if name not in columns] if rest else [])
-        texts = [f.name for f in parquet.schema_arrow if f.name in wanted and _is_text(f.type)]
-        # Texts are read as dictionaries: a megabyte that a million rows repeat must be seen before it is unfolded.
-        table = _open(folder, file, content, texts).read(columns=wanted, use_threads=False)
-        table.validate(full=True)  # reading checks neither offsets nor UTF-8; a page would fail on them later
-        table = table.select(wanted)
-        for place, name in enumerate(wanted):
-            values = table[name]
-            if name in texts:
-                values = _text(folder, file, name, values)
-            if name in columns:
-                values = _cast(folder, file, name, values, columns[name])
-            table = table.set_column(place, name, values)
+        yield
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
         line = (str(error).splitlines() or ["damaged"])[0][:200]
         raise folder.fault(file, f"not a readable Parquet file ({line})") from None
-    for f in table.schema:
-        if not _is_plain(f.type):
-            raise folder.fault(file, f"the column {f.name} is of a type that is not read here ({f.type})")
+
+
+def _chosen(
+    folder: Folder, file: str, content: bytes, columns: Mapping[str, Column], rest: bool
+) -> tuple[pq.ParquetFile, list[str]]:
+    """The file, its texts read as dictionaries (a megabyte that a million rows repeat must be seen before it is unfolded), and
+    the names of the columns to be read."""
+    schema = _open(folder, file, content).schema_arrow
+    for name in columns:
+        if name not in schema.names:
+            raise folder.fault(file, f"the column {name} is missing")
+    wanted = list(columns) + ([name for name in schema.names if name not in columns] if rest else [])
+    texts = [field.name for field in schema if field.name in wanted and _is_text(field.type)]
+    return _open(folder, file, content, texts), wanted
+
+
+def _checked(
+    folder: Folder,
+    file: str,
+    table: pa.Table,
+    wanted: list[str],
+    columns: Mapping[str, Column],
+    unfolded: dict[str, int],
+) -> pa.Table:
+    """unfolded: bytes of the texts of each column in the parts before; counted on."""
+    table.validate(full=True)  # reading checks neither offsets nor UTF-8; a page would fail on them later
+    table = table.select(wanted)
+    for place, name in enumerate(wanted):
+        values = table[name]
+        if _is_text(values.type):
+            values = _text(folder, file, name, values, unfolded)
+        if name in columns:
+            values = _cast(folder, file, name, values, columns[name])
+        table = table.set_column(place, name, values)
+    for field in table.schema:
+        if not _is_plain(field.type):
+            raise folder.fault(file, f"the column {field.name} is of a type that is not read here ({field.type})")
     return table
 
 
@@ -96,13 +143,13 @@ def _is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    unfolded = 0
+def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolded: dict[str, int]) -> pa.ChunkedArray:
     for chunk in column.chunks:
         if pa.types.is_dictionary(chunk.type) and pa.types.is_string(chunk.type.value_type):
-            unfolded += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
-    if unfolded > TEXT_BYTES:
-        raise folder.fault(file, f"the texts of the column {name} unfold to {unfolded:,} bytes")
+            size = pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+            unfolded[name] = unfolded.get(name, 0) + size
+    if unfolded.get(name, 0) > TEXT_BYTES:
+        raise folder.fault(file, f"the texts of the column {name} unfold to {unfolded[name]:,} bytes")
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return column.cast(kind)
 

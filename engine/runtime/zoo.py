@@ -8,7 +8,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from engine.errors import SeqscopeError
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError, BusyError, Refusal, complaints
 from engine.runtime.files import Folder
+from engine.runtime.items import Items, hold, rows
 from engine.runtime.sentences import WORDS
 from engine.runtime.spaces import Space
 from engine.runtime.studies import STUDIES, Studies
@@ -35,8 +36,7 @@ SPACES = "spaces"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _INFO = TypeAdapter(DatasetInfo)
 T = TypeVar("T", Tokenization, Space)
-Names = list[str]  # within the class, `list` is its method
-Paths = list[Path]
+Paths = list[Path]  # within the class, `list` is its method
 _NO_USERS = pa.schema(
     [("user", pa.int32()), ("user_id", pa.string()), ("history", pa.list_(pa.int32())), ("target", pa.int32())]
 )
@@ -63,7 +63,7 @@ class Zoo:
         self,
         path: Path,
         info: DatasetInfo,
-        items: pa.Table,
+        items: Items,
         users: pa.Table,
         bundles: dict[str, Bundle],
         refused: list[Refusal],
@@ -72,29 +72,34 @@ class Zoo:
     ) -> None:
         self.path = path
         self.info = info
-        self.items = items
+        self.items = items.table
         self.users = users
         self.bundles = bundles
         self.tokenizations = tokenizations or {}
         self.spaces = spaces or {}
         self.refused = refused
-        self.popularity: npt.NDArray[np.int64] = items["popularity"].to_numpy()
+        self.popularity: npt.NDArray[np.int64] = self.items["popularity"].to_numpy()
+        self._items = items
 
     @classmethod
-    def open(cls, path: Path | str, *, warm: bool = False) -> Zoo:
+    def open(cls, path: Path | str, *, warm: bool = False, items: Items | None = None) -> Zoo:
         """Opens exports/<dataset>/. Raises SeqscopeError where the dataset itself cannot be read; a bundle is refused instead.
         Raises BusyError where `warm` finds no place to run.
 
-        warm: make every session now and ask it once; what only fails when it is run is refused, too.
+        warm: make every session now and ask it once; what only fails when it is run is refused, too. items: those of this very
+        dataset, from elsewhere (engine/runtime/items.py); None: they are read into memory.
         """
         path = Path(path).absolute()
         if not path.is_dir():
             raise SeqscopeError(f"There is no folder {path}. Export a model to it first, or choose another dataset.")
         folder = Folder(path, path.name)
         info = _info(folder)
-        items = _items(folder, info)
-        users = _users(folder, items.num_rows)
-        catalogue = Catalogue(info.name, info.fingerprint, items.num_rows, info.repeats)
+        items = hold(path) if items is None else items
+        many, counted = len(items.table), info.counts.get("items", 0)
+        if many != counted or not many:
+            raise folder.fault("items.parquet", f"{many:,} items where dataset.json counts {counted:,}")
+        users = _users(folder, many)
+        catalogue = Catalogue(info.name, info.fingerprint, many, info.repeats)
         bundles: list[Bundle] = []
         refused: list[Refusal] = []
         for child in _folders(path):
@@ -182,25 +187,23 @@ class Zoo:
         """How many items the catalogue has."""
         return int(self.items.num_rows)
 
-    @functools.cached_property
-    def item_ids(self) -> Names:
+    @property
+    def item_ids(self) -> Sequence[str]:
         """[items]: the source's own names of the items."""
-        found: Names = self.items["item_id"].to_pylist()
-        return found
+        return self._items.ids
 
-    @functools.cached_property
-    def titles(self) -> Names:
+    @property
+    def titles(self) -> Sequence[str]:
         """[items]: what people see. Foreign text: escape it."""
-        found: Names = self.items["title"].to_pylist()
-        return found
+        return self._items.titles
 
-    @functools.cached_property
-    def _positions(self) -> dict[str, int]:
-        return {item_id: item for item, item_id in enumerate(self.item_ids)}
+    def rows(self, items: Sequence[int]) -> pa.Table:
+        """The rows of `items` with these numbers, in their order."""
+        return rows(self.items, items)
 
     def position(self, item_id: str) -> int | None:
         """The item number of an item_id; None where the catalogue has none of that name."""
-        return self._positions.get(item_id)
+        return self._items.position(item_id)
 
 
 def _folders(path: Path) -> Paths:
@@ -265,25 +268,6 @@ def _info(folder: Folder) -> DatasetInfo:
         return _INFO.validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
         raise folder.fault("dataset.json", complaints(error)) from None
-
-
-def _items(folder: Folder, info: DatasetInfo) -> pa.Table:
-    wanted = {
-        "item": Column(pa.int32(), 0),
-        "item_id": Column(pa.string()),
-        "title": Column(pa.string()),
-        "popularity": Column(pa.int64(), 0),
-    }
-    items = read_table(folder, "items.parquet", wanted, rest=True)
-    if items.num_rows != info.counts.get("items") or not items.num_rows:
-        raise folder.fault(
-            "items.parquet", f"{items.num_rows:,} items where dataset.json counts {info.counts.get('items', 0):,}"
-        )
-    if not np.array_equal(items["item"].to_numpy(), np.arange(items.num_rows)):
-        raise folder.fault("items.parquet", "row i must be item i")
-    if len(items["item_id"].unique()) != items.num_rows:
-        raise folder.fault("items.parquet", "an item_id stands twice")
-    return items
 
 
 def _users(folder: Folder, items: int) -> pa.Table:

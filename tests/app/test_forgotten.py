@@ -19,10 +19,10 @@ from app.views import attention_answers, metrics_answers
 from engine.runtime import Zoo
 from tests.app.own import ANNA, Nobody, own_home, ready
 
-SERVERS = {"_opened", "_title", "_settled"}
-"""Of zoo.py: closed by its path; titles of the server's own datasets; main.py: code, no data."""
-CONSTANTS = {"_template", "_environment", "_read", "_plotly"}
-"""Of export.py and reports/html.py: files of the program."""
+SERVERS = {"_title", "_settled"}
+"""Of zoo.py: titles of the server's own datasets; main.py: code, no data."""
+CONSTANTS = {"_template", "_environment", "_read", "_plotly", "_temporary"}
+"""Of export.py and reports/html.py: files of the program; store/prepared.py: the name of a folder."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def look_at(dataset: Dataset) -> weakref.ref[Zoo]:
     """Asks what pages ask; everything is then kept somewhere."""
     path = zoo.places(ANNA)[dataset.id].path
-    models = zoo._opened(str(path)).zoo
+    models = zoo._OPEN.get(str(path)).zoo
     name = next(iter(models.bundles))
     zoo.top(models, name, (1, 2, 3), 5)
     zoo.ranks(models, name, (1, 2, 3), (4, 5))
@@ -50,7 +50,7 @@ def look_at(dataset: Dataset) -> weakref.ref[Zoo]:
     places = spaces.able(models)
     for place in places.values():
         spaces.points(models, place)
-    found = zoo._opened(str(path)).catalogue
+    found = zoo._OPEN.get(str(path)).catalogue
     map_controls._colourable(found, 1)
     return weakref.ref(models)
 

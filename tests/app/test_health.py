@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -13,9 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from app import health
-from app.store.database import open_store
 from engine.runtime import runs
-from tests.app.own import own_home
 
 PATH = "/_stcore/health"
 Ask = Callable[..., httpx.Response]
@@ -59,21 +56,6 @@ def test_what_hangs_is_said_until_it_goes_on(ask: Ask, works: list[Callable[[], 
         if ask().status_code == 200:
             return
     raise AssertionError("it went on, and nobody said so")
-
-
-def test_a_store_that_keeps_a_page_waiting_is_said(
-    ask: Ask, works: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    works[0] = health.page_works
-    with own_home(tmp_path, monkeypatch):
-        store = open_store()
-        assert ask().text == "ok"
-        with store.file.transaction():
-            assert ask().status_code == 503
-        for _ in range(20):
-            if ask().status_code == 200:
-                return
-    raise AssertionError("the store answered, and nobody said so")
 
 
 def test_models_that_hang_are_said(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from app.jobs import status
 from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, said
 from app.jobs.spec import Job, Step
 from app.jobs.status import Status
-from app.processes import OOM
 from tests.jobs.conftest import gone, job, step, wait
 
 Begin = Callable[..., subprocess.Popen[bytes]]
@@ -251,13 +250,6 @@ def test_commands_get_no_secrets(folder: Path, begin: Begin, monkeypatch: pytest
     names = set((folder / "names").read_text().splitlines())
     assert {"PATH", "SEQSCOPE_WORDS", "SEQSCOPE_PROGRESS"} <= names
     assert not names & {"AWS_SECRET_ACCESS_KEY", "STREAMLIT_AUTH_CLIENT_SECRET", "DATABASE_URL"}
-
-
-def test_commands_yield_to_the_server(folder: Path, begin: Begin) -> None:
-    assert begin(job(step("yields", "out"))).wait() == 0
-    nice, oom = map(int, (folder / "out").read_text().split())
-    assert nice > os.nice(0) or nice == 19
-    assert oom == OOM
 
 
 def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(folder: Path, begin: Begin, now: Now) -> None:

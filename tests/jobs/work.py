@@ -8,7 +8,6 @@ say TEXT                prints it
 fail TEXT               as an engine command fails
 die SIGNAL              by its own hand
 environment FILE        writes the names of its environment
-yields FILE             writes its niceness, and how early it goes where memory ends
 """
 
 from __future__ import annotations
@@ -75,8 +74,6 @@ def main() -> int:
         return 1
     if action == "die":
         os.kill(os.getpid(), int(words[0]))
-    if action == "yields":
-        Path(words[0]).write_text(f"{os.nice(0)} {Path('/proc/self/oom_score_adj').read_text().strip()}")
     if action == "environment":
         Path(words[0]).write_text("\n".join(os.environ))
     print(*words)

@@ -1,0 +1,97 @@
+"""What is open of datasets: opened once, closed when others need the memory, and a failure is not tried again at each visit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from app import opened
+from app.opened import Opened
+from engine.errors import SeqscopeError
+
+
+class Shop:
+    """Opens names of so many bytes; counts, and waits where it is told to."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.stamps: dict[str, str] = {}
+        self.gates: dict[str, threading.Event] = {}
+        self.begun = threading.Event()
+        self.fails: Exception | None = None
+
+    def open(self, path: str) -> str:
+        self.opened.append(path)
+        if path in self.gates:
+            self.begun.set()
+            assert self.gates[path].wait(20)
+        if self.fails is not None:
+            raise self.fails
+        return path
+
+    def shelf(self, most: int = 100) -> Opened[str]:
+        return Opened(self.open, stamp=lambda path: self.stamps.get(path, ""), size=lambda one: 40, most=lambda: most)
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+def run(*calls: Callable[[], object]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_many_who_want_the_same_open_it_once_and_hold_nobody_else_up(shop: Shop) -> None:
+    shelf, gate = shop.shelf(), threading.Event()
+    shop.gates["slow"] = gate
+    threads = run(*[lambda: shelf.get("slow")] * 5)
+    assert shop.begun.wait(20)
+    assert shelf.get("other") == "other"
+    gate.set()
+    for thread in threads:
+        thread.join(20)
+    assert shop.opened == ["slow", "other"] and shelf.get("slow") == "slow"
+
+
+def test_those_looked_at_last_stay_open_as_far_as_the_memory_goes(shop: Shop) -> None:
+    shelf = shop.shelf(most=100)
+    for path in ("a", "b", "a", "c"):
+        shelf.get(path)
+    assert ["a" in shelf, "b" in shelf, "c" in shelf] == [True, False, True]
+    assert shop.shelf(most=1).get("larger than all") == "larger than all"
+
+
+def test_what_has_changed_or_was_deleted_is_opened_anew(shop: Shop) -> None:
+    shelf = shop.shelf()
+    shelf.get("a")
+    shop.stamps["a"] = "other"
+    shelf.get("a")
+    shelf.clear("a")
+    shelf.get("a")
+    assert shop.opened == ["a"] * 3
+
+
+@pytest.mark.parametrize("error", [SeqscopeError("It has no items."), MemoryError()])
+def test_a_failure_is_said_again_and_not_tried_again(
+    shop: Shop, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf, shop.fails = shop.shelf(), error
+    said = set()
+    for _ in range(3):
+        with pytest.raises(SeqscopeError) as raised:
+            shelf.get("exports/large")
+        said.add(str(raised.value))
+    assert len(said) == len(shop.opened) == 1 and ("no items" in str(said) or "large" in str(said))
+    monkeypatch.setattr(opened, "AGAIN", -1.0)
+    with pytest.raises(SeqscopeError):
+        shelf.get("exports/large")
+    assert len(shop.opened) == 2
+    monkeypatch.setattr(opened, "AGAIN", 600.0)
+    shop.fails, shop.stamps["exports/large"] = None, "mended"
+    assert shelf.get("exports/large")

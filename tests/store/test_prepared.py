@@ -1,0 +1,175 @@
+"""Catalogues of many items: prepared once on the disk, the same answers as from memory, and little memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app import home
+from app.store import prepared
+from app.store.catalogue import DATABASE, LISTS, Among, Between, Catalogue
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo, items
+from tests.large import make
+
+ODD = ["Amélie", "기생충", "أفلام", "It's a_b", "8½", "Der blaue Engel ß", "100% Wolf", "", "\u001c a\tb "]
+
+
+@pytest.fixture
+def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A dataset of 300 items, which are many here, prepared in this process."""
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(items, "FEW", 100)
+    monkeypatch.setattr(prepared, "_run", prepared.prepare)
+    path = make(tmp_path / "exports" / "shop", 300, words=12)
+    table = pq.read_table(path / items.FILE)
+    titles = ODD + table["title"].to_pylist()[len(ODD) :]
+    table = table.set_column(2, "title", pa.array(titles)).append_column(
+        "moods", pa.array(["dark|slow", "light", None] * 100)
+    )
+    pq.write_table(table, path / items.FILE)
+    return path
+
+
+def answers(found: Catalogue, word: str) -> list[object]:
+    """Of everything that a page asks."""
+    texts = ("amelie", "기생", "a b", "100%", "engel ss", "space", word, word[:-1] + "x", f"{word} new", "qqqq", "cafe")
+    filters = {"genres": Among(("Space",)), "moods": Among(("slow", "light")), "year": Between(1960, 1999)}
+    pages = [found.page(text, limit=7, offset=offset) for text in texts for offset in (0, 3)]
+    pages += [found.page(sort=sort, descending=False) for sort in ("title", "year", "popularity")]
+    pages += [found.page("space", filters), found.page(limit=1_000)]
+    return [
+        [found.search(text) for text in texts],
+        [(page.rows.to_pylist(), page.total, page.similar) for page in pages],
+        [found.counts("moods", word), found.counts("genres", "", filters), found.steps("year", 10, word)],
+        found.facets,
+        found.searched,
+    ]
+
+
+def test_the_answers_are_those_from_memory(exports: Path) -> None:
+    opened, held = prepared.open_(exports), items.hold(exports)
+    word = held.titles[20].split()[1]
+    assert answers(opened.catalogue, word) == answers(Catalogue(held.table), word)
+    assert opened.catalogue.items["moods"].to_pylist() == Catalogue(held.table).items["moods"].to_pylist()
+    models = Zoo.open(exports, items=opened.items)
+    assert models.items.equals(held.table)
+    assert [models.position(one) for one in held.ids] == list(range(300))
+    assert [models.position(one) for one in ("", "item-", "item-300", "~", "\ud800")] == [None] * 5
+    assert models.rows([250, 3, 250]).to_pylist() == held.table.take([250, 3, 250]).to_pylist()
+
+
+def test_an_item_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = make(tmp_path / "shop", 50)
+    assert not items.are_many(path)
+    table = pq.read_table(path / items.FILE)
+    pq.write_table(table.append_column("notes", pa.array(["x" * 1_000_000] * 50)), path / items.FILE)
+    assert (path / items.FILE).stat().st_size < 1_000_000 and items.are_many(path)
+
+
+@pytest.mark.parametrize("fault", ["twice", "order"])
+def test_what_is_no_catalogue_is_refused_in_words(exports: Path, fault: str) -> None:
+    table = pq.read_table(exports / items.FILE)
+    ids = ["twice", "twice", *table["item_id"].to_pylist()[2:]]
+    table = table.set_column(1, "item_id", pa.array(ids)) if fault == "twice" else table.take(list(range(299, -1, -1)))
+    pq.write_table(table, exports / items.FILE)
+    with pytest.raises(SeqscopeError, match={"twice": "stands twice", "order": "row i must be item i"}[fault]):
+        prepared.open_(exports)
+
+
+def shorten(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def scramble(path: Path) -> None:
+    """As long as before."""
+    path.write_bytes(b"\xff" * path.stat().st_size)
+
+
+@pytest.mark.parametrize("damage", [shorten, scramble, Path.unlink])
+@pytest.mark.parametrize("name", [items.MAPPED, items.BY_ID, DATABASE, LISTS])
+def test_what_is_damaged_is_made_anew(exports: Path, name: str, damage: Callable[[Path], None]) -> None:
+    found = prepared.open_(exports).catalogue.search("amelie")
+    damage(next(prepared.place(exports).glob(f"*/{name}")))
+    assert prepared.open_(exports).catalogue.search("amelie") == found
+
+
+def test_texts_that_overlap_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    offsets = pa.array([0, 5, 2, 6], pa.int32()).buffers()[1]
+    texts = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"abcdef"))
+    with pa.ipc.new_file(tmp_path / "t.arrow", pa.schema([("title", pa.string())])) as writer:
+        writer.write_table(pa.table({"title": texts}))
+    with pytest.raises(ValueError, match="overlap"):
+        items.mapped(tmp_path / "t.arrow")
+
+
+def test_it_is_prepared_once_and_anew_for_other_items(exports: Path) -> None:
+    prepared.open_(exports)
+    (before,) = prepared.place(exports).glob("*/")
+    stamp = before.stat().st_mtime_ns
+    prepared.open_(exports)
+    assert before.stat().st_mtime_ns == stamp
+    pq.write_table(pq.read_table(exports / items.FILE).drop(["brand"]), exports / items.FILE)
+    assert "brand" not in prepared.open_(exports).catalogue.columns
+    (after,) = prepared.place(exports).glob("*/")
+    assert after != before
+
+
+def test_nothing_is_written_to_exports_and_a_visitors_lies_with_their_dataset(
+    exports: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = sorted(exports.rglob("*"))
+    (tmp_path / "no-folder").write_text("")
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "no-folder" / "home"))
+    assert prepared.open_(exports).catalogue.search("amelie") and sorted(exports.rglob("*")) == there
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    own = home.Home(tmp_path / "home").dataset("b" + "a" * 32, "a" * 16)
+    with pytest.raises(OSError):
+        prepared.place(own.exports)  # it was deleted meanwhile: nothing brings it back
+    own.path.mkdir(parents=True)
+    assert prepared.place(own.exports).is_relative_to(own.cache)
+
+
+def test_the_database_on_the_disk_is_locked(exports: Path) -> None:
+    con = prepared.open_(exports).catalogue._con
+    for sql in ("delete from catalogue", "select * from read_text('/etc/passwd')", "set memory_limit = '8GB'"):
+        with pytest.raises(duckdb.Error):
+            con.execute(sql).fetchall()
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from app import zoo
+
+def memory():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1]) / 1000
+
+small, large = sys.argv[1:]
+zoo._OPEN.get(small).catalogue.page("new")
+before = memory()
+found = zoo._OPEN.get(large)
+rows = found.catalogue.page("space new").rows
+found.catalogue.search(rows["title"][0].as_py()[:-1] + "x")
+found.catalogue.page(sort="title", offset=150_000)
+found.zoo.position("item-77777"), found.zoo.titles[150_000]
+print(memory() - before)
+"""
+
+
+def test_a_large_catalogue_takes_little_memory(tmp_path: Path, root: Path) -> None:
+    """In processes of their own, as a server does it."""
+    small, large = make(tmp_path / "small", 100), make(tmp_path / "large", 200_000, words=20)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", MEASURE, str(small), str(large)],
+        cwd=root, env={**os.environ, "SEQSCOPE_HOME": str(tmp_path / "home")}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert float(done.stdout.split()[-1]) < 150
