@@ -26,6 +26,7 @@ KILLED = f"""
 import os, signal
 from app import home
 from app.store.database import Store
+Store().close()  # its tables are in the file itself
 store = Store()
 for number in range(3):
     folder = home.stage()
