@@ -19,6 +19,7 @@ from typing import ParamSpec
 import streamlit as st
 
 from app.home import DISK_FULL
+from app.store.file import Unavailable
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -26,6 +27,7 @@ P = ParamSpec("P")
 
 log = logging.getLogger("seqscope.app")
 _PENDING = "guard_pending"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -57,16 +59,21 @@ def pending() -> None:
         _show(*found)
 
 
+def shown(error: SeqscopeError) -> str:
+    """What a visitor reads of it: nothing of the server's files and processes."""
+    return error.shown if isinstance(error, Unavailable) else str(error)
+
+
 def noted(error: Exception, what: str) -> tuple[str, str]:
     """(title, words to show); the log gets the same number."""
     number = secrets.token_hex(3)
     title = f"{what[:1].upper()}{what[1:]} could not be shown"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if any(isinstance(one, OSError) and one.errno in _FULL for one in (error, error.__cause__, error.__context__)):
         log.error("%s: %s: %s", number, what, error)
         return title, f"{DISK_FULL} (Reference {number}.)"
     if isinstance(error, SeqscopeError):  # made to be read by people; the cause may still be worth a look
         log.warning("%s: %s: %s", number, what, error, exc_info=error.__cause__ is not None)
-        return title, f"{error} (Reference {number}.)"
+        return title, f"{shown(error)} (Reference {number}.)"
     log.error("%s: %s", number, what, exc_info=error)
     return title, f"Something failed that should not have. The rest of the app goes on working. (Reference {number}.)"
 

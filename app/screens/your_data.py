@@ -24,7 +24,7 @@ def show() -> None:
     try:
         open_store()
     except SeqscopeError as error:
-        st.error(md(str(error), 1_000), title="Nothing can be kept here now", icon=":material/error:")
+        st.error(md(guard.shown(error), 1_000), title="Nothing can be kept here now", icon=":material/error:")
         return
     st.markdown(_whose(who))
     with guard.watch("your datasets"):

@@ -26,7 +26,16 @@ Row = tuple[Any, ...]
 
 
 class Unavailable(SeqscopeError):
-    """The store cannot be opened or written now."""
+    """The store cannot be opened or written now: why, for those who run the server, with files and processes."""
+
+    shown = "What visitors bring cannot be had now. Those who run this server find out why in its log."
+    """For visitors."""
+
+
+class DiskFull(Unavailable):
+    """There is no room for the store."""
+
+    shown = DISK_FULL
 
 
 class Held(Unavailable):
@@ -144,7 +153,7 @@ class File:
             # DuckDB answers nothing more after such an error, a full disk say; a connection of its own begins afresh
             self._drop()
         if _full(error):
-            return Unavailable(DISK_FULL)
+            return DiskFull(DISK_FULL)
         return Unavailable(f"The store {self.path} could not be used: {_first_line(error)}")
 
 
@@ -182,7 +191,7 @@ def _refused(path: Path, error: duckdb.Error) -> Unavailable:
             "Stop that one, or give this one a folder of its own with SEQSCOPE_HOME."
         )
     if _full(error):
-        return Unavailable(DISK_FULL)
+        return DiskFull(DISK_FULL)
     return Unavailable(
         f"The store {path} could not be opened: {_first_line(error)} "
         "“seqscope store restore” brings back a backup (docs/deployment.md)."

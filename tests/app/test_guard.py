@@ -74,3 +74,20 @@ def test_what_fails_in_a_callback_is_shown_once() -> None:
     assert len(app.error) == 1 and not app.exception
     app.run()
     assert not app.error
+
+
+def test_a_full_disk_is_said_whoever_met_it() -> None:
+    def script() -> None:
+        import errno
+
+        from app import guard
+        from engine.errors import SeqscopeError
+
+        with guard.watch("the map"):
+            try:
+                raise OSError(errno.ENOSPC, "No space left on device", "/srv/home")
+            except OSError as error:
+                raise SeqscopeError(f"The job cannot be written ({error}).") from None
+
+    app = AppTest.from_function(script).run()
+    assert "disk of this server is full" in app.error[0].value and "srv" not in app.error[0].value

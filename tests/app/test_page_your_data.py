@@ -212,6 +212,15 @@ def test_a_dataset_whose_files_are_gone_says_so_and_can_be_deleted(root: Path) -
     assert not test.exception and not test.error and open_store().datasets.of(ANNA) == []
 
 
+def test_why_the_store_cannot_be_had_is_for_the_log(root: Path) -> None:
+    open_store().close()
+    content = home.database().read_bytes()
+    home.database().write_bytes(b"not a database" * 1000)
+    test = page(root, ANNA)
+    assert "log" in test.error[0].value and str(home.root()) not in said(test)
+    home.database().write_bytes(content)
+
+
 def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
     from app import serve
 
