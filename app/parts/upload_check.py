@@ -76,6 +76,8 @@ def _found(draft: Draft, checked: Checked) -> None:
         st.markdown(_listed(warnings))
     more = f"the first {SHOWN} of {checked.findings:,}" if checked.findings > SHOWN else f"all {checked.findings:,}"
     with st.expander(f"Findings line by line: {more}", key=draft.key("findings")):
+        if checked.listed < checked.findings:
+            st.caption(md(views.listed_words(checked)))
         st.dataframe(
             views.findings_table(checked),
             hide_index=True,
@@ -90,7 +92,7 @@ def _found(draft: Draft, checked: Checked) -> None:
         with st.container(horizontal=True, gap="small"):
             for ending, mime in (("csv", "text/csv"), ("parquet", "application/vnd.apache.parquet")):
                 path = draft.folder / f"findings.{ending}"
-                label = f"All {checked.findings:,} as {'CSV' if ending == 'csv' else 'Parquet'}"
+                label = f"{checked.listed:,} as {'CSV' if ending == 'csv' else 'Parquet'}"
                 name = f"seqscope-findings.{ending}"
                 downloads.button(label, path, name, mime, key=draft.key("findings", ending))
 

@@ -50,7 +50,7 @@ class Bounds(BaseModel):
 
     @classmethod
     def of(cls, limits: Limits) -> Bounds:
-        return cls(text=limits.text, rows=limits.rows, spill=limits.file, seconds=limits.seconds)
+        return cls(text=limits.text, rows=limits.rows, spill=limits.disk, seconds=limits.seconds)
 
 
 class Watch:

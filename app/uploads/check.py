@@ -43,6 +43,7 @@ def check(
     """Writes findings.parquet, findings.csv and, unless something stops it, clean/ into `work`.
 
     known: the clean items of a catalogue that was accepted before, in place of `catalogue`; they are not written again.
+    Where no row of the catalogue can be used, the log is not looked at.
     """
     begun = time.monotonic()
     files: dict[What, File] = {}
@@ -81,10 +82,12 @@ def check(
             say(0.2, "Checking the catalogue")
             check_items(con, catalogue.reading, findings, limits)
             kept["catalogue"] = value(con, "SELECT count(*) FROM good")
-            if not kept["catalogue"]:
+            if kept["catalogue"]:
+                say(0.35, "Writing the catalogue")
+                attributes = clean.write_items(con, catalogue.reading, folder, limits)
+            else:
                 findings.add("catalogue", "no_rows")
-            say(0.35, "Writing the catalogue")
-            attributes = clean.write_items(con, catalogue.reading, folder, limits)
+                log = None  # whatever it holds, nothing can be used
             con.execute("DROP TABLE rows; DROP TABLE good")
         if known is not None:
             con.execute(f"CREATE TABLE known AS SELECT item_id FROM read_parquet({sql_path(known)})")
@@ -106,14 +109,16 @@ def check(
             else:
                 numbers["items"] = value(con, "SELECT count(DISTINCT item) FROM events")
                 clean.write_items_of_log(con, folder)
-            say(0.85, "Writing the log")
-            clean.write_log(con, log.reading, folder)
+            if not findings.stopped:
+                say(0.85, "Writing the log")
+                clean.write_log(con, log.reading, folder)
         say(0.92, "Writing what was found")
         findings.write(work / "findings.parquet", work / "findings.csv")
         checked = Checked(
             counts=findings.counts(),
             first=findings.first(),
             findings=findings.total(),
+            listed=findings.listed(),
             read=read,
             kept=kept,
             left_out=tuple(entry for what in files for entry in findings.left_out(what)),

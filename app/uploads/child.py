@@ -64,7 +64,7 @@ def _bound(limits: dict[str, Any], nice: int) -> None:
     for kind, most in (
         (resource.RLIMIT_AS, int(limits["memory"]) + _LIBRARIES),
         (resource.RLIMIT_CPU, cpu),
-        (resource.RLIMIT_FSIZE, int(limits["file"])),
+        (resource.RLIMIT_FSIZE, int(limits["disk"])),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 256),
     ):

@@ -14,7 +14,7 @@ from app.uploads.refusal import Refused
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
 TOO_LARGE = (
-    "Reading the file takes more memory than one upload may have here. Upload a part of it, or leave out long texts."
+    "Reading the file takes more memory or disk than one upload may have. Upload a part of it, or leave out long texts."
 )
 
 
@@ -27,7 +27,7 @@ def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Ite
             "memory_limit": f"{max(96, (limits.memory - _FOR_PYTHON) // MB)}MB",
             "threads": limits.threads,
             "temp_directory": str(work / "spill"),
-            "max_temp_directory_size": f"{limits.file // MB}MB",
+            "max_temp_directory_size": f"{limits.disk // MB}MB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,

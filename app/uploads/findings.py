@@ -1,37 +1,70 @@
-"""What is wrong, collected in the child's database: every finding once, counted, shown in part, written whole.
+"""What is wrong, collected in the child's database: every finding counted, the first of each problem written.
 
-A finding is (file, line, column, value, problem, note). Of the findings of a row, the first by `ORDER` decides what it is left
-out for.
+A finding is (file, line, column, value, problem, note). Of the problems of a row, the first by `ORDER` decides what it is left
+out for. A file of some kilobytes can hold millions of findings, so no more than `EACH` of a problem are kept with their values;
+of the others there is a number, and the line where it is one that is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
+import pyarrow as pa
 
-from app.uploads.database import sql
+from app.uploads.database import sql, value
 from app.uploads.problems import PROBLEMS
 from app.uploads.reading import Count, Finding, LeftOut, What
 
 VALUE = 100
 """Characters of a value that are kept."""
 SHOWN = 100
+EACH = 1_000
+"""Findings of one problem in one file that are written: never 100,000 in all, as there are some fifty problems."""
 DROPPED = ("row_again", "event_again", "rating_dropped", "quantity_negative", "event_repeated")
 """Warnings that leave rows out."""
 ORDER = {problem: place for place, problem in enumerate(PROBLEMS)}
 _KINDS = {"stop": 0, "bad": 1, "warning": 2}
+_RANKS = {name: 1_000 * _KINDS[p.kind] + ORDER[name] for name, p in PROBLEMS.items()}
+_NAMES = {rank: name for name, rank in _RANKS.items()}
+_LEAVES_OUT = {name for name, p in PROBLEMS.items() if p.kind == "bad"} | set(DROPPED)
 _FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"  # as app.text.cell
 
 
+@dataclass
+class _Number:
+    """Of one problem in one file."""
+
+    rows: int = 0
+    """Or users, items, keys, where the problem is theirs."""
+    findings: int = 0
+    note: str = ""
+
+
+class Cell(NamedTuple):
+    """A rule for one column of the table `rows`."""
+
+    column: str
+    """What the file calls it."""
+    cell: str
+    """SQL: the value."""
+    bad: str
+    """SQL: whether something is wrong with it."""
+
+
 class Findings:
-    """The table `findings`."""
+    """The tables `findings` (of each problem the first) and `left` (all lines that are left out)."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = con
+        self._numbers: dict[tuple[What, str], _Number] = {}
         con.execute(
             'CREATE TABLE findings (file VARCHAR, line BIGINT, "column" VARCHAR, value VARCHAR, problem VARCHAR, note VARCHAR)'
         )
+        con.execute('CREATE TABLE "left" (log BOOLEAN, rank USMALLINT, line BIGINT)')
         con.execute(
             "CREATE TABLE problems (problem VARCHAR, kind UTINYINT, place UTINYINT, words VARCHAR, fix VARCHAR)"
         )
@@ -41,48 +74,87 @@ class Findings:
         )
         con.execute(f"INSERT INTO problems VALUES {', '.join(rows)}")
 
-    def add(
-        self, file: What, problem: str, line: int | None = None, column: str = "", value: str = "", note: str = ""
-    ) -> None:
-        self.con.execute(
-            "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?)", [file, line, column[:VALUE], value[:VALUE], problem, note]
-        )
+    def add(self, file: What, problem: str, column: str = "", note: str = "") -> None:
+        """A finding of the file as a whole."""
+        self._count(file, problem, 1, 1, note)
+        self.con.execute("INSERT INTO findings VALUES (?, NULL, ?, '', ?, ?)", [file, column[:VALUE], problem, note])
 
-    def insert(self, file: What, problem: str, query: str, column: str = "", note: str = "") -> int:
-        """A finding for every row that `query` selects: line, value. How many they are."""
-        assert problem in PROBLEMS
-        selected = (
-            f"SELECT {sql(file)}, line, {sql(column[:VALUE])}, left(coalesce(value, ''), {VALUE}), {sql(problem)}, "
-            f"{sql(note)} FROM ({query})"
+    def insert(
+        self, file: What, problem: str, query: str, column: str = "", note: str = "", *, rows: int | None = None
+    ) -> int:
+        """A finding for every row that `query` selects: line, value. It is carried out twice. How many they are.
+
+        rows: how many rows of the file these are, where one may have several of them.
+        """
+        if problem in _LEAVES_OUT:
+            left = f'INSERT INTO "left" SELECT {file == "log"}, {_RANKS[problem]}, line FROM ({query})'
+            number = value(self.con, left)
+        else:
+            number = value(self.con, f"SELECT count(*) FROM ({query})")
+        if number:
+            self._count(file, problem, number if rows is None else rows, number, note)
+            self._keep(file, problem, query, column, note)
+        return number
+
+    def insert_cells(self, file: What, problem: str, cells: Sequence[Cell], note: str = "") -> None:
+        """A finding for every cell that breaks its rule; a row counts once, however many of its cells do. For problems that
+        leave no row out."""
+        assert problem not in _LEAVES_OUT
+        self.con.execute("CREATE OR REPLACE TEMP TABLE counted (line BIGINT)")
+        for rule in cells:  # one by one: two hundred regular expressions at once would take gigabytes
+            self.con.execute(f"CREATE OR REPLACE TEMP TABLE hit AS SELECT line FROM rows WHERE {rule.bad}")
+            number = value(self.con, "SELECT count(*) FROM hit")
+            if number:
+                rows = value(self.con, "INSERT INTO counted SELECT line FROM hit ANTI JOIN counted USING (line)")
+                self._count(file, problem, rows, number, note)
+                first = f"SELECT line FROM hit ORDER BY line LIMIT {EACH}"
+                query = f"SELECT line, {rule.cell} AS value FROM rows SEMI JOIN ({first}) USING (line)"
+                self._keep(file, problem, query, rule.column, note)
+        self.con.execute("DROP TABLE counted; DROP TABLE IF EXISTS hit")
+
+    def _count(self, file: What, problem: str, rows: int, findings: int, note: str) -> None:
+        number = self._numbers.setdefault((file, problem), _Number())
+        number.rows += rows
+        number.findings += findings
+        number.note = max(number.note, note)
+
+    def _keep(self, file: What, problem: str, query: str, column: str, note: str) -> None:
+        self.con.execute(
+            f"INSERT INTO findings SELECT {sql(file)}, line, {sql(column[:VALUE])}, left(coalesce(value, ''), {VALUE}), "
+            f"{sql(problem)}, {sql(note)} FROM ({query}) ORDER BY line LIMIT {EACH}"
         )
-        return int(self.con.execute(f"INSERT INTO findings {selected}").fetchall()[0][0])
 
     # --- answers
 
+    def lines(self, file: What, *problems: str) -> str:
+        """SQL: the lines that these problems leave out."""
+        ranks = ", ".join(str(_RANKS[problem]) for problem in problems)
+        return f'SELECT line FROM "left" WHERE log = {file == "log"} AND rank IN ({ranks})'
+
     def bad_lines(self, file: What) -> str:
         """SQL: the lines of rows that cannot be used."""
-        return (
-            "SELECT line FROM findings JOIN problems USING (problem) "
-            f"WHERE file = {sql(file)} AND kind = 1 AND line IS NOT NULL"
-        )
+        return self.lines(file, *(name for name, p in PROBLEMS.items() if p.kind == "bad"))
+
+    def rows(self, file: What, *problems: str) -> int:
+        """How many rows have one of these problems, which no row has two of."""
+        return sum(self._numbers[file, name].rows for name in problems if (file, name) in self._numbers)
 
     def left_out(self, file: What) -> list[LeftOut]:
         """Rows that are left out, by the first thing that is wrong."""
-        wanted = ", ".join(map(sql, DROPPED))
         found = self.con.execute(
-            "SELECT problem, count(*) FROM (SELECT line, arg_min(problem, kind::INTEGER * 1000 + place) AS problem "
-            f"FROM findings JOIN problems USING (problem) WHERE file = {sql(file)} AND line IS NOT NULL "
-            f"AND (kind = 1 OR problem IN ({wanted})) GROUP BY line) GROUP BY problem ORDER BY count(*) DESC, problem"
+            f'SELECT rank, count(*) FROM (SELECT line, min(rank) AS rank FROM "left" WHERE log = {file == "log"} GROUP BY line) '
+            "GROUP BY rank"
         ).fetchall()
-        return [LeftOut(file=file, problem=problem, rows=rows) for problem, rows in found]
+        entries = [LeftOut(file=file, problem=_NAMES[rank], rows=rows) for rank, rows in found]
+        return sorted(entries, key=lambda entry: (-entry.rows, entry.problem))
 
     def counts(self) -> tuple[Count, ...]:
         """A row counts once for each problem, however many of its columns have it."""
-        found = self.con.execute(
-            "SELECT file, problem, count(DISTINCT coalesce(line, -1)), max(note) FROM findings JOIN problems USING (problem) "
-            "GROUP BY file, problem, kind ORDER BY kind, count(*) DESC, file, problem"
-        ).fetchall()
-        return tuple(Count(file=file, problem=problem, number=n, note=note or "") for file, problem, n, note in found)
+        found = [
+            Count(file=file, problem=problem, number=number.rows, note=number.note)
+            for (file, problem), number in self._numbers.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (_KINDS[one.kind], -one.number, one.file, one.problem)))
 
     def first(self) -> tuple[Finding, ...]:
         found = self.con.execute(
@@ -94,22 +166,42 @@ class Findings:
             for file, line, column, value, problem, note in found
         )
 
+    @property
+    def stopped(self) -> bool:
+        """Nothing can be used as it is."""
+        return any(PROBLEMS[problem].kind == "stop" for _, problem in self._numbers)
+
     def total(self) -> int:
-        return int(self.con.execute("SELECT count(*) FROM findings").fetchall()[0][0])
+        return sum(number.findings for number in self._numbers.values())
+
+    def listed(self) -> int:
+        """How many findings the files have."""
+        return sum(min(EACH, number.findings) for number in self._numbers.values())
 
     def write(self, parquet: Path, csv: Path) -> None:
-        """All findings. No spreadsheet takes a cell of the CSV file for a formula."""
+        """The first findings of each problem, and a row that says how many more of it there are. No spreadsheet takes a cell of
+        the CSV file for a formula."""
+        rest = [
+            {"file": file, "problem": problem, "note": f"{number.findings - EACH:,} more of these are not listed."}
+            for (file, problem), number in self._numbers.items()
+            if number.findings > EACH
+        ]
+        texts = pa.schema([(name, pa.string()) for name in ("file", "problem", "note")])
+        self.con.register("rest", pa.Table.from_pylist(rest, texts))
         kinds = "CASE kind WHEN 0 THEN 'stops' WHEN 1 THEN 'bad row' ELSE 'warning' END"
         query = (
             f'SELECT file, line, "column", value, words AS problem, note, fix AS "what to do", {kinds} AS kind '
-            "FROM findings JOIN problems USING (problem) "
+            "FROM (SELECT * FROM findings QUALIFY row_number() OVER "
+            f'(PARTITION BY file, problem ORDER BY line NULLS FIRST, "column", value) <= {EACH} '
+            "UNION ALL SELECT file, NULL, '', '', problem, note FROM rest) JOIN problems USING (problem) "
             'ORDER BY file, line NULLS FIRST, place, "column", value'
         )
         self.con.execute(f"COPY ({query}) TO {sql(str(parquet))} (FORMAT parquet, COMPRESSION zstd)")
-        texts = ("column", "value", "problem", "note", "what to do")
+        self.con.unregister("rest")
+        names = ("column", "value", "problem", "note", "what to do")
         safe = ", ".join(
             f'CASE WHEN regexp_matches("{name}", {sql(_FORMULA)}) THEN \'\'\'\' || "{name}" ELSE "{name}" END AS "{name}"'
-            for name in texts
+            for name in names
         )
         self.con.execute(
             f"COPY (SELECT * REPLACE ({safe}) FROM read_parquet({sql(str(parquet))})) TO {sql(str(csv))} (FORMAT csv, HEADER)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from app.uploads.database import sql, value
-from app.uploads.findings import Findings
+from app.uploads.findings import Cell, Findings
 from app.uploads.limits import Limits
 from app.uploads.problems import MAX_ID, MAX_TITLE
 from app.uploads.reading import Reading
@@ -60,37 +60,34 @@ def _titles(cell: str, column: str, findings: Findings) -> None:
 def _texts(
     con: duckdb.DuckDBPyConnection, reading: Reading, place: dict[str, str], findings: Findings, limits: Limits
 ) -> None:
-    undecodable = "SELECT line FROM findings WHERE problem = 'undecodable'"
+    undecodable = findings.lines("catalogue", "undecodable")
+    known = ", ".join(map(sql, (*YES, *NO)))
+    broken: dict[str, list[Cell]] = {
+        name: [] for name in ("replaced", "flag_odd", "cell_control", "cell_long", "html", "mixed")
+    }
     for column in reading.columns:
         cell = place[column.name]
+
+        def rule(problem: str, bad: str, cell: str = cell, name: str = column.name) -> None:
+            broken[problem].append(Cell(name, cell, bad))
+
         if column.role in ("title", "text", "list"):
-            source = (
-                f"SELECT line, {cell} AS value FROM rows WHERE contains({cell}, '�') AND line NOT IN ({undecodable})"
-            )
-            findings.insert("catalogue", "replaced", source, column.name)
+            rule("replaced", f"contains({cell}, '�') AND line NOT IN ({undecodable})")
         if column.role == "flag":
-            known = ", ".join(map(sql, (*YES, *NO)))
-            source = f"SELECT line, {cell} AS value FROM rows WHERE lower({cell}) NOT IN ({known})"
-            findings.insert("catalogue", "flag_odd", source, column.name)
-        if column.role not in ("text", "list"):
-            continue
-        for problem, bad in (
-            ("cell_control", f"regexp_matches({cell}, '{_CELL_CONTROLS}')"),
-            ("cell_long", f"length({cell}) > {limits.cell}"),
-        ):
-            note = f"{limits.cell:,} characters are kept." if problem == "cell_long" else ""
-            findings.insert(
-                "catalogue", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column.name, note
-            )
+            rule("flag_odd", f"lower({cell}) NOT IN ({known})")
+        if column.role in ("text", "list"):
+            rule("cell_control", f"regexp_matches({cell}, '{_CELL_CONTROLS}')")
+            rule("cell_long", f"length({cell}) > {limits.cell}")
         if column.role == "text":
-            source = f"SELECT line, {cell} AS value FROM rows WHERE {has_html(cell)}"
-            findings.insert("catalogue", "html", source, column.name)
+            rule("html", has_html(cell))
             number = f"regexp_full_match({cell}, '{_NUMBER}')"
             count = f"count(*) FILTER (NOT {number})"
             found = f"SELECT CASE WHEN {count} <= {_MIXED} * count({cell}) THEN {count} END FROM rows WHERE {cell} IS NOT NULL"
             if value(con, found):
-                source = f"SELECT line, {cell} AS value FROM rows WHERE {cell} IS NOT NULL AND NOT {number}"
-                findings.insert("catalogue", "mixed", source, column.name)
+                rule("mixed", f"{cell} IS NOT NULL AND NOT {number}")
+    for problem, cells in broken.items():
+        note = f"{limits.cell:,} characters are kept." if problem == "cell_long" else ""
+        findings.insert_cells("catalogue", problem, cells, note)
 
 
 def has_html(cell: str) -> str:

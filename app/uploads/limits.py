@@ -38,8 +38,8 @@ class Limits(BaseModel):
     """Bytes for DuckDB and for what Python holds, beside the programs themselves."""
     seconds: int = 300
     threads: int = 2
-    file: int = 4096 * MB
-    """Bytes of the largest file that the child may write."""
+    disk: int = 1024 * MB
+    """Bytes of all files that one step writes, those included that go when it ends."""
 
     @classmethod
     def of_environment(cls) -> Limits:
@@ -51,6 +51,7 @@ class Limits(BaseModel):
             upload=_number("SEQSCOPE_MAX_UPLOAD_MB", plain.upload // MB, most=2_000) * MB,
             memory=_number("SEQSCOPE_UPLOAD_MEMORY_MB", plain.memory // MB, least=256) * MB,
             seconds=_number("SEQSCOPE_UPLOAD_SECONDS", plain.seconds),
+            disk=_number("SEQSCOPE_UPLOAD_DISK_MB", plain.disk // MB, least=64) * MB,
             threads=_number("SEQSCOPE_UPLOAD_THREADS", plain.threads, most=64),
             rows=max(1, Quotas.of_environment().rows),
         )

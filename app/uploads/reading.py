@@ -250,7 +250,9 @@ class Checked(_Record):
     first: tuple[Finding, ...] = ()
     """The first hundred findings: stops, then bad rows, then warnings, by file and line."""
     findings: int = 0
-    """How many there are in all; findings.parquet and findings.csv have every one."""
+    """How many there are in all."""
+    listed: int = 0
+    """How many of them findings.parquet and findings.csv have: the first of each problem."""
     read: dict[str, int] = Field(default_factory=dict)
     """File → rows in it."""
     kept: dict[str, int] = Field(default_factory=dict)

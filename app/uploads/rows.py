@@ -49,7 +49,7 @@ def read_text(
         raise Refused(too_many_rows(total, limits))
     con.execute("DROP TABLE IF EXISTS lines")
     _faults(con, plain, header_end, what, findings)
-    return total + value(con, f"SELECT count(*) FROM findings WHERE file = {sql(what)} AND problem = 'long_line'")
+    return total + findings.rows(what, "long_line")
 
 
 def lines_of(path: Path) -> str:
@@ -85,7 +85,8 @@ def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, what:
         "SELECT CASE WHEN place <= last THEN line ELSE place END AS line, value FROM faults ASOF LEFT JOIN rows "
         f"ON faults.place >= rows.line WHERE place > {header_end}"
     )
-    findings.insert(what, "undecodable", in_row)
+    several = value(con, f"SELECT count(DISTINCT line) FROM ({in_row})")
+    findings.insert(what, "undecodable", in_row, rows=several)
     con.unregister("faults")
 
 
@@ -110,9 +111,7 @@ def _delimited(
     if first and not header_end:
         raise Refused(f"The first row, in line {first:,}, cannot be read: its quotes are not in order.")
     total = value(con, f"SELECT count(*) FROM records WHERE line <> {first}")
-    total += value(
-        con, f"SELECT count(*) FROM findings WHERE file = {sql(what)} AND problem IN ('open_quote', 'after_quote')"
-    )
+    total += findings.rows(what, "open_quote", "after_quote")
     con.execute(f"CREATE OR REPLACE TABLE rows (line BIGINT, last BIGINT{_typed(width)})")
     sign = sql(reading.quote)
     for with_quotes in (False, True) if quoted else (False,):
@@ -140,11 +139,14 @@ def _delimited(
         made = value(con, f"INSERT INTO rows SELECT line, last{''.join(cells)} FROM ({bare_rows})")
         if made == value(con, f"SELECT count(*) FROM records WHERE {wanted}"):
             continue
-        source += " AND line NOT IN (SELECT line FROM rows)"
-        ragged = f"SELECT line, array_to_string(f, {sql(reading.delimiter)}) AS value, len(f) AS n FROM ({source})"
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE ragged AS SELECT line, len(f) AS n FROM ({source}) WHERE len(f) <> {width}"
+        )
         for problem, test in (("few_fields", f"n < {width}"), ("many_fields", f"n > {width}")):
-            note = f"There are {width} columns."
-            findings.insert(what, problem, f"SELECT line, value FROM ({ragged}) WHERE {test}", note=note)
+            lines = f"SELECT line FROM ragged WHERE {test}"
+            query = f"SELECT line, text AS value FROM records SEMI JOIN ({lines}) USING (line)"
+            findings.insert(what, problem, query, note=f"There are {width} columns.")
+        con.execute("DROP TABLE ragged")
     con.execute("DROP VIEW records; DROP TABLE merged")
     return total, header_end
 

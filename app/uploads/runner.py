@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from app import home
 from app.turns import Ahead, Turns
 from app.uploads.limits import Limits, children
 from app.uploads.reading import KINDS
@@ -162,7 +163,7 @@ def _converse(
     moments: float | None,
 ) -> dict[str, Any]:
     assert child.stdin and child.stdout and child.stderr
-    deadline = time.monotonic() + limits.seconds
+    deadline, work = time.monotonic() + limits.seconds, Path(request["work"])
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(json.dumps(request).encode() + b"\n")
         child.stdin.flush()
@@ -198,6 +199,11 @@ def _converse(
                 raise Cancelled("The upload was not read: it was cancelled.")
             if moments is not None and _takes_longer(child.pid, deadline - limits.seconds, moments):
                 raise _Long
+            if home.size(work) > limits.disk:
+                raise UploadFailed(
+                    f"Reading the file takes more than {limits.disk >> 20:,} MB of this server's disk, which is the most that "
+                    "one upload may have. Upload a part of it, or leave out long texts."
+                )
             if time.monotonic() > deadline:
                 raise UploadFailed(
                     f"Reading the file took longer than {limits.seconds:,} seconds and was ended. Upload a part of it."

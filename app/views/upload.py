@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from app.text import clean, count, listed
+from app.uploads.findings import EACH
 from app.uploads.problems import PROBLEMS, Kind
 from app.uploads.reading import (
     DELIMITERS,
@@ -185,6 +186,11 @@ def findings_table(checked: Checked) -> pd.DataFrame:
         ],
         columns=["File", "Line", "Column", "Value", "Problem", "What to do", ""],
     ).astype({"Line": "Int64"})
+
+
+def listed_words(checked: Checked) -> str:
+    """How many findings the files have, where that is not all."""
+    return f"The files have the first {EACH:,} of each problem, and say how many more there are."
 
 
 def left_out_words(checked: Checked) -> str:

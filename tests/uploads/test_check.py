@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.text import cell
+from app.uploads.findings import EACH
 from app.uploads.limits import MB, Limits
 from app.uploads.problems import PROBLEMS
 from app.uploads.refusal import Refused
@@ -375,7 +376,7 @@ def test_a_mapping_that_cannot_be(desk: Desk) -> None:
 # --- the findings as files
 
 
-def test_findings_are_written_whole_and_run_in_no_spreadsheet(desk: Desk) -> None:
+def test_findings_run_in_no_spreadsheet(desk: Desk) -> None:
     values = ["=1+1", "+A1", "-2", "@x", " =SUM(A1)", "\u00a0=x", "plain", "＝x", "it's", "-", "a=b", "'=q"]
     rows = "".join(f"{n},{value}\n" for n, value in enumerate(values))
     checked = desk.check("id,=title\n" + rows + "".join(f"same,{value}\n" for value in values), **{
@@ -387,9 +388,23 @@ def test_findings_are_written_whole_and_run_in_no_spreadsheet(desk: Desk) -> Non
     for row, found in zip(written, desk.findings(), strict=True):
         for name in ("value", "column", "problem"):
             assert row[name] == cell(found[name])
-    many = desk.check("id,title\n" + ",x\n" * 5_000)
-    assert many.findings == 5_001 and len(many.first) == 100 and counts(many)["id_missing"] == 5_000
-    assert many.first[0].problem == "no_rows" and many.first[1].line == 2
+
+
+def test_of_each_problem_a_thousand_findings_are_written_and_the_others_counted(desk: Desk) -> None:
+    checked = desk.check("id,title\n" + ",<b>x</b>\n" * 5_000 + "1,a\nx\n")
+    assert (checked.findings, checked.listed, len(checked.first)) == (5_001, EACH + 1, 100)
+    assert counts(checked) == {"id_missing": 5_000, "few_fields": 1} and checked.bad_rows == 5_001
+    rest, *found = desk.findings()
+    assert (rest["line"], rest["note"]) == (None, "4,000 more of these are not listed.")
+    assert [row["line"] for row in found] == [*range(2, EACH + 2), 5_003]
+    assert len((desk.last / "findings.csv").read_text("utf-8").splitlines()) == EACH + 3
+    adds_up(checked)
+
+
+def test_a_check_ends_where_no_row_of_the_catalogue_can_be_used(desk: Desk) -> None:
+    checked = desk.check("id,title\n" + ",x\n" * 3, LOG)
+    assert checked.stopped and counts(checked) == {"no_rows": 1, "id_missing": 3} and "log" not in checked.read
+    assert checked.first[0].problem == "no_rows" and checked.first[1].line == 2
 
 
 def test_every_problem_says_what_to_do() -> None:
@@ -403,8 +418,9 @@ def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setenv("SEQSCOPE_MAX_UPLOAD_MB", "3")
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1000")
+    monkeypatch.setenv("SEQSCOPE_UPLOAD_DISK_MB", "100")
     limits = Limits.of_environment()
-    assert (limits.upload, limits.rows) == (3 * MB, 1000)
+    assert (limits.upload, limits.rows, limits.disk) == (3 * MB, 1000, 100 * MB)
     monkeypatch.setenv("SEQSCOPE_UPLOAD_MEMORY_MB", "lots")
     with pytest.raises(SeqscopeError, match="SEQSCOPE_UPLOAD_MEMORY_MB"):
         Limits.of_environment()

@@ -170,9 +170,16 @@ def test_the_clock_ends_it(tmp_path: Path, stand_in: Callable[[str], None]) -> N
     assert "longer than 3 seconds" in failed(tmp_path, LIMITS.model_copy(update={"seconds": 3}))
 
 
+def test_the_disk_that_a_step_may_use_is_bounded_over_all_its_files(
+    tmp_path: Path, stand_in: Callable[[str], None]
+) -> None:
+    stand_in("[open(str(n), 'wb').write(bytes(1 << 24)) for n in range(6)]; time.sleep(60)")
+    assert "more than 64 MB of this server's disk" in failed(tmp_path, LIMITS.model_copy(update={"disk": 64 * MB}))
+
+
 def test_the_processor_ends_it(tmp_path: Path) -> None:
     code = (
-        "from app.uploads import child\nchild._bound({'seconds': 0, 'threads': 1, 'memory': 1 << 30, 'file': 1 << 20}, 0)\n"
+        "from app.uploads import child\nchild._bound({'seconds': 0, 'threads': 1, 'memory': 1 << 30, 'disk': 1 << 20}, 0)\n"
         "while True: pass"
     )
     ended = subprocess.run([sys.executable, "-c", code], timeout=100, check=False)
