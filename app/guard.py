@@ -18,6 +18,7 @@ from typing import ParamSpec
 
 import streamlit as st
 
+from app import home
 from app.home import DISK_FULL
 from app.store.file import Unavailable
 from app.text import md
@@ -61,7 +62,7 @@ def pending() -> None:
 
 def shown(error: SeqscopeError) -> str:
     """What a visitor reads of it: nothing of the server's files and processes."""
-    return error.shown if isinstance(error, Unavailable) else str(error)
+    return error.shown if isinstance(error, Unavailable) else home.hidden(str(error))
 
 
 def noted(error: Exception, what: str) -> tuple[str, str]:

@@ -286,7 +286,7 @@ def forget(owner: str, job: str) -> None:
 def log(owner: str, job: str) -> str:
     """What the commands said, the last of it."""
     found = queue().log(open_store().jobs.get(owner, job).id)
-    return found.replace(str(home.root()), "…")  # where the server keeps things is nobody's concern
+    return home.hidden(found)
 
 
 def submit(
@@ -368,7 +368,7 @@ def _told(store: Store, job: spec.Job, now: Status) -> None:
             _settle_batch(store, job, now)
         elif now.over:
             _settle(store, job, now)
-        store.jobs.change(job.owner, job.id, now.state, now.message)
+        store.jobs.change(job.owner, job.id, now.state, home.hidden(now.message))
     except NotFound:  # the dataset was deleted
         return
 

@@ -146,7 +146,10 @@ def _load(
     """Makes the table `rows`; how many rows the file has."""
     reading, path = file.reading, file.path
     if reading.format == "parquet":
-        return read_parquet(con, path, reading, limits)
+        rows, strange = read_parquet(con, path, reading, limits)
+        for name in strange:
+            findings.add(what, "column_bytes", column=name)
+        return rows
     if reading.format == "json":
         path = work / f"{what}.jsonl"
         write_lines(file.path, path, reading.encoding, limits, what, gzipped=reading.gzip)

@@ -29,6 +29,7 @@ from app.uploads.reading import (
     Reading,
     Role,
     What,
+    column_names,
 )
 from app.uploads.refusal import Refused
 from app.uploads.rows import json_names, lines_of, read_text
@@ -39,7 +40,6 @@ LOOKED_AT = 2_000
 """Lines that delimiter, header, columns and times are told by. The encoding is told by all of them."""
 _HEAD = 5
 _WIDTH = 200
-_LONGEST_NAME = 100
 
 
 def guess(work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits, say: Say) -> Guess:
@@ -55,13 +55,21 @@ def _parquet(work: Path, path: Path, what: What, fixed: Mapping[str, str], limit
     rows, names = describe(path, limits)
     reading = Reading(format="parquet", columns=tuple(Column(name=name, role="text") for name in names))
     with connect(work, limits, readable=[path]) as con:
-        read_parquet(con, path, reading, limits, first=LOOKED_AT)
+        _, strange = read_parquet(con, path, reading, limits, first=LOOKED_AT)
         start = Guess(what=what, reading=reading, rows=rows, size=path.stat().st_size)
 
         def all_rows(whole: duckdb.DuckDBPyConnection, narrow: Reading) -> None:
             read_parquet(whole, path, narrow, limits)
 
-        return _told(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
+        told = _told(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
+        return told.model_copy(update={"reading": _without(told.reading, strange)})
+
+
+def _without(reading: Reading, names: Sequence[str]) -> Reading:
+    """The reading without columns that hold no text; the check warns of them."""
+    for name in names:
+        reading = reading.with_role(name, "skip")
+    return reading
 
 
 def _text(
@@ -213,18 +221,11 @@ def _rows(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
 
 
 def _names(first: Sequence[str], width: int) -> list[str]:
-    """The names in the header, one per column, none twice and none empty."""
-    fields = [" ".join(field.split())[:_LONGEST_NAME] for field in first]
+    """What the columns are called after the header."""
+    fields = list(first)
     if len(fields) == width - 1:  # as R writes row names: they have a column and no name
         fields = ["", *fields]
-    fields = fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))]
-    names: list[str] = []
-    for place, field in enumerate(fields):
-        name = field or f"column {place + 1}"
-        while name in names:
-            name += "_"
-        names.append(name)
-    return names
+    return column_names(fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))])
 
 
 _EMPTY = (

@@ -16,18 +16,20 @@ import pyarrow.parquet as pq
 from app.uploads.database import sql_path
 from app.uploads.limits import MB, Limits
 from app.uploads.plain import PICTURES, too_many_rows
-from app.uploads.reading import Reading
+from app.uploads.reading import ONCE, ROLE_WORDS, Reading, column_names
 from app.uploads.refusal import Refused
-from app.uploads.rows import MAX_NAME, trimmed
+from app.uploads.rows import trimmed
+
+_LOOKED_AT = 2_000  # rows that tell whether a column that is not used is text
 
 
 def describe(path: Path, limits: Limits) -> tuple[int, list[str]]:
-    """(rows, names of the columns), after the file's own description. Raises Refused."""
+    """(rows, what the columns are called, in their order), after the file's own description. Raises Refused."""
     try:
         found = pq.ParquetFile(path, thrift_string_size_limit=16 * MB, thrift_container_size_limit=1_000_000)
         rows, names = found.metadata.num_rows, found.schema_arrow.names
     except (pa.ArrowException, OSError, ValueError, UnicodeDecodeError) as error:
-        raise Refused(f"It cannot be read as Parquet ({_first_line(error)}). Was it cut off? Write it again.")
+        raise Refused(_why(error))
     if not names:
         raise Refused("The file has no columns.")
     if len(names) > limits.columns:
@@ -36,56 +38,78 @@ def describe(path: Path, limits: Limits) -> tuple[int, list[str]]:
         raise Refused(too_many_rows(rows, limits))
     if not rows:
         raise Refused("The file has columns but no rows.")
-    if len(set(names)) < len(names) or any(len(name) > MAX_NAME for name in names):
-        raise Refused("Two columns of the file have the same name, or a name is very long. Rename them.")
-    return rows, [name for name in names if name]
-
-
-def types(con: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str]:
-    """Name → DuckDB's type of every column."""
-    described = con.execute(f"DESCRIBE SELECT * FROM {_table(path)}").fetchall()
-    return {row[0]: row[1] for row in described}
+    return rows, column_names(names)
 
 
 def read_parquet(
     con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits, *, first: int | None = None
-) -> int:
-    """Makes the table `rows`. first: only so many rows. How many rows the file has."""
-    rows, _ = describe(path, limits)
+) -> tuple[int, list[str]]:
+    """Makes the table `rows`. first: only so many rows. (rows of the file, names of columns whose bytes are no text)"""
+    rows, names = describe(path, limits)
+    if missing := [column.name for column in reading.columns if column.role != "skip" and column.name not in names]:
+        raise Refused(f"The file has no column “{missing[0]}”.")
+    table = _table(path, len(names))
     try:
-        known = types(con, path)
+        # By their places: names may differ only in case, or be those of DuckDB's own columns.
+        kinds = [row[1] for row in con.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()]
+        cells = {name: _cell(f"f{place}", kind) for place, (name, kind) in enumerate(zip(names, kinds, strict=True))}
         wanted = [(place, column.name) for place, column in enumerate(reading.columns) if column.role != "skip"]
-        if missing := [name for _, name in wanted if name not in known]:
-            raise Refused(f"The file has no column “{missing[0]}”.")
-        cells = {name: _cell(name, known[name]) for _, name in wanted}
-        limit = "" if first is None else f" LIMIT {first}"
-        if first is None:
-            lengths = " + ".join(f"coalesce(sum(strlen({cell})), 0)" for cell in cells.values())
-            total = con.execute(f"SELECT {lengths} FROM {_table(path)}").fetchall()[0][0]
-            if total > limits.text:
-                raise Refused(
-                    f"The file holds {total / MB:,.0f} MB of text once it is unpacked; at most {limits.text // MB:,} MB are "
-                    "taken here. Upload a part of it."
-                )
-        taken = "".join(f", {trimmed(_tidy(cells[name]))} AS c{place}" for place, name in wanted)
-        con.execute(
-            "CREATE OR REPLACE TABLE rows AS SELECT file_row_number + 1 AS line, file_row_number + 1 AS last"
-            f"{taken} FROM {_table(path)}{limit}"
-        )
+        some = f"(SELECT * FROM {table} LIMIT {_LOOKED_AT if first is None else first})"
+        unused = {column.name for column in reading.columns if column.role == "skip"} & set(names)
+        strange = [name for name in names if name in unused and not _is_text(con, cells[name], some)]
+        source = table if first is None else some
+        try:
+            _make_rows(con, [(place, cells[name]) for place, name in wanted], source, limits)
+        except duckdb.InvalidInputException as error:
+            broken = [name for _, name in wanted if not _is_text(con, cells[name], source)]
+            if not broken or _encrypted(error):
+                raise Refused(_why(error))
+            for column in reading.columns:
+                if column.name in broken and column.role in ONCE:
+                    raise Refused(
+                        f"The column “{column.name}” holds bytes that are no text in UTF-8. Write it as text, or choose another "
+                        f"column for the {ROLE_WORDS[column.role]}."
+                    )
+            strange += broken
+            kept = [(place, "NULL::VARCHAR" if name in broken else cells[name]) for place, name in wanted]
+            _make_rows(con, kept, source, limits)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        raise Refused(f"It cannot be read as Parquet ({_first_line(error)}). Was it cut off? Write it again.")
-    return rows
+        raise Refused(_why(error))
+    return rows, strange
 
 
-def _table(path: Path) -> str:
-    return f"read_parquet({sql_path(path)}, file_row_number = true, binary_as_string = true)"
+def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], source: str, limits: Limits) -> None:
+    lengths = " + ".join(f"coalesce(sum(strlen({cell})), 0)" for _, cell in cells)
+    total = con.execute(f"SELECT {lengths} FROM {source}").fetchall()[0][0]
+    if total > limits.text:
+        raise Refused(
+            f"The file holds {total / MB:,.0f} MB of text once it is unpacked; at most {limits.text // MB:,} MB are taken here. "
+            "Upload a part of it."
+        )
+    taken = "".join(f", {trimmed(_tidy(cell))} AS c{place}" for place, cell in cells)
+    numbered = f"SELECT row_number() OVER () AS line, * FROM {source}"
+    con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{taken} FROM ({numbered})")
 
 
-def _cell(name: str, kind: str) -> str:
+def _is_text(con: duckdb.DuckDBPyConnection, cell: str, source: str) -> bool:
+    """Whether all values of a column can be read as text."""
+    try:
+        con.execute(f"SELECT max(length({cell})) FROM {source}").fetchall()
+    except duckdb.InvalidInputException:
+        return False
+    return True
+
+
+def _table(path: Path, columns: int) -> str:
+    """SQL: the file, whose columns are called f0, f1, …"""
+    names = ", ".join(f"f{place}" for place in range(columns))
+    return f"read_parquet({sql_path(path)}, binary_as_string = true, hive_partitioning = false) AS file({names})"
+
+
+def _cell(column: str, kind: str) -> str:
     """SQL: a value as text."""
-    column = '"' + name.replace('"', '""') + '"'
     if kind in ("DOUBLE", "FLOAT"):  # pandas makes whole numbers so where one is missing
         whole = f"{column} = trunc({column}) AND abs({column}) < 9e15"
         text = f"CASE WHEN {whole} THEN {column}::BIGINT::VARCHAR ELSE {column}::VARCHAR END"
@@ -99,6 +123,12 @@ def _tidy(cell: str) -> str:
     return f"translate({cell}, chr(0) || chr(1), '{PICTURES}')"
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:150].rstrip(". ") if lines else type(error).__name__
+def _why(error: BaseException) -> str:
+    """Why a file cannot be read; what the libraries say names folders of this server."""
+    if _encrypted(error):
+        return "The file is encrypted Parquet. Write it without encryption."
+    return "It cannot be read as Parquet. Was it cut off? Write it again."
+
+
+def _encrypted(error: BaseException) -> bool:
+    return "crypt" in str(error).casefold()

@@ -68,6 +68,9 @@ PROBLEMS: dict[str, Problem] = {
     "key_unknown": Problem(
         "warning", "key that only lines further below have", "It is not read. Put it into the first lines to have it."
     ),
+    "column_bytes": Problem(
+        "warning", "column whose bytes are no text in UTF-8, not used", "Write it as text in UTF-8 if you need it."
+    ),
     # --- catalogue
     "id_missing": Problem("bad", "item without an id", "Give it the id that the log calls it by."),
     "id_long": Problem("bad", f"item id longer than {MAX_ID} characters", "Is this the right column? Use short ids."),

@@ -8,6 +8,7 @@ checked = uploads.check(folder, catalogue=…, log=…)  Checked: all findings c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -53,6 +54,7 @@ TIMES: dict[str, str] = {
     "iso": "ISO 8601 (2024-03-31, 2024-03-31 18:05:00, …)",
 }  # fmt: skip
 """Formats of time with a name; any other is a pattern such as %d.%m.%Y."""
+_LONGEST_NAME = 100
 PATTERN = re.compile(r"(?=.*%)(?:%-?[aAbBdHIjmMpSyYfgznuUW%]|[^%\x00-\x1f']){1,60}")
 """What a pattern of times may be made of."""
 
@@ -141,6 +143,17 @@ class Reading(_Record):
         if "time" in roles and (self.time is None or not (self.time in TIMES or PATTERN.fullmatch(self.time))):
             faults.append("Choose the format of the times: a unit, ISO 8601, or a pattern such as %d.%m.%Y %H:%M.")
         return faults
+
+
+def column_names(fields: Sequence[str]) -> list[str]:
+    """What columns are called whose header has these fields: one line each, none empty, none twice."""
+    names: list[str] = []
+    for place, field in enumerate(fields):
+        name = " ".join(field.split())[:_LONGEST_NAME] or f"column {place + 1}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
 
 
 class Choice(_Record):

@@ -192,7 +192,7 @@ def _converse(
                 if "result" in answer:
                     return dict(answer["result"])
                 if "refused" in answer:
-                    raise UploadFailed(str(answer["refused"]))
+                    raise UploadFailed(home.hidden(str(answer["refused"])))
                 done, words = float(answer.get("progress", done)), str(answer.get("words", words))
             say(done, words)
             if stop():
