@@ -79,5 +79,5 @@ def noted(error: Exception, what: str) -> tuple[str, str]:
     return title, f"Something failed that should not have. The rest of the app goes on working. (Reference {number}.)"
 
 
-def _show(title: str, words: str) -> None:
-    st.error(md(words, 2_000), title=md(title), icon=":material/error:")
+def _show(title: str, message: str) -> None:
+    st.error(md(message, 2_000), title=md(title), icon=":material/error:")

@@ -93,7 +93,7 @@ def _ask(owner: str, folder: home.Folder, models: tuple[str, ...], budget: str) 
                 choice = kinds.choose(folder.path, model, settings(model, budget))
                 found.append(_tried(owner, folder.path, choice, wait))
             except SeqscopeError as error:
-                found.append(str(error))
+                found.append(guard.shown(error))
         place.empty()
     return _Asked(models, budget, tuple(found))
 

@@ -107,7 +107,7 @@ def _columns(who: str, upload: Any) -> dict[str, str] | None:
     try:
         seen = _look(who, upload, named)
     except SeqscopeError as error:
-        st.error(md(str(error), 1_000), icon=":material/error:")
+        st.error(md(guard.shown(error), 1_000), icon=":material/error:")
         return None
     if seen.fault:
         st.error(md(seen.fault, 1_000), icon=":material/view_column:")

@@ -108,7 +108,7 @@ def _save(store: Store, who: str, report: Report, replace: bool) -> None:
     try:
         made = store.reports.save(who, dataset, name, report.model_dump(mode="json"), replace=replace)
     except SeqscopeError as error:
-        saved_rows.tell("warning", str(error))
+        saved_rows.tell("warning", guard.shown(error))
         return
     st.session_state[_NAME] = ""
     saved_rows.tell("success", f"Saved the report “{made.name}”.")

@@ -48,7 +48,7 @@ def follow(datasets: list[str], pages: Mapping[str, Any]) -> None:
         if found.dataset not in datasets:
             raise NotFound(f"The dataset of the {saved_rows.kind(found)} “{found.name}” is not here any more.")
     except SeqscopeError as error:
-        st.session_state[_PROBLEM] = str(error)
+        st.session_state[_PROBLEM] = guard.shown(error)
         return
     if isinstance(found, Comparison):
         _go(found, pages)
@@ -132,7 +132,7 @@ def _keep(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
         else:
             made = store.comparisons.save(who, now.dataset, name, state.link(f"/{page}"), replace=replace)
     except SeqscopeError as error:
-        saved_rows.tell("warning", str(error))
+        saved_rows.tell("warning", guard.shown(error))
         return
     st.session_state["saved_name"] = ""
     saved_rows.tell("success", f"Saved the {kind} “{made.name}”.")

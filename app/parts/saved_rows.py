@@ -66,7 +66,7 @@ def _renamed(store: Store, who: str, one: One) -> None:
     try:
         _table(store, one).rename(who, one.id, name)
     except SeqscopeError as error:
-        tell("warning", str(error))
+        tell("warning", guard.shown(error))
         return
     leave()
 

@@ -133,7 +133,7 @@ def _draft(owner: str, later: Path | None, of: str) -> Draft | None:
     try:
         quota.check(owner, datasets=0 if of else 1, rows=1, bytes=1)
     except QuotaReached as error:
-        st.warning(md(str(error), 500), icon=":material/database:")
+        st.warning(md(guard.shown(error), 500), icon=":material/database:")
         return None
     left = quota.limits.rows - quota.usage(owner).rows
     draft = Draft(owner, limits.model_copy(update={"rows": left}), st.session_state.get(_ROUND, 0), of, later)

@@ -52,7 +52,7 @@ def _check(draft: Draft, readings: dict[What, Reading]) -> None:
                 draft.folder, readings, draft.limits, known=draft.known, owner=draft.owner, on_progress=say
             )
         except UploadFailed as error:
-            draft.fault = str(error)
+            draft.fault = guard.shown(error)
 
     draft.todo, draft.doing = check, "Checking"
 

@@ -58,7 +58,7 @@ def read(draft: Draft, what: What, fixed: dict[str, str]) -> None:
         try:
             guess = files.guess(draft.folder, what, draft.limits, fixed=fixed, owner=draft.owner, on_progress=say)
         except UploadFailed as error:
-            draft.faults[what] = str(error)
+            draft.faults[what] = guard.shown(error)
             return
         draft.guesses[what], draft.fixed[what] = guess, fixed
         draft.readings[what] = guess.reading
@@ -116,7 +116,7 @@ def _keep(draft: Draft, what: What, content: BinaryIO | bytes, name: str) -> Non
     try:
         files.keep(draft.folder, what, content, draft.limits)
     except UploadFailed as error:
-        draft.faults[what] = str(error)
+        draft.faults[what] = guard.shown(error)
         draft.uploads += 1  # the browser's copy goes
         return
     draft.names[what] = clean(name, 80) or "A file without a name"

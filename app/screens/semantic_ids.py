@@ -81,7 +81,7 @@ def chosen() -> Page:
             _ = models.tokenizations[name].own
             shown.append(name)
         except SeqscopeError as error:
-            st.error(md(f"{titles[name]} cannot be shown: {error}", 600), icon=":material/error:")
+            st.error(md(f"{titles[name]} cannot be shown: {guard.shown(error)}", 600), icon=":material/error:")
     if not shown:
         raise SeqscopeError("None of the chosen tokenizers can be read. Choose another one, or export them again.")
     return Page(models, found, tuple(shown))

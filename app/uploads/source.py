@@ -17,7 +17,8 @@ from app.uploads.refusal import Refused
 BLOCK = 1 << 20
 _HARMLESS = 32 * MB  # a file may grow to this whatever it was before
 _MAGIC = {
-    b"PAR1": "parquet", b"PARE": "encrypted Parquet", b"\x1f\x8b": "gzip", b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"%PDF": "a PDF",
+    b"PAR1": "parquet", b"PARE": "encrypted Parquet", b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"%PDF": "a PDF",
     b"\x7fELF": "a program", b"MZ\x90": "a program", b"BZh91AY": "compressed with bzip2", b"\xfd7zXZ": "compressed with xz",
     b"\x28\xb5\x2f\xfd": "compressed with zstd", b"SQLite format 3": "an SQLite database", b"ARROW1": "an Arrow file",
     b"\xd0\xcf\x11\xe0": "an old Office document", b"\x93NUMPY": "a NumPy array", b"\x80\x04": "a Python pickle",

@@ -101,7 +101,7 @@ def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, views.Near], list[tup
                 near[name] = views.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
                 continue
             except SeqscopeError as error:
-                reason = str(error)
+                reason = guard.shown(error)
         reasons.append((bundle.manifest.title, reason))
     return near, reasons
 

@@ -11,10 +11,8 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from app.uploads.limits import Limits
-from app.uploads.reading import Reading
 from app.uploads.refusal import Refused
-from tests.uploads.conftest import LIMITS, Desk, counts
+from tests.uploads.conftest import Desk, counts
 
 BROKEN = [b"fine", b"\xff\xfe", b"x"]
 
