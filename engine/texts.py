@@ -3,7 +3,8 @@
     attributes(items)[17]    [("title", "Biotin B-Complex Conditioner"), ("categories", "Beauty, Hair Care")]
     texts(items)[17]         "Biotin B-Complex Conditioner; categories: Beauty, Hair Care"
 
-A field is a column of items.parquet, or "column:words" where another number of words than `WORDS` is to be kept.
+A field is a column of items.parquet, or "column:words" where another number of words than `WORDS` is to be kept. Columns may be
+called as they like, `genre:token_seq` and `ratio 1:2` among them: only what `Field.read` takes for a number of words is one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import datetime
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from engine.errors import UsageError
 
 WORDS = 32
 """Words kept of one attribute (Recformer keeps 32 tokens)."""
+MOST_WORDS = 100_000
 CHARACTERS = 256
 """Characters kept of one attribute: scripts without spaces have no words to count."""
 SEPARATOR = "; "
@@ -45,7 +47,24 @@ class Field:
         return self.column.replace("_", " ").strip()
 
     def __str__(self) -> str:
-        return self.column if self.words == WORDS else f"{self.column}:{self.words}"
+        return self.column if self.words == WORDS and ":" not in self.column else f"{self.column}:{self.words}"
+
+    @classmethod
+    def read(cls, text: str, columns: Collection[str] | None = None) -> Field:
+        """The field that `str` wrote, or a person. columns: those that there are, which decide where a name ends in a number.
+
+        Raises UsageError for a number of words that is none from 1.
+        """
+        column, colon, words = text.rpartition(":")
+        if columns is not None and column not in columns and text in columns:
+            return cls(text)
+        if colon and words.isascii() and words.isdigit():
+            if not 1 <= int(words[:9]) <= MOST_WORDS:
+                raise UsageError(f"field {text!r}: after the colon comes how many words are kept, such as title:16")
+            return cls(column, int(words))
+        if colon and columns is not None and text not in columns and column in columns:
+            raise UsageError(f"field {text!r}: after the colon comes how many words are kept, such as title:16")
+        return cls(text)
 
 
 Fields = Sequence[str | Field] | None
@@ -61,10 +80,7 @@ def choose_fields(schema: pa.Schema, fields: Fields = None) -> tuple[Field, ...]
     chosen = []
     for field in fields:
         if isinstance(field, str):
-            column, _, limit = field.strip().partition(":")
-            if limit and not (limit.isascii() and limit.isdigit() and 1 <= int(limit) <= 100_000):
-                raise UsageError(f"field {field!r}: after the colon comes how many words are kept, such as title:16")
-            field = Field(column, int(limit) if limit else WORDS)
+            field = Field.read(field if field in schema.names else field.strip(), schema.names)
         if field.column not in schema.names:
             raise UsageError(
                 f"there is no column {field.column!r} in the catalogue, which has {', '.join(schema.names)}"
@@ -78,7 +94,7 @@ def choose_fields(schema: pa.Schema, fields: Fields = None) -> tuple[Field, ...]
 def fields_elsewhere(schema: pa.Schema, named: Sequence[str], count: int) -> tuple[Field, ...]:
     """The fields that a model reads of a catalogue that it is not for: those `named`, where it has them all, else as many of its
     own as are read at most."""
-    if named and {field.partition(":")[0].strip() for field in named} <= set(schema.names):
+    if named and {Field.read(field, schema.names).column for field in named} <= set(schema.names):
         return choose_fields(schema, named)
     return choose_fields(schema)[:count]
 

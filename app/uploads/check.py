@@ -19,7 +19,7 @@ from app.uploads.items import check_items
 from app.uploads.limits import Limits
 from app.uploads.parquet import read_parquet
 from app.uploads.plain import too_many_rows, write_plain
-from app.uploads.reading import Checked, Reading, What
+from app.uploads.reading import ENCODINGS, Checked, Reading, What
 from app.uploads.refusal import Refused
 from app.uploads.rows import read_text
 from app.uploads.splitting import Splitter
@@ -94,11 +94,11 @@ def check(
             kept_before = value(con, "SELECT count(*) FROM known")
         numbers = {"users": 0, "events": 0, "items": kept.get("catalogue", kept_before), "unused": 0}
         first = last = None
-        held_out = None
+        held_out = scale = None
         if log is not None:
             load("log", 0.5 if catalogue else 0.02)
             say(0.65, "Checking the log")
-            held_out = check_events(con, log.reading, findings)
+            held_out, scale = check_events(con, log.reading, findings)
             kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             first, last = con.execute("SELECT min(time), max(time) FROM events").fetchall()[0]
@@ -131,6 +131,7 @@ def check(
             first_time=first,
             last_time=last,
             held_out=held_out,
+            scale=scale,
         )
     if checked.stopped:
         shutil.rmtree(folder)
@@ -154,6 +155,10 @@ def _load(
         path = work / f"{what}.jsonl"
         write_lines(file.path, path, reading.encoding, limits, what, gzipped=reading.gzip)
         reading = reading.model_copy(update={"format": "jsonl", "gzip": False, "encoding": "utf-8"})
+    if reading.encoding_guessed:
+        findings.add(
+            what, "encoding_guessed", note=f"It is read as {ENCODINGS.get(reading.encoding, reading.encoding)}."
+        )
     plain = write_plain(path, work / f"{what}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote)
     rows_are_lines = reading.format == "jsonl" or not (
         plain.quoted and Splitter(reading.delimiter, reading.quote).quoting

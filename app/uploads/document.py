@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ def write_lines(source: Path, target: Path, encoding: str, limits: Limits, what:
     """Writes `target`, an object per line in UTF-8. Raises Refused where the document is none of the forms that are read."""
     content = b"".join(blocks(source, gzipped, limits))
     try:
-        document = json.loads(content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace"))
+        text = content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
+        document = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise Refused(
             f"The JSON document breaks off or is not valid: line {error.lineno}, column {error.colno}: {error.msg}."
@@ -31,18 +32,45 @@ def write_lines(source: Path, target: Path, encoding: str, limits: Limits, what:
         raise Refused("The JSON document is nested too deeply.")
     with target.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
         for row in _rows(document, what):
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            entries = (f"{_json(key)}: {_json(value)}" for key, value in _entries(row))
+            file.write("{" + ", ".join(entries) + "}\n")
+
+
+class _Doubled(dict[str, Any]):
+    """An object of JSON that has a key twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(reversed(pairs))  # the first one counts
+        self.pairs = pairs
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else _Doubled(pairs)
+
+
+def _entries(row: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    return row.pairs if isinstance(row, _Doubled) else row.items()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _rows(document: Any, what: What) -> Iterator[dict[str, Any]]:
     entries = (
-        document.items() if isinstance(document, dict) else enumerate(document, 1) if isinstance(document, list) else ()
+        _entries(document)
+        if isinstance(document, dict)
+        else enumerate(document, 1)
+        if isinstance(document, list)
+        else ()
     )
     for key, value in entries:
         if isinstance(document, list) and isinstance(value, dict):
             yield value
         elif isinstance(document, dict) and what == "catalogue" and isinstance(value, dict):
-            yield {"key" if "id" in value else "id": key, **value}
+            named = ("key" if "id" in value else "id", key)
+            yield _Doubled([named, *value.pairs]) if isinstance(value, _Doubled) else {named[0]: key, **value}
         elif isinstance(document, dict) and what == "catalogue" and isinstance(value, str):
             yield {"id": key, "title": value}
         elif isinstance(document, dict) and what == "log" and isinstance(value, list):

@@ -16,7 +16,7 @@ from app.uploads.items import id_rules
 from app.uploads.problems import FEW
 from app.uploads.reading import UNITS, HeldOut, Reading
 from app.uploads.refusal import Refused
-from app.uploads.roles import COUNTS, plain_name
+from app.uploads.roles import COUNTS, NAMES, plain_name
 from app.uploads.times import LATEST, seconds
 
 _DAY = 86_400
@@ -24,7 +24,7 @@ SCALES = {3.0: 5, 5.0: 10}
 """Middle of a scale of ratings → its top."""
 
 
-def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> HeldOut:
+def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> tuple[HeldOut, int | None]:
     """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, weight, quantity) of the rows that are
     kept."""
     place = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
@@ -32,7 +32,10 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
     for role in ("user", "item"):
         id_rules(findings, "log", role, place[role], name[role])
     moment = "NULL::BIGINT"
-    if "time" in place and reading.time is not None:
+    if "time" not in place:
+        unused = [column.name for column in reading.columns if plain_name(column.name) in NAMES["time"]]
+        findings.add("log", "no_times", note=f"The column “{unused[0]}” is not used." if unused else "")
+    elif reading.time is not None:
         _times(con, place["time"], name["time"], reading.time, findings)
         moment = "moment"
     weight = "NULL::DOUBLE"
@@ -57,15 +60,14 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
         f'CREATE OR REPLACE TABLE events AS SELECT line, {place["user"]} AS "user", {place["item"]} AS item, '
         f"{moment} AS time, {weight} AS weight, {quantity} AS quantity FROM rows WHERE line NOT IN ({findings.bad_lines('log')})"
     )
-    if "weight" in place:
-        _ratings(con, reading, name["weight"], findings)
+    scale = _ratings(con, reading, name["weight"], findings) if "weight" in place else None
     if reading.drop_negative and "quantity" in place:
         _drop(con, "quantity < 0", "quantity", "quantity_negative", name["quantity"], findings)
     if "time" in place:
         _repeated(con, name["user"], findings)
     held_out = _held_out(con, reading, name["item"], findings)
     _users(con, name["user"], findings)
-    return held_out
+    return held_out, scale
 
 
 def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, findings: Findings) -> None:
@@ -89,14 +91,16 @@ def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, fi
         findings.insert("log", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
 
 
-def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> None:
-    """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum."""
+def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> int | None:
+    """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum. The top of their
+    scale, None where they are no ratings."""
+    low = _lowest_liked(con, column)
     if reading.min_rating is not None:
         _drop(con, f"weight < {float(reading.min_rating)}", "weight", "rating_dropped", column, findings)
-    low = _lowest_liked(con, column)
     if low is not None and reading.min_rating is None:
         source = f"SELECT line, weight::VARCHAR AS value FROM events WHERE weight < {low}"
         findings.insert("log", "rating_low", source, column, f"Below {low:g} on a scale to {SCALES[low]}.")
+    return None if low is None else SCALES[low]
 
 
 def _lowest_liked(con: duckdb.DuckDBPyConnection, column: str) -> float | None:
@@ -213,12 +217,14 @@ def _advice(con: duckdb.DuckDBPyConnection, reading: Reading, share: float) -> s
     """What would match better, where so little does."""
     if share < 0.2:
         return ""
-    tests = {"They match once “.0” is taken off their ends.": "regexp_replace(value, '\\.0+$', '')",
-             "They match once leading zeros are taken off.": "regexp_replace(value, '^0+', '')",
-             "They match in lower case.": "lower(value)", "They match in upper case.": "upper(value)"}  # fmt: skip
+    tests = {"They match once “.0” is taken off their ends.": "regexp_replace(value, '\\.0+$', '') = item_id",
+             "They match once leading zeros are taken off.": "regexp_replace(value, '^0+', '') = item_id",
+             "They match once both are written in one Unicode form (NFC).": "nfc_normalize(value) = nfc_normalize(item_id)",
+             "They match in lower case.": "lower(value) = item_id",
+             "They match in upper case.": "upper(value) = item_id"}  # fmt: skip
     strange = value(con, "SELECT count(*) FROM strange")
-    for words, changed in tests.items():
-        matching = value(con, f"SELECT count(*) FROM strange SEMI JOIN known ON {changed} = item_id")
+    for words, alike in tests.items():
+        matching = value(con, f"SELECT count(*) FROM strange SEMI JOIN known ON {alike}")
         if matching > 0.5 * strange:
             return f" {words}"
     number = next(place for place, column in enumerate(reading.columns) if column.role == "item")

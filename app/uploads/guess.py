@@ -90,7 +90,9 @@ def _text(
         foreign = encodings.read_as(bytes(scan.sample), offered)
     start = Guess(
         what=what,
-        reading=Reading(format="delimited", gzip=gzipped, encoding=encoding.value),
+        reading=Reading(
+            format="delimited", gzip=gzipped, encoding=encoding.value, encoding_guessed=encoding.sure != "certain"
+        ),
         choices=(encoding,),
         rows=scan.lines,
         size=scan.size,

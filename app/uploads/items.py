@@ -8,7 +8,7 @@ from app.uploads.database import sql, value
 from app.uploads.findings import Cell, Findings
 from app.uploads.limits import Limits
 from app.uploads.problems import MAX_ID, MAX_TITLE
-from app.uploads.reading import Reading
+from app.uploads.reading import Reading, What
 
 CONTROLS = r"[\x00-\x1f\x7f␀␁]"
 """No id has them; NUL and SOH come as their pictures (app/uploads/plain.py)."""
@@ -22,6 +22,7 @@ ENTITIES = {"&nbsp;": " ", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'"
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 """What a column of flags says."""
+_NONE = ("nan", "null", "none", "na", "n/a", "#n/a", "<na>", "undefined")  # as programs write that there is no value
 _NUMBER = r"[-+]?\d{1,18}([.,]\d{1,15})?"
 _MIXED = 0.2  # share of texts up to which a column counts as one of numbers
 
@@ -37,14 +38,19 @@ def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Find
     _repeated(con, reading, place[item.name], item.name, findings)
 
 
-def id_rules(findings: Findings, file: str, what: str, cell: str, column: str) -> None:
+def id_rules(findings: Findings, file: What, what: str, cell: str, column: str) -> None:
     rules = (
         (f"{what}_missing", f"{cell} IS NULL"),
         (f"{what}_long", f"length({cell}) > {MAX_ID}"),
         (f"{what}_control", f"regexp_matches({cell}, '{CONTROLS}')"),
+        (f"{what}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})"),
     )
     for problem, bad in rules:
-        findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)  # type: ignore[arg-type]
+        findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
+    foreign = f"NOT regexp_full_match({cell}, '[\\x00-\\x7f]*')"
+    different = f"SELECT min(line) AS line, {cell} AS value FROM rows WHERE {foreign} GROUP BY ALL"
+    twins = f"SELECT * FROM ({different}) QUALIFY count(*) OVER (PARTITION BY nfc_normalize(value)) > 1"
+    findings.insert(file, f"{what}_twins", twins, column)
 
 
 def _titles(cell: str, column: str, findings: Findings) -> None:

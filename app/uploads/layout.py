@@ -118,17 +118,21 @@ def quote(lines: Sequence[str], sign: str) -> Choice:
 def header(rows: Sequence[Sequence[str]]) -> Choice:
     """Whether the first row names the columns. rows: fields, the first row first."""
     yes, no = ("yes", "no"), ("no", "yes")
+    sure: Sure
     if not rows:
         return _header(yes, "unsure", "There is no row.")
     first, rest = [field.strip(BLANKS) for field in rows[0]], rows[1:]
     known = sum(known_name(field) for field in first)
     numbers = sum(bool(_NUMBER.fullmatch(field)) for field in first)
     repeated = len({field for field in first if field}) < len([field for field in first if field])
+    if known > 1 and known > numbers:
+        sure = "likely" if numbers or repeated else "certain"
+        return _header(yes, sure, "The first row holds names that columns have.")
     if numbers:
-        sure: Sure = "likely" if known and not repeated else "certain"
+        sure = "likely" if known and not repeated else "certain"
         return _header(no, sure, "The first row holds numbers, so it is data.")
     if known and not repeated:
-        sure = "certain" if known > 1 or known == len(first) else "likely"
+        sure = "certain" if known == len(first) else "likely"
         return _header(yes, sure, "The first row holds names that columns have.")
     other = sum(_unlike(first[place], [row[place] for row in rest if place < len(row)]) for place in range(len(first)))
     if repeated or any(not field for field in first[1:]):

@@ -29,6 +29,8 @@ class Problem(NamedTuple):
     """A sentence or two."""
 
 
+_TWINS = "They count as two. Write all ids in one Unicode form, such as NFC: é as one character or as e and an accent."
+
 PROBLEMS: dict[str, Problem] = {
     # --- the row as such
     "few_fields": Problem(
@@ -71,10 +73,24 @@ PROBLEMS: dict[str, Problem] = {
     "column_bytes": Problem(
         "warning", "column whose bytes are no text in UTF-8, not used", "Write it as text in UTF-8 if you need it."
     ),
+    "key_again": Problem("warning", "JSON object that has a key twice", "The first one is read. Write each key once."),
+    "encoding_guessed": Problem(
+        "warning",
+        "encoding that is a guess",
+        "Look at the special characters in the lines above, or save the file as UTF-8, which proves itself.",
+    ),
     # --- catalogue
     "id_missing": Problem("bad", "item without an id", "Give it the id that the log calls it by."),
     "id_long": Problem("bad", f"item id longer than {MAX_ID} characters", "Is this the right column? Use short ids."),
     "id_control": Problem("bad", "control character in an item id", "Take it out, here and in the log."),
+    "id_nan": Problem(
+        "warning",
+        "item id that reads like a missing value (nan, null, none)",
+        "It counts as an id. Leave it empty if there is none.",
+    ),
+    "id_twins": Problem(
+        "warning", "item id that looks like another one and is written in other characters", _TWINS
+    ),
     "id_again": Problem(
         "bad", "further row of an item, with other content", "Keep one row per item; the first one is kept if you go on."
     ),
@@ -103,6 +119,22 @@ PROBLEMS: dict[str, Problem] = {
     "item_missing": Problem("bad", "event without an item", "Give it the id that the catalogue calls it by."),
     "item_long": Problem("bad", f"item id longer than {MAX_ID} characters", "Is this the right column? Use short ids."),
     "item_control": Problem("bad", "control character in an item id", "Take it out, here and in the catalogue."),
+    "user_nan": Problem(
+        "warning",
+        "event of a user that reads like a missing value (nan, null, none)",
+        "All of them count as one user. Leave the field empty if there is none.",
+    ),
+    "item_nan": Problem(
+        "warning", "event of an item that reads like a missing value (nan, null, none)", "Leave the field empty if there is none."
+    ),
+    "user_twins": Problem("warning", "user id that looks like another one and is written in other characters", _TWINS),
+    "item_twins": Problem(
+        "warning", "item id of the log that looks like another one and is written in other characters", _TWINS
+    ),
+    "no_times": Problem(
+        "warning", "log without times: the order of its rows counts",
+        "If there are times, choose their column and its format; else make sure that each user's events stand oldest first.",
+    ),
     "time_missing": Problem("bad", "event without a time", "Give it one, or read the log without its time column."),
     "time_unreadable": Problem("bad", "time that cannot be read", "Choose the format that the times are written in."),
     "time_early": Problem("bad", "time before 1970", "Check the unit or format of the times."),

@@ -82,6 +82,8 @@ class Reading(_Record):
     gzip: bool = False
     encoding: str = "utf-8"
     """A key of ENCODINGS. Parquet: no matter."""
+    encoding_guessed: bool = False
+    """Neither the bytes prove it nor did the visitor choose it."""
     delimiter: str = ","
     """delimited: a key of DELIMITERS, or another character."""
     quote: str = '"'
@@ -286,6 +288,8 @@ class Checked(_Record):
     last_time: int | None = None
     held_out: HeldOut | None = None
     """None where there is no log."""
+    scale: int | None = None
+    """Top of the scale that the log's weights are ratings on, 5 or 10; None where they are none."""
     fingerprint: str = ""
     """sha256 of the clean files; "" where there are none."""
     seconds: float = 0.0

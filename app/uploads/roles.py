@@ -51,6 +51,8 @@ _NO_IDS = {
     "unitprice", "amount", "country",
 }  # fmt: skip
 """Columns that are neither a user nor an item, however much their values look like ids."""
+_RECBOLE = re.compile(r"(?<=.):(?:token|float)(?:_seq)?$")
+"""What RecBole's files add to the names of columns: what kind of value they hold."""
 _SEPARATORS = "|;,/"
 _LONGEST_ID = 64
 _URL = re.compile(r"https?://\S+")
@@ -128,6 +130,7 @@ def guess(
         Column(
             name=column.name,
             role=roles.get(column.name, "skip"),
+            called=_RECBOLE.sub("", column.name) if _RECBOLE.search(column.name) else "",
             separator=_separator(column) if roles.get(column.name) == "list" else "|",
         )
         for column in columns

@@ -259,6 +259,9 @@ def _json(con: duckdb.DuckDBPyConnection, reading: Reading, what: What, findings
     deep: list[tuple[int, str]] = []
     while some := nested.fetchmany(1_000):
         deep += [(line, text[:VALUE]) for line, text in some if _depth(text) > MAX_DEPTH]
+    keys = "json_keys(text)"
+    doubled = f"SELECT line, text AS value FROM shaped WHERE object AND len({keys}) > len(list_distinct({keys}))"
+    findings.insert(what, "key_again", doubled)
     con.register("deep", pa.table({"line": [line for line, _ in deep], "value": [text for _, text in deep]}, _DEEP))
     findings.insert(what, "deep_json", "SELECT line, value FROM deep")
     known = {column.name for column in reading.columns}

@@ -244,11 +244,10 @@ def offers(found: HeldOut, reading: Reading) -> list[Offer]:
 
 def minimum_ratings(checked: Checked, reading: Reading) -> list[float | None]:
     """What may be chosen as the lowest rating that counts; empty where the log has no low ones."""
-    low = next((entry for entry in checked.counts if entry.problem == "rating_low"), None)
-    if low is None and reading.min_rating is None:
+    low = any(entry.problem == "rating_low" for entry in checked.counts)
+    if checked.scale is None or (not low and reading.min_rating is None):
         return []
-    scale = 10 if (reading.min_rating or 0) > 5 or (low is not None and "10" in low.note) else 5
-    return [None, *map(float, range(2, scale + 1))]
+    return [None, *map(float, range(2, checked.scale + 1))]
 
 
 def log_stops_alone(checked: Checked) -> bool:

@@ -20,6 +20,7 @@ from engine.files import put
 from engine.runtime.bundle import Catalogue
 from engine.runtime.spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
 from engine.runtime.zoo import SPACES
+from engine.texts import Field
 from engine.words import Stored
 
 _SHORT = {"minilm": "MiniLM", "scratch": "own encoder"}
@@ -103,7 +104,7 @@ def _fill(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], title: st
 
 
 def _plain(fields: tuple[str, ...]) -> list[str]:
-    return [field.partition(":")[0].replace("_", " ") for field in fields]
+    return [Field.read(field).key for field in fields]
 
 
 def _source(words: str) -> str:

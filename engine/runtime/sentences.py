@@ -35,7 +35,7 @@ class SentenceReader:
         self._centre = Lazily(lambda: read_matrix(folder, CENTRE, manifest.files[CENTRE], shape)[0])
         self._encoder: TextEncoder | None = None
         self._opening = threading.Lock()
-        self.fields = [_field(text) for text in sentence.fields]
+        self.fields = [Field.read(text) for text in sentence.fields]
 
     def cannot(self) -> str | None:
         """None where new items can be encoded, else why not, in a sentence."""
@@ -96,8 +96,3 @@ class SentenceReader:
             if found.about.digest == self.sentence.digest and found.about.dim == self.manifest.encoder.dim:
                 return found
         return None
-
-
-def _field(text: str) -> Field:
-    column, _, limit = text.partition(":")
-    return Field(column, int(limit)) if limit.isdecimal() else Field(text)

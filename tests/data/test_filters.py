@@ -146,3 +146,11 @@ def test_several_files_are_one_log(bench: Bench) -> None:
 def test_names_with_wildcards_mean_themselves(bench: Bench) -> None:
     bench.write("log1.csv", "user,item,time\n" + "1,1,1\n" * 50)
     assert bench.load(bench.write("we[ird]/log[1]*?.csv", LOG)).info.counts["events"] == 16
+
+
+def test_a_guessed_quantity_that_one_file_lacks_is_used_of_none(bench: Bench) -> None:
+    bought = csv_log([(u, i, 10 + i, i) for u in range(3) for i in range(4)], "user,item,time,quantity")
+    files = bench.write("bought.csv", bought), bench.write("seen.csv", LOG)
+    dataset = bench.load(*files)
+    assert dataset.info.counts["events"] == 28 and "seen.csv has no column quantity" in bench.err
+    assert "other columns" in bench.fails(*files, "--quantity-column", "quantity")

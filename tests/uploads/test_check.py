@@ -16,6 +16,7 @@ from app.uploads.findings import EACH
 from app.uploads.limits import MB, Limits
 from app.uploads.problems import PROBLEMS
 from app.uploads.refusal import Refused
+from app.views import upload as views
 from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up, counts, places
 
@@ -262,7 +263,7 @@ def test_seconds_among_milliseconds(desk: Desk) -> None:
 def test_repeated_events_need_a_time(desk: Desk) -> None:
     log = "user,item\n" + "u,a\nu,a\nu,b\nv,a\nv,a\nv,c\n"
     checked = desk.check(log=log)
-    assert not checked.counts and checked.events == 6 and list(desk.log()[0]) == ["user", "item"]
+    assert counts(checked) == {"no_times": 1} and checked.events == 6 and list(desk.log()[0]) == ["user", "item"]
 
 
 def test_users_with_few_events_are_a_warning(desk: Desk) -> None:
@@ -463,3 +464,61 @@ def test_repeats_count_or_not_as_measured_and_as_chosen(desk: Desk) -> None:
     assert checked.held_out is not None and checked.held_out.counts["repeats"] == 0
     assert counts(checked)["event_repeated"] == len(shop.rows()) - checked.events > 0
     adds_up(checked)
+
+
+# --- what is used, and may not be what was meant
+
+
+def test_a_log_whose_order_counts_is_warned_of(desk: Desk) -> None:
+    rows = "".join(f"u{u},i{i},last week\n" for u in range(3) for i in range(1, 5))
+    checked = desk.check(log="user,item,date\n" + rows)
+    assert counts(checked) == {"no_times": 1} and "“date” is not used" in checked.counts[0].note
+
+
+def test_an_encoding_that_is_a_guess_is_warned_of_until_it_is_chosen(desk: Desk) -> None:
+    text = "id,title\n1,기생충\n2,올드보이\n3,살인의 추억\n".encode("cp949")
+    checked = desk.check(text)
+    assert counts(checked) == {"encoding_guessed": 1} and "Korean" in checked.counts[0].note
+    assert not desk.check(text, encoding="cp949").counts
+
+
+def test_ids_that_look_alike_or_say_nothing_are_warned_of(desk: Desk) -> None:
+    items = "id,title\n" + "".join(f"{id},x\n" for id in ("Caf\u00e9", "Cafe\u0301", "th\u00e9", "NaN", "b"))
+    log = "user,item,time\n" + "".join(
+        f"{user},{item},{1_700_000_000 + place}\n"
+        for place, (user, item) in enumerate(
+            (u, i) for u in ("null", "ana", "Zo\u00e9") for i in ("b", "the\u0301", "NaN")
+        )
+    )
+    checked = desk.check(items, log)
+    found = counts(checked)
+    assert (found["id_twins"], found["id_nan"], found["user_nan"], found["item_nan"]) == (2, 1, 3, 3)
+    (note,) = [count.note for count in checked.counts if count.problem == "item_unknown"]
+    assert "Unicode form" in note and not checked.bad_rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id": "1", "title": "a", "id": "2"}\n{"id": "3", "title": "b"}\n',
+        '[{"id": "1", "title": "a", "id": "2"},\n{"id": "3", "title": "b"}]',
+        '{"1": {"title": "a", "title": "b"},\n"3": {"title": "b"}}',
+    ],
+)
+def test_a_key_that_an_object_has_twice_is_warned_of(desk: Desk, text: str) -> None:
+    checked = desk.check(text)
+    assert counts(checked) == {"key_again": 1}
+    assert [(item["item_id"], item["title"]) for item in desk.items()] == [("1", "a"), ("3", "b")]
+
+
+def test_an_id_that_keys_a_document_twice_is_a_further_row(desk: Desk) -> None:
+    checked = desk.check('{"1": {"title": "a"},\n"1": {"title": "b"},\n"2": {"title": "c"}}')
+    assert counts(checked) == {"id_again": 1} and len(desk.items()) == 2
+
+
+def test_a_minimum_rating_is_chosen_on_the_whole_scale_before_and_after(desk: Desk) -> None:
+    rows = "".join(f"u{u},i{i},{1 + (u + i) % 10},{1_700_000_000 + i}\n" for u in range(10) for i in range(8))
+    desk.guess("user,item,rating,time\n" + rows, "log")
+    for chosen in (None, 3.0, 7.0):
+        desk.readings["log"] = desk.readings["log"].model_copy(update={"min_rating": chosen})
+        assert views.minimum_ratings(desk.check(), desk.readings["log"]) == [None, *map(float, range(2, 11))]

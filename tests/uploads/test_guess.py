@@ -118,6 +118,7 @@ def test_quotes(desk: Desk) -> None:
         ("a1,Toy Story\nb2,Jumanji\nc3,Heat\n", "yes", "unsure"),
         ("kennung,was,jahr\n1,Toy Story,1995\n2,Jumanji,1995\n", "yes", "likely"),
         ("u1,,x\nu2,b,y\n", "no", "likely"),
+        ("item_id,title,title,,2019\n1,a,b,c,3\n2,d,e,f,4\n", "yes", "likely"),
     ],
 )
 def test_header(desk: Desk, text: str, header: str, sure: str) -> None:

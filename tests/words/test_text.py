@@ -5,7 +5,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.words import Field, attributes, texts
-from engine.words.text import choose_fields, plain, shorten
+from engine.words.text import WORDS, choose_fields, fields_elsewhere, plain, shorten
 
 ITEMS = pa.table(
     {
@@ -91,3 +91,20 @@ class TestTexts:
         assert shorten("one two three four", 2) == "one two"
         assert shorten("a" * 40 + " " + "b" * 40, 6) == "a" * 40
         assert shorten("保" * 1000, 32) == "保" * 256
+
+
+@pytest.mark.parametrize(
+    ("column", "words"), [("title", WORDS), ("title", 16), ("genre:token_seq", WORDS), ("a:16", 4), (":", 1)]
+)
+def test_a_column_may_have_colons_in_its_name(column: str, words: int) -> None:
+    field = Field(column, words)
+    assert Field.read(str(field)) == field == Field.read(str(field), [column])
+    assert Field.read(column, [column]) == Field(column)
+
+
+def test_words_of_columns_with_colons() -> None:
+    items = pa.table({"genre:token_seq": ["Drama"], "genre": ["War film"], "ratio 1:2": ["wide"]})
+    assert texts(items) == ["Drama; genre: War film; ratio 1:2: wide"]
+    named = [str(field) for field in choose_fields(items.schema)]
+    assert choose_fields(items.schema, named) == choose_fields(items.schema) == fields_elsewhere(items.schema, named, 1)
+    assert texts(items, ["genre:1", "genre:token_seq"]) == ["War; genre:token seq: Drama"]

@@ -205,11 +205,23 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     mapping = choose_columns(first, names, options, workshop)
     for path in others:
         layout_here, names_here = table_layout(path, options, workshop)
+        mapping = _shared(mapping, path, names_here, options, workshop)
         used = {mapping.user, mapping.item, mapping.time, mapping.rating, mapping.quantity}
         missing = used - {None, *names_here}
         if layout_here != layout or (options.header and missing):
             raise SeqscopeError(f"{path} has other columns than {first}. Import them as one log only where they agree.")
     return Reading(LogFiles(options.paths, layout, mapping))
+
+
+def _shared(mapping: Mapping, path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
+    """The mapping without the rating and the quantity where they were guessed, nothing asks for them and this file lacks them."""
+    needed = {"rating": options.min_rating is not None, "quantity": options.drop_negative}
+    for what, asked in needed.items():
+        name = getattr(mapping, what)
+        if isinstance(name, str) and name not in names and not asked and getattr(options.columns, what) is None:
+            workshop.say(f"{path.name} has no column {name}, so it is used of no file (--{what}-column names another)")
+            mapping = replace(mapping, rating=None) if what == "rating" else replace(mapping, quantity=None)
+    return mapping
 
 
 TABLE = Source("table", "Imported log", "A table of events, imported by its owner", "as its owner says", 0, _open)
