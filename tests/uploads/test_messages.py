@@ -18,6 +18,7 @@ from app.uploads import files, runner
 from app.uploads.limits import MB, Limits
 from app.uploads.reading import ROLES
 from app.uploads.runner import UploadFailed
+from engine.errors import SeqscopeError
 from tests.uploads.conftest import ITEMS
 
 LIMITS = Limits(memory=700 * MB, threads=1, seconds=60)
@@ -81,4 +82,4 @@ def test_folders_and_processes_are_left_out_of_messages(tmp_path: Path, monkeypa
     monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
     path = home.root() / "owners" / "b1" / "log.parquet"
     message = f'Another server (process 4711) holds "{path}", and PID 4712 {home.root()}/x, not a/b/c.'
-    assert guard.shown(message) == 'Another server holds "log.parquet", and x, not a/b/c.'
+    assert guard.shown(SeqscopeError(message)) == 'Another server holds "log.parquet", and x, not a/b/c.'
