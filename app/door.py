@@ -27,7 +27,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
 from app import owner, received
-from app.cookie import is_foreign
+from app.cookie import is_foreign, is_secure
 from app.received import FILES, File, Limits
 from engine.errors import SeqscopeError
 
@@ -56,7 +56,7 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["type"] == "http":
-                await self._request(scope, receive, _with_headers(send))
+                await self._request(scope, receive, _with_headers(scope, send))
             elif scope["type"] == "websocket":
                 await self._socket(scope, receive, send)
             else:
@@ -197,12 +197,22 @@ async def _read_out(receive: Receive) -> None:
                 return
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(scope: Scope, send: Send) -> Send:
+    secure = is_secure(scope, Headers(scope=scope))
+
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
+            if secure:  # Streamlit's cookies, of sign-in too, are so only where it has the certificate itself
+                headers.raw[:] = [
+                    (name, _secured(value) if name == b"set-cookie" else value) for name, value in headers.raw
+                ]
         await send(message)
 
     return with_headers
+
+
+def _secured(cookie: bytes) -> bytes:
+    return cookie if b"; secure" in cookie.lower() else cookie + b"; Secure"

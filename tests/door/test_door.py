@@ -44,6 +44,13 @@ def test_every_answer_says_how_it_may_be_used(small: Server, path: str) -> None:
     assert headers["referrer-policy"] == "same-origin"
 
 
+def test_over_https_every_cookie_is_secure(small: Server) -> None:
+    """Streamlit's, too: it looks at its own certificate, and a proxy may have it."""
+    url = f"{small.url}/_stcore/health"
+    assert "Secure" not in status(url)[1]["set-cookie"]
+    assert status(url, **{"X-Forwarded-Proto": "https"})[1]["set-cookie"].endswith("; Secure")
+
+
 # --- WebSockets
 
 FOREIGN = ["http://other.example.org", "http://localhost:1", "http://127.0.0.1", "null", "http://[", "file://"]
