@@ -245,6 +245,10 @@ def test_from_choosing_to_a_verified_file(
     assert page.evaluate("window.hit") is None
     assert not console_errors and not foreign_requests
 
+    page.context.clear_cookies()  # another browser's page, so to say
+    page.get_by_role("link", name="JSON").click()
+    expect(page.get_by_text("not for this browser")).to_be_visible()
+
 
 def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[str]) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
