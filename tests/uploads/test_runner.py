@@ -269,6 +269,7 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
     monkeypatch.setenv("SEQSCOPE_UPLOADS", "1")
     stand_in(
         "name = request['path']\n"
+        "    if name: open(name + '.begun', 'a').write('x')\n"
         "    while name and not os.path.exists(name + '.go'): say(0.6, 'At work'); sum(range(300_000))\n"
         "    return {'result': {'nice': os.nice(0), 'oom': open('/proc/self/oom_score_adj').read().strip()}}"
     )
@@ -287,7 +288,8 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
         (tmp_path / name).touch()
     first = threading.Thread(target=one, args=("anna", "bomb"))
     first.start()
-    wait(lambda: heard["bomb"].count("Starting") > 1 and heard["bomb"][-1] == "At work")  # once as small, then as long
+    begun = tmp_path / "bomb.begun"
+    wait(lambda: begun.exists() and begun.read_text() == "xx")  # once as small, then as long
     again = threading.Thread(target=one, args=("anna", "again"))
     again.start()
     wait(lambda: "Waiting for its turn: 1 upload of yours comes first" in heard["again"])
