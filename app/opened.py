@@ -39,7 +39,7 @@ class _Entry(Generic[T]):
 
 class Opened(Generic[T]):
     """By path. open_: raises SeqscopeError in words, or anything else; size: bytes of memory that one takes; most: bytes that all
-    may take, but for the one that was asked for last."""
+    may take, but for the one that was asked for last; sound: False for one that has to be opened anew."""
 
     def __init__(
         self,
@@ -48,9 +48,11 @@ class Opened(Generic[T]):
         stamp: Callable[[str], str],
         size: Callable[[T], int],
         most: Callable[[], int],
+        sound: Callable[[T], bool] = lambda one: True,
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        self._open, self._stamp, self._size, self._most, self._waiting = open_, stamp, size, most, waiting
+        self._open, self._stamp, self._size, self._most = open_, stamp, size, most
+        self._sound, self._waiting = sound, waiting
         self._lock = threading.Lock()  # held for moments: never while something is opened
         self._entries: OrderedDict[str, _Entry[T]] = OrderedDict()
 
@@ -64,12 +66,18 @@ class Opened(Generic[T]):
         with self._lock:
             self._entries.pop(path, None)
 
+    def retry(self) -> None:
+        """What could not be opened is tried again when it is asked for."""
+        with self._lock:
+            for path in [path for path, entry in self._entries.items() if entry.error is not None]:
+                del self._entries[path]
+
     def get(self, path: str) -> T:
         """Raises SeqscopeError where it cannot be opened."""
         stamp = self._stamp(path)
         with self._lock:
             entry = self._entries.get(path)
-            if entry is None or entry.stamp != stamp or entry.over():
+            if entry is None or entry.stamp != stamp or entry.over() or (entry.value and not self._sound(entry.value)):
                 entry = self._entries[path] = _Entry(stamp)
             self._entries.move_to_end(path)
         if entry.value is None and entry.error is None:

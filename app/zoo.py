@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,6 +88,7 @@ def _own(who: str | None) -> dict[str, Place]:
 def _close(folder: Path) -> None:
     """Of a dataset that was deleted nothing stays in memory."""
     _OPEN.clear(str(home.Folder(folder).exports))
+    _OPEN.retry()  # there may be room now
     forget()
 
 
@@ -168,8 +170,22 @@ def _open(path: str) -> _Opened:
     if not items.are_many(folder):
         zoo = Zoo.open(folder, warm=True)
         return _Opened(zoo, Catalogue(zoo.items))
-    found = prepared.open_(folder)
+    found = prepared.open_(folder, making=partial(_counted, folder))
     return _Opened(Zoo.open(folder, warm=True, items=found.items), found.catalogue)
+
+
+@contextmanager
+def _counted(folder: Path, size: int) -> Iterator[None]:
+    """What is prepared of a visitor's dataset counts as theirs. Raises QuotaReached."""
+    owners = home.root() / "owners"
+    if not folder.is_relative_to(owners):
+        yield
+        return
+    who, _, id = folder.relative_to(owners).parts[:3]
+    store = open_store()
+    store.quota.check(who, bytes=size)
+    yield
+    store.datasets.measure(who, id)
 
 
 def _size(opened: _Opened) -> int:
@@ -188,7 +204,12 @@ def most_memory() -> int:
 
 
 _OPEN: Opened[_Opened] = Opened(
-    _open, stamp=Zoo.stamp, size=_size, most=most_memory, waiting=lambda: st.spinner("Opening the models …")
+    _open,
+    stamp=Zoo.stamp,
+    size=_size,
+    most=most_memory,
+    sound=lambda opened: not opened.catalogue.damaged,
+    waiting=lambda: st.spinner("Opening the models …"),
 )
 
 

@@ -25,6 +25,7 @@ import duckdb
 import pyarrow as pa
 
 from app.store.attributes import PROSE, is_year, names_items, tidied
+from engine.errors import SeqscopeError
 from engine.runtime.items import mapped, rows
 
 MAX_QUERY = 200  # characters of a search
@@ -106,12 +107,14 @@ class Page(NamedTuple):
 
 class Catalogue:
     """See the module. `facets`: one per attribute, in the order of the columns. `searched`: the attributes that `page` reads.
-    `items`: the table with lists in place of texts that are lists. `memory`: bytes that it takes at most, about."""
+    `items`: the table with lists in place of texts that are lists. `memory`: bytes that it takes at most, about. `damaged`: that
+    was found; its file is gone, and nothing can be asked any more."""
 
     def __init__(self, items: pa.Table) -> None:
         """In memory."""
         items = tidied(items)
         con = _connect(":memory:", "")
+        self._file: Path | None = None
         _fill(con, items)
         self._become(con, items, _facets(con, items), _HELD * items.nbytes)
 
@@ -142,6 +145,7 @@ class Catalogue:
         for name in lists.column_names:
             items = items.set_column(items.column_names.index(name), name, lists[name])
         found = cls.__new__(cls)
+        found._file = folder / DATABASE
         # it makes the folder when it is needed, and takes it away at the end
         spill = str(folder / f"{SPILL}-{secrets.token_hex(8)}")
         found._become(_connect(str(folder / DATABASE), spill, read_only=True), items, facets, 2 * BUFFERS)
@@ -151,7 +155,7 @@ class Catalogue:
 
     def _become(self, con: duckdb.DuckDBPyConnection, items: pa.Table, facets: Sequence[Facet], memory: int) -> None:
         _lock(con)
-        self.memory = memory
+        self.memory, self.damaged = memory, False
         self._con, self.items, self.facets = con, items, tuple(facets)
         self.columns = tuple(items.column_names)
         self.searched = searched(items)
@@ -253,8 +257,18 @@ class Catalogue:
     # --- inside
 
     def _ask(self, sql: str, values: Values | None = None) -> list[tuple[Any, ...]]:
-        with self._con.cursor() as cursor:
-            return cursor.execute(sql, values or {}).fetchall()
+        try:
+            with self._con.cursor() as cursor:
+                return cursor.execute(sql, values or {}).fetchall()
+        except duckdb.Error as error:  # a checksum of a block is not compared before the block is read
+            if self._file is None or "Corrupt database" not in str(error):
+                raise
+            self.damaged = True
+            self._file.unlink(missing_ok=True)
+            self._con.close()
+            raise SeqscopeError(
+                "What was prepared of the catalogue is damaged. Open the page again: it is made anew."
+            ) from error
 
     def _where(self, text: str, filters: Filters) -> tuple[str, Values, str]:
         """(condition, its values, an expression that sorts the better matches first)"""

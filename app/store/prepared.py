@@ -27,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +49,8 @@ HOURS = 1.0
 """A preparation may take; five million items with texts take some minutes."""
 AT_ONCE = 2
 """Preparations; each takes a core, and up to a gigabyte of memory."""
+_TIMES = 3
+"""As many bytes as the items have is what is prepared of them: as they are, and folded."""
 _SAID = "seqscope: "
 _SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1"}
 _turn = threading.Semaphore(AT_ONCE)
@@ -59,13 +63,16 @@ class Prepared(NamedTuple):
     catalogue: Catalogue
 
 
-def open_(path: Path) -> Prepared:
-    """The catalogue of a dataset; prepared first, in a process of its own, where it is not yet. Raises SeqscopeError."""
+def open_(path: Path, making: Callable[[int], AbstractContextManager[None]] = lambda size: nullcontext()) -> Prepared:
+    """The catalogue of a dataset; prepared first, in a process of its own, where it is not yet. Raises SeqscopeError.
+
+    making: around the preparation; is told how many bytes of the disk it takes at most, about.
+    """
     try:
         where = place(path)
         found = _read(where / digest(path))
         if found is None:
-            with _turn:
+            with making(_TIMES * items.size(path)), _turn:
                 _run(path, where)
             found = _read(where / digest(path))
     except OSError as error:
@@ -94,12 +101,6 @@ def digest(path: Path) -> str:
         found = hashlib.file_digest(file, "sha256")
     found.update(f"{VERSION} {duckdb.__version__} {pa.__version__}".encode())
     return found.hexdigest()[:32]
-
-
-def discard(path: Path) -> None:
-    """Takes away what is prepared of a dataset: it was found to be damaged."""
-    with contextlib.suppress(OSError):
-        home.delete(place(path) / digest(path))
 
 
 def prepare(path: Path, where: Path) -> None:

@@ -124,20 +124,22 @@ def are_many(path: Path) -> bool:
     A file that cannot be read is not many: whoever opens the dataset says why.
     """
     try:
-        foot = pq.read_metadata(path / FILE)
-        if (
-            foot.num_rows > FEW
-            or sum(foot.row_group(n).total_byte_size for n in range(foot.num_row_groups)) > _FEW_BYTES
-        ):
+        if pq.read_metadata(path / FILE).num_rows > FEW or size(path) > _FEW_BYTES:
             return True
-        size = 0  # a text that all items share is written once, and held as often as it is said
+        held = 0  # a text that all items share is written once, and held as often as it is said
         for part in read_parts(Folder(path, path.name), FILE, _COLUMNS, rest=True, rows=1 << 10):
-            size += part.nbytes
-            if size > _FEW_BYTES:
+            held += part.nbytes
+            if held > _FEW_BYTES:
                 return True
     except (SeqscopeError, pa.ArrowException, OSError, ValueError):
         pass
     return False
+
+
+def size(path: Path) -> int:
+    """Bytes of the items of the dataset in this folder, as its file says. Raises OSError, or ValueError as pa.ArrowException."""
+    foot = pq.read_metadata(path / FILE)
+    return sum(foot.row_group(group).total_byte_size for group in range(foot.num_row_groups))
 
 
 def hold(path: Path) -> Items:
@@ -154,14 +156,14 @@ def hold(path: Path) -> Items:
 def write(path: Path, into: Path) -> None:
     """Writes items.arrow and by_id.npy, for `read`: of more items than memory holds, but for all ids. Raises BundleError."""
     folder = Folder(path, path.name)
-    rows = size = 0
+    rows = held = 0
     writer = None
     try:
         for part in read_parts(folder, FILE, _COLUMNS, rest=True):
             if not np.array_equal(part["item"].to_numpy(), np.arange(rows, rows + len(part))):
                 raise folder.fault(FILE, "row i must be item i")
-            rows, size = rows + len(part), size + part.nbytes
-            if size > _MOST:
+            rows, held = rows + len(part), held + part.nbytes
+            if held > _MOST:
                 raise folder.fault(FILE, f"the items unfold to more than {_MOST:,} bytes")
             if writer is None:
                 writer = pa.ipc.new_file(into / MAPPED, part.schema)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from app import opened
+from app import home, opened, zoo
 from app.opened import Opened
+from app.store import prepared
+from app.store.database import open_store
+from app.store.quota import QuotaReached
 from engine.errors import SeqscopeError
+from engine.runtime import items
+from tests.app.own import ANNA, own_home, ready
 
 
 class Shop:
@@ -77,6 +83,15 @@ def test_what_has_changed_or_was_deleted_is_opened_anew(shop: Shop) -> None:
     assert shop.opened == ["a"] * 3
 
 
+def test_what_turns_out_to_be_damaged_is_opened_anew(shop: Shop) -> None:
+    damaged: list[str] = []
+    shelf = Opened(shop.open, stamp=lambda path: "", size=len, most=lambda: 9, sound=lambda one: one not in damaged)
+    shelf.get("a")
+    damaged.append("a")
+    shelf.get("a")
+    assert shop.opened == ["a", "a"]
+
+
 @pytest.mark.parametrize("error", [SeqscopeError("It has no items."), MemoryError()])
 def test_a_failure_is_said_again_and_not_tried_again(
     shop: Shop, error: Exception, monkeypatch: pytest.MonkeyPatch
@@ -88,10 +103,31 @@ def test_a_failure_is_said_again_and_not_tried_again(
             shelf.get("exports/large")
         said.add(str(raised.value))
     assert len(said) == len(shop.opened) == 1 and ("no items" in str(said) or "large" in str(said))
-    monkeypatch.setattr(opened, "AGAIN", -1.0)
+    shelf.retry()
     with pytest.raises(SeqscopeError):
         shelf.get("exports/large")
     assert len(shop.opened) == 2
+    monkeypatch.setattr(opened, "AGAIN", -1.0)
+    with pytest.raises(SeqscopeError):
+        shelf.get("exports/large")
+    assert len(shop.opened) == 3
     monkeypatch.setattr(opened, "AGAIN", 600.0)
     shop.fails, shop.stamps["exports/large"] = None, "mended"
     assert shelf.get("exports/large")
+
+
+def test_what_is_prepared_of_a_visitors_dataset_counts_as_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(items, "FEW", 10)
+    monkeypatch.setattr(prepared, "_run", prepared.prepare)
+    with own_home(tmp_path / "home", monkeypatch):
+        path = str(home.dataset(ANNA, ready(ANNA, "My shop").id).exports)
+        before = open_store().quota.usage(ANNA).bytes
+        monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", str(before))
+        with pytest.raises(QuotaReached):
+            zoo._OPEN.get(path)
+        monkeypatch.delenv("SEQSCOPE_QUOTA_BYTES")
+        zoo._OPEN.retry()
+        assert zoo._OPEN.get(path).catalogue.search("toy") is not None
+        assert open_store().quota.usage(ANNA).bytes > before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,13 +24,10 @@ from tests.large import make
 ODD = ["Amélie", "기생충", "أفلام", "It's a_b", "8½", "Der blaue Engel ß", "100% Wolf", "", "\u001c a\tb "]
 
 
-@pytest.fixture
-def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A dataset of 300 items, which are many here, prepared in this process."""
-    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(items, "FEW", 100)
-    monkeypatch.setattr(prepared, "_run", prepared.prepare)
-    path = make(tmp_path / "exports" / "shop", 300, words=12)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of 300 items."""
+    path = make(tmp_path_factory.mktemp("made") / "shop", 300, words=12)
     table = pq.read_table(path / items.FILE)
     titles = ODD + table["title"].to_pylist()[len(ODD) :]
     table = table.set_column(2, "title", pa.array(titles)).append_column(
@@ -37,6 +35,15 @@ def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     pq.write_table(table, path / items.FILE)
     return path
+
+
+@pytest.fixture
+def exports(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it. Its items are many here, and prepared in this process."""
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(items, "FEW", 100)
+    monkeypatch.setattr(prepared, "_run", prepared.prepare)
+    return shutil.copytree(made, tmp_path / "exports" / "shop")
 
 
 def answers(found: Catalogue, word: str) -> list[object]:
@@ -94,12 +101,33 @@ def scramble(path: Path) -> None:
     path.write_bytes(b"\xff" * path.stat().st_size)
 
 
-@pytest.mark.parametrize("damage", [shorten, scramble, Path.unlink])
-@pytest.mark.parametrize("name", [items.MAPPED, items.BY_ID, DATABASE, LISTS])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        (items.MAPPED, shorten),
+        (items.MAPPED, scramble),
+        (items.BY_ID, scramble),
+        (LISTS, scramble),
+        (DATABASE, scramble),
+        (DATABASE, Path.unlink),
+    ],
+)
 def test_what_is_damaged_is_made_anew(exports: Path, name: str, damage: Callable[[Path], None]) -> None:
     found = prepared.open_(exports).catalogue.search("amelie")
     damage(next(prepared.place(exports).glob(f"*/{name}")))
     assert prepared.open_(exports).catalogue.search("amelie") == found
+
+
+def test_a_block_that_is_damaged_is_found_when_it_is_read(exports: Path) -> None:
+    first = prepared.open_(exports).catalogue.search("amelie")
+    (path,) = prepared.place(exports).glob(f"*/{DATABASE}")
+    content = path.read_bytes()
+    assert b"amelie" in content
+    path.write_bytes(content.replace(b"amelie", b"emilie"))
+    found = prepared.open_(exports).catalogue
+    with pytest.raises(SeqscopeError, match="made anew"):
+        found.search("emilie")
+    assert found.damaged and prepared.open_(exports).catalogue.search("amelie") == first
 
 
 def test_texts_that_overlap_are_refused_before_they_are_read(tmp_path: Path) -> None:
