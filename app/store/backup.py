@@ -5,8 +5,9 @@
     owners/… jobs/… reports/…
     checksums.json   SHA-256 of each of these files
 
-Left out is what can be computed again (cache/). A backup is made while the server runs; what is deleted meanwhile is missing
-in it, row and all, after it was restored. It is restored into an empty folder, or in place of what is there, which is kept.
+Left out is what can be computed again (cache/), and what has no row (lost/). A backup is made while the server runs; what is
+deleted meanwhile is missing in it, row and all, after it was restored. It is restored into an empty folder, or in place of what
+is there, which is kept.
 """
 
 from __future__ import annotations

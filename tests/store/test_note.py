@@ -124,12 +124,16 @@ def test_an_older_store_copied_back_is_refused(own_home: Path, tmp_path: Path, c
 
 def test_a_store_that_is_gone_is_refused(own_home: Path) -> None:
     store = Store()
-    uploaded(store)
+    found = uploaded(store)
     store.close()
     home.database().unlink()
     with pytest.raises(Incomplete):
         Store()
     assert not home.database().exists()
+    assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
+    store = Store()
+    assert [dataset.id for dataset in store.datasets.of(ANNA)] == [found.id]
+    store.close()
 
 
 def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(
