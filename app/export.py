@@ -11,21 +11,24 @@ import csv
 import functools
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Literal, TypeAlias
 
+import joblib
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
 from app import downloads
+from app.kept import Kept
 from app.text import cell, md
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 Figure: TypeAlias = (
-    "go.Figure | dict[str, Any]"  # a dictionary goes to the browser as it is: tests hold it against Plotly
+    "BaseFigure | dict[str, Any]"  # a dictionary goes to the browser as it is: tests hold it against Plotly
 )
+_DRAWN: Kept[dict[str, Any]] = Kept(100)
 _FILE = re.compile(r"[^a-z0-9]+")
 
 
@@ -84,6 +87,16 @@ class _AsItIs(BaseFigure):
         return self._written
 
 
+def drawn(make: Callable[..., go.Figure], *data: Any, about: Hashable = None) -> BaseFigure:
+    """What `make` draws of the data, drawn once for all who look at the same.
+
+    For figures that depend on the models and not on the history: Plotly checks and copies every value that it is given, which
+    took most of a run of Metrics. about: what the data are known by, where there are too many to compare.
+    """
+    key = (make.__module__, make.__qualname__, joblib.hash(data) if about is None else about)
+    return _AsItIs(_DRAWN.get(key, lambda: make(*data).to_dict()), paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
+
+
 @functools.cache
 def _template() -> dict[str, Any]:
     """What Streamlit has Plotly put into every figure: the theme's look."""
@@ -112,12 +125,11 @@ def figure(
     """
     picture: Literal["svg", "png"] = "png" if st.session_state.get(f"{key}_picture") == "PNG" else "svg"
     if isinstance(fig, dict):
-        drawn: Any = _AsItIs(fig, paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
-    else:
-        drawn = fig
-        drawn.layout.paper_bgcolor = drawn.layout.plot_bgcolor = _CLEAR
+        fig = _AsItIs(fig, paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
+    elif not isinstance(fig, _AsItIs):
+        fig.layout.paper_bgcolor = fig.layout.plot_bgcolor = _CLEAR
     event = st.plotly_chart(
-        drawn,
+        fig,  # type: ignore[arg-type]
         key=key,
         alt=alt,
         height=height or "content",

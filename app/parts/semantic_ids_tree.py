@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from app import export, zoo
@@ -13,6 +14,7 @@ from app.views import semantic_ids_figures as figures
 from app.views import semantic_ids_tables as tables
 from app.views import semantic_ids_tree as trees
 from app.widgets import choice
+from engine.runtime import Zoo
 
 
 def show(page: Page) -> None:
@@ -23,13 +25,15 @@ def show(page: Page) -> None:
     column = choice.selected(
         "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
     )
-    titles = [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 20_000 else models.titles
+    dark = st.context.theme.type == "dark"
     for place, one in zip(page.places(), page.shown, strict=True):
         with place:
             st.markdown(page.heading(one))
             tree, colours = answers.tree(one), answers.colours(models, items, one, column)
             export.figure(
-                trees.figure(tree, colours, titles, models.popularity, st.context.theme.type == "dark"),
+                export.drawn(
+                    _tree, models, tree, colours, dark, about=(one.digest, column, dark, answers.stamp(models))
+                ),
                 key=f"semantic_tree_{one.name}_{column}",
                 alt=f"Tree of the codes of {clean(one.about.title)}, as wide as a branch has items, coloured by "
                 f"{caption(column).lower()}.",
@@ -43,6 +47,11 @@ def show(page: Page) -> None:
     _purity(page, column if column in kinds else (kinds or [""])[0])
 
 
+def _tree(models: Zoo, tree: trees.Tree, colours: trees.Colours, dark: bool) -> go.Figure:
+    titles = [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 20_000 else models.titles
+    return trees.figure(tree, colours, titles, models.popularity, dark)
+
+
 def _purity(page: Page, column: str) -> None:
     if not column:
         st.caption("The catalogue has no categories to compare prefixes with.")
@@ -51,7 +60,7 @@ def _purity(page: Page, column: str) -> None:
     found = [(page.named(one), answers.purity(page.models, page.found.items, one, column)) for one in page.shown]
     titled = [(named.title, depths) for named, depths in found]
     export.figure(
-        figures.purity(found),
+        export.drawn(figures.purity, found),
         key="semantic_purity",
         alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
         table=lambda: tables.purity_table(titled),

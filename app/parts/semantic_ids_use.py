@@ -29,7 +29,7 @@ def show(page: Page) -> None:
     with left:
         st.markdown("**Items per code**")
         export.figure(
-            figures.usage(found, log),
+            export.drawn(figures.usage, found, log),
             key="semantic_usage",
             alt=f"Items per code of level {level + 1}, the most used first, for {names}, beside even use.",
             table=lambda: tables.counts_table(titled),
@@ -38,7 +38,7 @@ def show(page: Page) -> None:
     with right:
         st.markdown("**Inequality**")
         export.figure(
-            figures.lorenz(found),
+            export.drawn(figures.lorenz, found),
             key="semantic_lorenz",
             alt=f"Lorenz curves of the codes of level {level + 1} for {names}; the diagonal is even use.",
             table=lambda: tables.lorenz_table(titled),
@@ -61,7 +61,7 @@ def _popularity(page: Page, level: int) -> None:
     found = [(page.named(one), views.popularity(one.own, level, events)) for one in there]
     titled = [(named.title, one) for named, one in found]
     export.figure(
-        figures.popularity(found),
+        export.drawn(figures.popularity, found),
         key="semantic_popularity",
         alt=f"Each code of level {level + 1} by its items and how often an item of it is taken.",
         table=lambda: tables.popularity_table(titled),
@@ -94,7 +94,9 @@ def _plane(page: Page, level: int) -> None:
                 continue
             counts = answers.usage(one)
             export.figure(
-                figures.plane(table, level, counts[level].counts, page.named(one), st.context.theme.type == "dark"),
+                export.drawn(
+                    figures.plane, table, level, counts[level].counts, page.named(one), st.context.theme.type == "dark"
+                ),
                 key=f"semantic_plane_{one.name}",
                 alt=f"Vectors of the codes of level {level + 1} of {clean(one.about.title)} on a plane, coloured by cluster.",
                 table=lambda table=table, counts=counts: tables.plane_table(table, counts),  # type: ignore[misc]

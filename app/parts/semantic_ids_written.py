@@ -36,7 +36,7 @@ def show(page: Page) -> None:
     shares = views.bias(codes.codes, level, codes.sizes[level], found.taken, found.written)
     title = bundle.manifest.title
     export.figure(
-        figures.bias(shares, title),
+        export.drawn(figures.bias, shares, title),
         key="semantic_bias",
         alt=f"Shares of the codes of level {level + 1}: what people took, and what {clean(title)} wrote.",
         table=lambda: tables.bias_table(shares),

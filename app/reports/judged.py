@@ -6,15 +6,24 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.kept import Kept
 from app.reports.document import Asked, Beyond, Estimate, Metrics, Slice
 from app.reports.lists import number
 from app.views import metrics as views
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, judge, protocols
 
+_JUDGED: Kept[Metrics | None] = Kept(100)
+
 
 def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     """None where no model that is shown was evaluated."""
+    content = tuple((name, models.bundles[name].digest) for name in names)
+    about = (str(models.path), models.info.fingerprint, content, asked.protocol, asked.k)
+    return _JUDGED.get(about, lambda: _metrics(models, names, asked))  # whatever the history is
+
+
+def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     bundles = {name: models.bundles[name] for name in names}
     tables = {name: bundle.ranks_table() for name, bundle in bundles.items()}
     possible = views.protocols(tables)

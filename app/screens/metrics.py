@@ -162,7 +162,7 @@ def _standing(this: Page) -> None:
     st.markdown(views.headline(table, this.metric, this.families, this.titles))
     part = table[table["metric"] == this.metric]
     export.figure(
-        figures.dots(part, this.metric, this.titles, this.looks, this.families),
+        export.drawn(figures.dots, part, this.metric, this.titles, this.looks, this.families),
         key="metrics_dots",
         alt=f"{this.metric} of {len(part)} models with 95 % intervals: the floor first, then the best on top.",
         table=this.named(table),
@@ -226,7 +226,9 @@ def _baseline(this: Page) -> None:
         + f"{this.below([baseline, *rows])} {views.ONE_SEED}"
     )
     export.figure(
-        figures.differences(table, this.metric, this.titles[baseline], this.titles, this.looks, this.families),
+        export.drawn(
+            figures.differences, table, this.metric, this.titles[baseline], this.titles, this.looks, this.families
+        ),
         key="metrics_differences",
         alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
         table=this.named(table),
@@ -258,7 +260,9 @@ def _beyond(this: Page) -> None:
     scored = answers.standing(this.models, this.protocol, this.k)
     scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
     export.figure(
-        figures.trade_off(table.dropna().merge(scored, on="model"), this.metric, this.k, this.titles, this.looks),
+        export.drawn(
+            figures.trade_off, table.dropna().merge(scored, on="model"), this.metric, this.k, this.titles, this.looks
+        ),
         key="metrics_beyond",
         alt=f"{this.metric} against the share of the catalogue that is shown to anybody.",
         table=shown,
@@ -293,7 +297,7 @@ def _slices(this: Page) -> None:
         st.info(f"No held-out item has a value here, so there are no groups. Choose another attribute. {this.beams()}")
         return
     export.figure(
-        figures.slices(table, this.metric, this.titles, this.looks),
+        export.drawn(figures.slices, table, this.metric, this.titles, this.looks),
         key="metrics_slices",
         alt=f"{this.metric} of every model by {clean(options[by], 80).lower()}, with 95 % intervals.",
         table=this.named(table),
@@ -414,7 +418,7 @@ def _curves(this: Page) -> None:
         return
     along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
     export.figure(
-        figures.validation(table, along, _ALONG[along], this.titles, this.looks),
+        export.drawn(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
         key="metrics_validation",
         alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
         table=this.named(table),
@@ -424,7 +428,7 @@ def _curves(this: Page) -> None:
     if table["loss"].notna().any():
         st.markdown("**Loss**, each model in units of its own")
         st.plotly_chart(
-            figures.losses(table, along, _ALONG[along], this.titles, this.looks),
+            export.drawn(figures.losses, table, along, _ALONG[along], this.titles, this.looks),
             key="metrics_losses",
             alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
             config=export.config("training loss"),

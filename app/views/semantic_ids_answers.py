@@ -45,12 +45,17 @@ def purity(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> list
 
 
 def labels(models: Zoo, items: pa.Table, column: str) -> views.Labels:
-    return _labels(items, column, f"{models.path} {models.info.fingerprint} {Zoo.stamp(models.path)}")
+    return _labels(items, column, stamp(models))
 
 
 def columns(models: Zoo, items: pa.Table) -> list[str]:
     """Columns of categories, the one that matters most first."""
-    return _columns(items, f"{models.path} {models.info.fingerprint} {Zoo.stamp(models.path)}")
+    return _columns(items, stamp(models))
+
+
+def stamp(models: Zoo) -> str:
+    """Another one where anything of the dataset is another."""
+    return f"{models.path} {models.info.fingerprint} {Zoo.stamp(models.path)}"
 
 
 class Written(NamedTuple):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.export import config, csv_bytes, file_name
+from app.export import config, csv_bytes, drawn, file_name
 
 
 def test_tables_in_utf8_with_neutralised_cells() -> None:
@@ -91,3 +92,18 @@ def test_a_figure_written_as_a_dictionary_is_drawn_as_plotly_would() -> None:
     assert not app.exception
     ours, plotly = (json.loads(chart.proto.spec) for chart in app.get("plotly_chart"))
     assert ours == plotly and ours["layout"]["template"]["layout"]["colorway"]
+
+
+def test_a_figure_is_drawn_once_for_the_same_data() -> None:
+    made: list[list[int]] = []
+
+    def bars(table: pd.DataFrame) -> go.Figure:
+        made.append(table["x"].tolist())
+        return go.Figure(go.Bar(x=table["x"]))
+
+    first, again, other = (drawn(bars, pd.DataFrame({"x": x})) for x in ([1, 2], [1, 2], [1, 3]))
+    assert made == [[1, 2], [1, 3]]
+    assert first.to_dict() == again.to_dict() != other.to_dict()
+    drawn(bars, pd.DataFrame({"x": [1, 4]}), about="the same dataset")
+    drawn(bars, pd.DataFrame({"x": [1, 5]}), about="the same dataset")
+    assert made[2:] == [[1, 4]]
