@@ -9,6 +9,8 @@ import functools
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
+from app.kept import until_deleted
+
 VERSION = "1"
 MAX_HISTORY = 200
 MAX_K = 100
@@ -23,6 +25,7 @@ def encode(ids: Iterable[str]) -> str:
     return _encoded(tuple(ids))
 
 
+@until_deleted
 @functools.lru_cache(maxsize=256)  # a page writes a dozen links, each with the same history
 def _encoded(ids: Ids) -> str:
     return "~".join(quoted(item_id) for item_id in ids)

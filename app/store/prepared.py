@@ -44,7 +44,7 @@ from engine.runtime import items
 log = logging.getLogger("seqscope.store")
 VERSION = 1
 """Of what is written; another one is made anew."""
-SIZES = "sizes.json"
+SIZES, OF = "sizes.json", "of.txt"
 HOURS = 1.0
 """A preparation may take; five million items with texts take some minutes."""
 AT_ONCE = 2
@@ -92,6 +92,8 @@ def place(path: Path) -> Path:
     else:
         where = _servers() / hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
     where.mkdir(mode=0o700, exist_ok=True)
+    if not (where / OF).exists():  # a full disk must not keep what is prepared from being read
+        (where / OF).write_bytes(os.fsencode(path))
     return where
 
 
@@ -132,6 +134,9 @@ def prepare(path: Path, where: Path) -> None:
             staged.rename(target)
         finally:
             home.delete(staged)
+    for other in where.parent.glob(f"*/{OF}"):  # of datasets that the server has no more
+        if not Path(os.fsdecode(other.read_bytes())).exists():
+            home.delete(other.parent)
 
 
 def _read(target: Path) -> Prepared | None:

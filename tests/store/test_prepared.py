@@ -151,6 +151,13 @@ def test_it_is_prepared_once_and_anew_for_other_items(exports: Path) -> None:
     assert after != before
 
 
+def test_what_is_prepared_of_a_dataset_that_is_gone_goes_with_the_next(exports: Path) -> None:
+    prepared.open_(exports)
+    gone, other = prepared.place(exports), exports.rename(exports.with_name("other"))
+    prepared.open_(other)
+    assert not gone.exists() and any(prepared.place(other).glob("*/"))
+
+
 def test_nothing_is_written_to_exports_and_a_visitors_lies_with_their_dataset(
     exports: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
