@@ -91,16 +91,16 @@ def _ask(owner: str, folder: home.Folder, models: tuple[str, ...], budget: str) 
 
             try:
                 choice = kinds.choose(folder.path, model, settings(model, budget))
-                found.append(_tried(owner, folder.path, choice, wait))
+                found.append(_tried(folder.path, choice, owner, wait))
             except SeqscopeError as error:
                 found.append(guard.shown(error))
         place.empty()
     return _Asked(models, budget, tuple(found))
 
 
-def _tried(owner: str, folder: Path, choice: Choice, wait: Callable[[str], None]) -> Choice:
+def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], None] | None = None) -> Choice:
     """With its estimates: of what comes before it, learning alone."""
-    before = None if choice.before is None else _tried(owner, folder, choice.before, wait)
+    before = None if choice.before is None else _tried(folder, choice.before, owner, wait)
     if before is not None and before.estimate is not None:
         one = before.estimate
         less = {"start": one.start / 3, "evaluate": 0.0, "export": 0.0}
