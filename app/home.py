@@ -37,6 +37,7 @@ OWNER = re.compile(r"[ab][0-9a-f]{32}")
 """a: an account; b: a browser. The rest is a hash."""
 ID = re.compile(r"[a-z0-9]{16}")
 RESTORING = "restoring"  # a file that is there while a backup is put into place
+DRAFT = "draft-"  # folders in tmp/ of uploads that are not finished
 GONE = "gone-"  # folders in tmp/ that wait to be deleted
 DISK_FULL = "The disk of this server is full. Delete what you no longer need, or ask those who run it."
 _LETTERS = string.ascii_lowercase + string.digits
@@ -145,6 +146,17 @@ class Home:
         path = self.ready() / "tmp" / new_id()
         path.mkdir(mode=0o700)
         return path
+
+    def draft(self, owner: str) -> Path:
+        """As `stage`, for an upload that its owner has not finished."""
+        path = self.ready() / "tmp" / f"{DRAFT}{_checked(OWNER, owner)}-{new_id()}"
+        path.mkdir(mode=0o700)
+        return path
+
+    def drafts(self, owner: str | None = None) -> list[Path]:
+        """Of one owner or all."""
+        whose = "*" if owner is None else f"{_checked(OWNER, owner)}-*"
+        return sorted((self.path / "tmp").glob(f"{DRAFT}{whose}"))
 
     def place(self, staged: Path, target: Path) -> None:
         """Renames what was staged to where it belongs. The target must not be there."""

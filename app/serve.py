@@ -18,7 +18,7 @@ from starlette.routing import Route
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import cookie, downloads, health, owner, work
+from app import cookie, downloads, drafts, health, owner, work
 from app.door import Door
 from app.store.database import open_store
 from engine.errors import SeqscopeError
@@ -38,6 +38,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     store = None
     try:
         store = open_store()
+        drafts.forget()
         work.queue()  # jobs of before go on, though nobody may be looking
     except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same
         log.error("%s", error)

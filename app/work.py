@@ -138,7 +138,7 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> Dataset:
     events = _rows(staged / kinds.LOG)
     if not events:
         raise SeqscopeError("The log has not been checked yet.")
-    store.quota.check(owner, bytes=home.size(staged), rows=events)
+    store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
     files.add_log(staged, folder.path)
     reading: dict[str, Any] = {what: one.model_dump(mode="json") for what, one in files.readings(folder.path).items()}
     made = fingerprint(sorted(folder.clean.iterdir()))

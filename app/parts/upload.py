@@ -3,8 +3,8 @@
     upload.show(owner, use=take)                    # on the page Your data
     upload.show(owner, use=add, later=items, of=id)  # a log alone, for the catalogue of a dataset that is there
 
-Nothing is read in this process (app/uploads). What is not finished belongs to the session and lies in a staged folder, which is
-swept where nobody comes back to it.
+Nothing is read in this process (app/uploads). What is not finished belongs to the session, lies in a staged folder, counts
+towards what its owner has, and goes when the session ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import guard, home
+from app import drafts, guard, home
 from app.parts import upload_check, upload_columns, upload_file
 from app.store.database import open_store
 from app.store.quota import QuotaReached
@@ -66,8 +66,17 @@ class Draft:
     def folder(self) -> Path:
         """Where its files lie; made when the first one comes."""
         if self.staged is None:
-            self.staged = home.stage()
+            self.staged = drafts.begin(self.owner)
         return self.staged
+
+    def bounded(self, more: int = 1) -> Limits:
+        """The limits of a step that begins now: it takes no more of the disk than its owner has left. more: bytes that it brings.
+
+        Raises QuotaReached where they have nothing left.
+        """
+        quota = open_store().quota
+        quota.check(self.owner, bytes=more)
+        return self.limits.model_copy(update={"disk": max(MB, min(self.limits.disk, quota.left(self.owner)))})
 
     def key(self, *words: str) -> str:
         return "_".join(("later", self.of, *words, str(self.round)) if self.of else ("upload", *words, str(self.round)))

@@ -13,8 +13,9 @@ from app.text import clean, count, md
 from app.uploads import files
 from app.uploads.findings import SHOWN
 from app.uploads.reading import Checked, HeldOut, Reading, What
-from app.uploads.runner import Progress, UploadFailed
+from app.uploads.runner import Progress
 from app.views import upload as views
+from engine.errors import SeqscopeError
 
 if TYPE_CHECKING:
     from app.parts.upload import Draft
@@ -49,9 +50,9 @@ def _check(draft: Draft, readings: dict[What, Reading]) -> None:
         draft.changed()
         try:
             draft.checked = files.check(
-                draft.folder, readings, draft.limits, known=draft.known, owner=draft.owner, on_progress=say
+                draft.folder, readings, draft.bounded(), known=draft.known, owner=draft.owner, on_progress=say
             )
-        except UploadFailed as error:
+        except SeqscopeError as error:
             draft.fault = guard.shown(error)
 
     draft.todo, draft.doing = check, "Checking"

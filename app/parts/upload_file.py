@@ -12,8 +12,9 @@ from app.text import clean, md
 from app.uploads import files, samples
 from app.uploads.limits import MB
 from app.uploads.reading import What
-from app.uploads.runner import Progress, UploadFailed
+from app.uploads.runner import Progress
 from app.views import upload as views
+from engine.errors import SeqscopeError
 
 if TYPE_CHECKING:
     from app.parts.upload import Draft
@@ -56,8 +57,8 @@ def read(draft: Draft, what: What, fixed: dict[str, str]) -> None:
     def look(say: Progress) -> None:
         draft.faults.pop(what, None)
         try:
-            guess = files.guess(draft.folder, what, draft.limits, fixed=fixed, owner=draft.owner, on_progress=say)
-        except UploadFailed as error:
+            guess = files.guess(draft.folder, what, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
+        except SeqscopeError as error:
             draft.faults[what] = guard.shown(error)
             return
         draft.guesses[what], draft.fixed[what] = guess, fixed
@@ -76,7 +77,7 @@ def _choose(draft: Draft, what: What) -> None:
         label_visibility="collapsed",
     )
     if uploaded is not None:
-        _keep(draft, what, cast(BinaryIO, uploaded), uploaded.name)
+        _keep(draft, what, cast(BinaryIO, uploaded), uploaded.size, uploaded.name)
         received.drop(uploaded)
         st.rerun()
 
@@ -109,13 +110,14 @@ def _begin(draft: Draft, what: What) -> None:
 
 def _paste(draft: Draft, what: What, key: str) -> None:
     text = st.session_state.get(key) or ""
-    _keep(draft, what, text[:_MOST_PASTED].encode("utf-8", "replace"), "Pasted text")
+    content = text[:_MOST_PASTED].encode("utf-8", "replace")
+    _keep(draft, what, content, len(content), "Pasted text")
 
 
-def _keep(draft: Draft, what: What, content: BinaryIO | bytes, name: str) -> None:
+def _keep(draft: Draft, what: What, content: BinaryIO | bytes, size: int, name: str) -> None:
     try:
-        files.keep(draft.folder, what, content, draft.limits)
-    except UploadFailed as error:
+        files.keep(draft.folder, what, content, draft.bounded(max(1, size)))
+    except SeqscopeError as error:
         draft.faults[what] = guard.shown(error)
         draft.uploads += 1  # the browser's copy goes
         return

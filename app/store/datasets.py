@@ -62,7 +62,7 @@ class Datasets:
             bytes_staged,
         ]
         with self._file.transaction() as transaction:
-            self._quota.check(owner, datasets=1, bytes=bytes_staged, rows=rows_items + rows_events)
+            self._quota.check(owner, datasets=1, bytes=self._quota.more(owner, staged), rows=rows_items + rows_events)
             transaction.execute(
                 f"insert into dataset ({_COLUMNS}) values ({', '.join('?' * 11)})",
                 [*values, rows.written(reading or {}), fingerprint],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from app import home
 from app.home import Home
@@ -93,7 +94,12 @@ class Quota:
         for of, dataset in at_work:
             for (bytes,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [of, dataset]):
                 grown += home.size(self._home.dataset(of, dataset).path) - int(bytes)
-        return int(noted) + lists + grown
+        drafts = sum(home.size(path) for path in self._home.drafts(owner))
+        return int(noted) + lists + grown + drafts
+
+    def more(self, owner: str, staged: Path) -> int:
+        """Bytes that the owner gets with the files of a staged folder: 1 for a draft of theirs, which counts already."""
+        return 1 if staged in self._home.drafts(owner) else home.size(staged)
 
     def _list(self, job: str, state: str) -> int:
         """Bytes of a batch; those of one that is over stay what they are."""

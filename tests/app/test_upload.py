@@ -253,3 +253,14 @@ def test_templates_are_read_without_a_doubt(root: Path) -> None:
     assert not test.error and not test.warning
     draft = test.session_state["upload_draft"]
     assert not [choice for guess in draft.guesses.values() for choice in views.doubts(guess)]
+
+
+def test_what_is_not_finished_counts_towards_what_its_owner_may_have(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", str(len(ITEMS) + 2_000))
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode())
+    assert not errors(test) and open_store().quota.usage(ANNA).bytes >= len(ITEMS)
+    drop(test, "log", LOG.encode() * 40)
+    assert "of your" in errors(test) and "are taken" in errors(test)

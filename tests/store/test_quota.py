@@ -120,3 +120,17 @@ def test_a_limit_that_is_no_number_is_said(store: Store, monkeypatch: pytest.Mon
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", wrong)
     with pytest.raises(SeqscopeError, match="SEQSCOPE_QUOTA_ROWS"):
         store.quota.check(ANNA, rows=1)
+
+
+def test_drafts_count_for_their_owner_and_the_server_and_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "5000")
+    monkeypatch.setenv("SEQSCOPE_QUOTA_SERVER", "7000")
+    draft = home.here().draft(ANNA)
+    (draft / "file").write_bytes(b"x" * 4000)
+    assert (store.quota.usage(ANNA).bytes, store.quota.usage(BEN).bytes) == (4000, 0)
+    with pytest.raises(QuotaReached, match="4 kB of your 5 kB are taken"):
+        store.quota.check(ANNA, bytes=1001)
+    with pytest.raises(QuotaReached, match="server has no room"):
+        store.quota.check(BEN, bytes=3001)
+    store.datasets.add(ANNA, "films", staged=draft)
+    assert store.quota.usage(ANNA).bytes == 4000
