@@ -15,7 +15,6 @@ datasets in SEQSCOPE_HOME, or in a temporary folder where that cannot be written
 from __future__ import annotations
 
 import argparse
-import contextlib
 import fcntl
 import functools
 import hashlib
@@ -37,6 +36,7 @@ import pyarrow as pa
 
 from app import home
 from app.jobs.runner import ROOT, environment
+from app.processes import yields
 from app.store.catalogue import Catalogue
 from engine.errors import SeqscopeError
 from engine.runtime import items
@@ -209,9 +209,7 @@ def main() -> int:
     parser.add_argument("datasets", nargs="+", type=Path, help="folders below exports/")
     parser.add_argument("--to", type=Path, help="where to, for one dataset")
     args = parser.parse_args()
-    os.nice(10)
-    with contextlib.suppress(OSError):  # where memory runs out, this goes before the app does
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    yields(10, oom=1000)
     try:
         for path in args.datasets:
             prepare(path, args.to or place(path))
