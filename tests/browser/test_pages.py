@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LAST = {  # what a page shows last of all
     "/": ("heading", "Why this item?"),
-    "/catalogue": ("button", "These items as CSV"),
+    "/catalogue": ("link", "These items as CSV"),
     "/attention": ("heading", "Is that why?"),
     "/semantic_ids": ("heading", "Semantic IDs"),
     "/map": ("heading", "An item and its neighbours"),
