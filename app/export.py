@@ -129,7 +129,7 @@ def figure(
     elif not isinstance(fig, _AsItIs):
         fig.layout.paper_bgcolor = fig.layout.plot_bgcolor = _CLEAR
     event = st.plotly_chart(
-        fig,  # type: ignore[arg-type]
+        fig,
         key=key,
         alt=alt,
         height=height or "content",
