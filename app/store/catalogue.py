@@ -148,7 +148,9 @@ class Catalogue:
         found._file = folder / DATABASE
         # it makes the folder when it is needed, and takes it away at the end
         spill = str(folder / f"{SPILL}-{secrets.token_hex(8)}")
-        found._become(_connect(str(folder / DATABASE), spill, read_only=True), items, facets, 2 * BUFFERS + 20 * len(items))
+        found._become(
+            _connect(str(folder / DATABASE), spill, read_only=True), items, facets, 2 * BUFFERS + 20 * len(items)
+        )
         if found._ask("select count(*) from catalogue") != [(len(items),)]:
             raise ValueError(f"{DATABASE} has not the {len(items):,} items")
         return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -11,7 +14,7 @@ from starlette.routing import Route
 from streamlit import runtime
 from streamlit.starlette import App
 
-from app import cookie, door, received
+from app import cookie, door, downloads, received
 
 
 async def begin(request: Request) -> Response:
@@ -31,8 +34,15 @@ async def held(request: Request) -> Response:
     )
 
 
+@asynccontextmanager
+async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
+    async with downloads.DOWNLOADS.serving():
+        yield {}
+
+
 app = App(
     Path(__file__).parent / "small_page.py",
+    lifespan=life,
     routes=[Route("/begin/{seconds}", begin), Route("/held", held)],
-    middleware=[Middleware(door.Door), Middleware(cookie.KeyCookie)],
+    middleware=[Middleware(door.Door), Middleware(downloads.Route), Middleware(cookie.KeyCookie)],
 )

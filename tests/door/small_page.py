@@ -6,7 +6,7 @@ import time
 
 import streamlit as st
 
-from app import received
+from app import downloads, received
 
 
 @st.cache_data
@@ -22,3 +22,4 @@ read = st.file_uploader("Read", key="read")
 if read is not None:
     received.drop(read)
 st.markdown(f"computed at {computed()}")
+downloads.button("Numbers", lambda: b"0123456789" * 100_000, "numbers.txt", "text/plain", key="numbers")
