@@ -1,4 +1,4 @@
-"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets and files both ways pass. Needs nginx (apt)."""
+"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets and files pass. Needs nginx (apt)."""
 
 from __future__ import annotations
 
