@@ -85,8 +85,9 @@ format: install-dev ## put the code into its form
 	$(PYTHON) -m ruff check --fix --exit-zero .
 	$(PYTHON) -m ruff format .
 
-# Each file stays with one worker, which makes its fixtures once.
-PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+# Each file stays with one worker, which makes its fixtures once. In the order of collection: tests in a browser come last, because
+# no other test may meet the event loop that they leave running.
+PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 pytest: install-dev ## the tests alone
 	$(PYTEST)

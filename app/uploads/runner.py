@@ -77,8 +77,14 @@ def run(
     folder: where the step's own folder is made; it is gone afterwards. keep: is given it first, where the step succeeded.
     owner: whose turn it is (app/turns.py).
     """
-    say = on_progress or (lambda done, words: None)
     stop = cancelled or (lambda: False)
+    furthest = 0.0
+
+    def say(done: float, words: str) -> None:
+        nonlocal furthest
+        furthest = max(furthest, done)  # a step that begins anew among the slow ones does not go back
+        if on_progress is not None:
+            on_progress(furthest, words)
 
     def wait(ahead: Ahead) -> None:
         say(0.0, ahead.words("upload", "uploads"))
@@ -194,6 +200,7 @@ def _converse(
                 if "refused" in answer:
                     raise UploadFailed(home.hidden(str(answer["refused"])))
                 done, words = float(answer.get("progress", done)), str(answer.get("words", words))
+                say(done, words)
             say(done, words)
             if stop():
                 raise Cancelled("The upload was not read: it was cancelled.")

@@ -71,8 +71,7 @@ def test_a_run_of_a_page_looks_at_the_folder_once(tmp_path: Path, monkeypatch: p
     path = make_zoo(tmp_path, name="toys")
     zoo.open_zoo("toys")
     looks = []
-    stamp = Zoo.stamp
-    monkeypatch.setattr(Zoo, "stamp", lambda path: looks.append(path) or stamp(path))
+    monkeypatch.setattr(zoo._OPEN, "_stamp", lambda path: looks.append(path) or Zoo.stamp(path))
     with zoo.looked_at_once():
         first = zoo.open_zoo("toys")
         (path / "alpha" / "manifest.json").unlink()

@@ -76,6 +76,7 @@ CALLS: dict[tuple[str, str], Callable[[Store, str, Ids], Any]] = {
     ("jobs", "delete"): lambda store, who, ids: store.jobs.delete(who, ids.ended),
     ("quota", "left"): lambda store, who, ids: store.quota.left(who),
     ("quota", "usage"): lambda store, who, ids: store.quota.usage(who),
+    ("quota", "more"): lambda store, who, ids: store.quota.more(who, home.dataset(ANNA, ids.dataset).path),
     ("quota", "check"): lambda store, who, ids: store.quota.check(who, rows=1),
 }
 TAKES_AN_ID = {(part, name) for part, name in CALLS if name in ("get", "change", "use", "measure", "delete", "rename")}
