@@ -140,9 +140,11 @@ def _recover(ids: list[str], everything: bool) -> int:
     try:
         # datasets before the jobs over them
         for entry in sorted(entries, key=lambda entry: not any(name.startswith("owners") for name in entry.here())):
-            problems = recover(store, entry)
-            left += len(problems)
-            print(f"{entry.id}: {'brought back' if not problems else ' '.join(problems)}")
+            found = recover(store, entry)
+            left += len(found.left)
+            print(f"{entry.id}: {' '.join(found.left) or 'brought back'}")
+            for words in found.without:
+                print(f"    {words}")
     finally:
         store.close()
     return 1 if left else 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app import home
@@ -24,9 +26,20 @@ _TABLES = {"owners": "dataset", "jobs": "job", "reports": "report"}
 """Folder of the home → the table that has a row for each folder in it."""
 
 
-def recover(store: Store, entry: Entry) -> list[str]:
-    """Puts folders and rows back; what stays in lost/ and why, in words. What expires does so as if it had been used now."""
+@dataclass
+class Recovered:
+    """What became of an entry, in words for those who run the server."""
+
+    left: list[str] = field(default_factory=list)
+    """What stays in lost/, and why."""
+    without: list[str] = field(default_factory=list)
+    """What came back, and what it lacks."""
+
+
+def recover(store: Store, entry: Entry) -> Recovered:
+    """Puts folders and rows back. What expires does so as if it had been used now."""
     left: list[str] = []
+    without: list[str] = []
     back: list[tuple[str, dict[str, Any]]] = [(table, row) for table, found in entry.rows.items() for row in found]
     ids = {row["id"] for _, row in back}
     for name in entry.here():
@@ -40,6 +53,10 @@ def recover(store: Store, entry: Entry) -> list[str]:
                 left.append(f"{name} does not say whose it is.")
                 continue
             back.append((table, anew))
+            if table == "dataset":
+                damaged = [f"{path.relative_to(entry.files)} is damaged." for path in _damaged(entry.files / name)]
+                lacking = "what was saved over it (histories, comparisons, reports) was in the store alone."
+                without += [*damaged, f"{name} has a new row; {lacking}"]
         store.home.place(entry.files / name, store.home.path / name)
     with store.file.transaction() as transaction:
         for table, row in back:
@@ -48,7 +65,7 @@ def recover(store: Store, entry: Entry) -> list[str]:
             transaction.execute("delete from lost where id = ?", [entry.id])
     if not left:
         store.home.discard(entry.path)
-    return left
+    return Recovered(left, without)
 
 
 def _insert(store: Store, table: str, row: Mapping[str, Any]) -> None:
@@ -80,6 +97,7 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
     folder = at.dataset(owner, id)
     title = next((about["title"] for about in map(_json, (folder.exports, folder.data)) if about.get("title")), None)
     clean = sorted(folder.clean.glob("*.parquet"))
+    damaged = _damaged(folder.path)
     opens = (folder.exports / "dataset.json").is_file() and any(folder.exports.glob("*/manifest.json"))
     readings: dict[str, Any] = {what: one.model_dump(mode="json") for what, one in files.readings(folder.path).items()}
     return {
@@ -87,7 +105,7 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
         "owner": owner,
         "title": rows.named(title or "Recovered dataset", "title"),
         "created": rows.now(),
-        "state": "ready" if opens else "checked" if clean else "uploaded",
+        "state": "ready" if opens else "failed" if damaged else "checked" if clean else "uploaded",
         "rows_items": _count(folder.clean / "items.parquet"),
         "rows_events": _count(folder.clean / "log.parquet"),
         "bytes": home.size(folder.path),
@@ -105,7 +123,22 @@ def _json(folder: Path) -> dict[str, Any]:
 
 
 def _count(path: Path) -> int:
-    return int(pq.read_metadata(path).num_rows) if path.is_file() else 0
+    """Its rows; 0 where it is not there, or cannot be read."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, pa.ArrowException):
+        return 0
+
+
+def _damaged(dataset: Path) -> list[Path]:
+    """Clean files that cannot be read."""
+    found = []
+    for path in sorted((dataset / "clean").glob("*.parquet")):
+        try:
+            pq.ParquetFile(path).close()
+        except (OSError, pa.ArrowException):
+            found.append(path)
+    return found
 
 
 def _job(folder: Path) -> dict[str, Any] | None:

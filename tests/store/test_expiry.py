@@ -13,7 +13,7 @@ from app import home
 from app.store import clock, housekeeping, lost, rows
 from app.store.clock import Clock
 from app.store.database import Store
-from app.store.recover import recover
+from app.store.recover import Recovered, recover
 from app.store.sweep import Swept, sweep
 from engine import cli
 from tests.store import ANNA
@@ -179,7 +179,7 @@ def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, m
     sweep(store)
     (entry,) = lost.entries(home.here())
     assert (entry.why, len(entry.here())) == ("expired", 1)
-    assert recover(store, entry) == []
+    assert recover(store, entry) == Recovered()
     assert store.datasets.get(ANNA, found.id).title == found.title
     store.close()
 
@@ -189,6 +189,6 @@ def test_what_nobody_can_be_given_stays_in_lost(store: Store) -> None:
     job.mkdir()
     sweep(store)
     (entry,) = lost.entries(home.here())
-    (problem,) = recover(store, entry)
+    (problem,) = recover(store, entry).left
     assert "whose" in problem and entry.here() == [f"jobs/{job.name}"]
     assert sweep(store) == Swept()

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from app import home
@@ -188,4 +190,21 @@ def test_a_store_of_before_opens(own_home: Path) -> None:
     assert [dataset.title for dataset in store.datasets.of(ANNA)] == ["films"]
     assert store.file.ask("select date_diff('day', ended, expires) from job") == [(7,)]
     assert store.file.ask("select date_diff('hour', seen, now() at time zone 'UTC') from clock") == [(24,)]
+    store.close()
+
+
+@pytest.mark.parametrize("damaged", ["clean/items.parquet", "clean/log.parquet"])
+def test_what_cannot_be_made_anew_is_said(own_home: Path, capsys: pytest.CaptureFixture[str], damaged: str) -> None:
+    """A damaged file, and what is saved over a dataset, which is rows alone."""
+    folder = home.dataset(ANNA, home.new_id()).path
+    (folder / "clean").mkdir(parents=True)
+    for name in ("items", "log"):
+        pq.write_table(pa.table({"item_id": ["a", "b"]}), folder / "clean" / f"{name}.parquet")
+    (folder / damaged).write_bytes(b"PAR1 and no more")
+    assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
+    out = capsys.readouterr().out
+    assert f"{damaged} is damaged" in out and "histories, comparisons, reports" in out
+    store = Store()
+    (found,) = store.datasets.of(ANNA)
+    assert (found.state, found.rows_items + found.rows_events) == ("failed", 2)
     store.close()
