@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
-
 from playwright.sync_api import sync_playwright
 
 from engine.doctor import find_chromium
-
-ROOT = Path(__file__).resolve().parents[1]
-
+from tests import clients
+from tests.clients import ROOT
 
 READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
 SHOTS = [
@@ -26,48 +17,24 @@ SHOTS = [
 
 
 def main() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        "app/serve.py",
-        f"--server.port={port}",
-        "--server.address=127.0.0.1",
-    ]
-    process = subprocess.Popen(words, cwd=ROOT, env=os.environ | {"SEQSCOPE_EXPORTS": str(ROOT / "exports")})
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=find_chromium())
-            for name, path, shown, scheme, (width, height) in SHOTS:
-                context = browser.new_context(
-                    viewport={"width": width, "height": height},
-                    color_scheme="dark" if scheme == "dark" else "light",
-                )
-                page = context.new_page()
-                page.goto(url + path)
-                page.locator(READY).wait_for(timeout=60_000)
-                # parts of the page are loaded when they are first needed, and figures draw last of all
-                page.locator(shown).first.wait_for(timeout=60_000)
-                page.locator('[data-testid="stSkeleton"]').first.wait_for(state="hidden", timeout=60_000)
-                page.wait_for_timeout(2000)
-                page.screenshot(path=str(ROOT / "docs" / name), timeout=120_000)
-                print(f"docs/{name}")
-                context.close()
-            browser.close()
-    finally:
-        process.terminate()
-        process.wait(20)
+    with clients.running(ROOT / "exports") as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium())
+        for name, path, shown, scheme, (width, height) in SHOTS:
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if scheme == "dark" else "light",
+            )
+            page = context.new_page()
+            page.goto(server.url + path)
+            page.locator(READY).wait_for(timeout=60_000)
+            # parts of the page are loaded when they are first needed, and figures draw last of all
+            page.locator(shown).first.wait_for(timeout=60_000)
+            page.locator('[data-testid="stSkeleton"]').first.wait_for(state="hidden", timeout=60_000)
+            page.wait_for_timeout(2000)
+            page.screenshot(path=str(ROOT / "docs" / name), timeout=120_000)
+            print(f"docs/{name}")
+            context.close()
+        browser.close()
 
 
 if __name__ == "__main__":

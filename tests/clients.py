@@ -88,9 +88,7 @@ def start(
     """home: its SEQSCOPE_HOME; options: of `streamlit run`. wait: until it answers; AssertionError where it does not.
     root: the checkout whose app it is."""
     for _ in range(3):  # between the two somebody else may take the port that was free
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         command = [sys.executable, "-m", "streamlit", "run", script, "--server.address=127.0.0.1"]
         places = {"SEQSCOPE_EXPORTS": str(exports.resolve()), "SEQSCOPE_HOME": str(home)}
         with log_file.open("wb") as log:
@@ -108,6 +106,12 @@ def start(
         if "not available" not in server.log:
             break
     raise AssertionError(f"the app did not start:\n{server.log}")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def answers(server: Server) -> bool:

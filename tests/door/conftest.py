@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests import clients
 
+LARGE = 150_000_000
+"""Bytes of the file that small_page.py hands out."""
+
+
+def start_small(folder: Path, *options: str) -> clients.Server:
+    """small_app.py, with all that is its own in a folder."""
+    folder.mkdir(exist_ok=True)
+    large = folder / "large"
+    with large.open("wb") as file:
+        file.truncate(LARGE)
+    return clients.start(
+        folder, folder / "home", folder / "log.txt", *options, script="tests/door/small_app.py", LARGE=str(large)
+    )
+
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clients.Server]:
-    """small_app.py, which takes files of 1 MB at most."""
-    folder = tmp_path_factory.mktemp("small")
-    server = clients.start(
-        folder,
-        folder / "home",
-        folder / "log.txt",
-        "--server.maxUploadSize=1",
-        script="tests/door/small_app.py",
-    )
+    """It takes files of 1 MB at most."""
+    server = start_small(tmp_path_factory.mktemp("small"), "--server.maxUploadSize=1")
     yield server
     clients.stop(server)
 

@@ -1,4 +1,4 @@
-"""A small app behind the front door, served by `streamlit run`: a page with a place for a file, and what it tells the tests."""
+"""A small app behind the front door, served by `streamlit run`: one page, and what it tells the tests."""
 
 from __future__ import annotations
 

@@ -1,18 +1,27 @@
-"""The page of small_app.py: it holds the file of its first place, and drops that of its second, which it has read."""
+"""The page of small_app.py: it holds the file of its first place, and drops that of its second, which it has read. Its links lead
+to what is made of the visitor's own name, to a file of the disk, and to what cannot be made."""
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import streamlit as st
 
 from app import downloads, received
+from engine.errors import SeqscopeError
+from tests.door.contents import content
 
 
 @st.cache_data
 def computed() -> int:
     """The same for all who come, until the caches are cleared."""
     return time.monotonic_ns()
+
+
+def broken() -> bytes:
+    raise SeqscopeError("There is no ink.")
 
 
 held = st.file_uploader("Held", key="held")
@@ -22,4 +31,7 @@ read = st.file_uploader("Read", key="read")
 if read is not None:
     received.drop(read)
 st.markdown(f"computed at {computed()}")
-downloads.button("Numbers", lambda: b"0123456789" * 100_000, "numbers.txt", "text/plain", key="numbers")
+name = str(st.query_params.get("name", ""))
+downloads.button("Made", lambda: content(name), "made.bin", "application/octet-stream", key="made")
+downloads.button("Large", Path(os.environ["LARGE"]), "large.csv", "text/csv", key="large")
+downloads.button("Broken", broken, "broken.txt", "text/plain", key="broken")

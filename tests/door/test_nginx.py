@@ -1,4 +1,6 @@
-"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets and files pass. Needs nginx (apt)."""
+"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets and files pass.
+
+`apt-get install nginx` has it run, or SEQSCOPE_NGINX=/path/to/nginx."""
 
 from __future__ import annotations
 
@@ -6,9 +8,7 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +18,20 @@ import pytest
 
 from app import keys
 from tests import clients
+from tests.door.conftest import start_small
+from tests.door.contents import content
 from tests.door.test_uploads import held, put
 
 NGINX = os.environ.get("SEQSCOPE_NGINX") or shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx not found (apt-get install nginx)")
+pytestmark = pytest.mark.skipif(
+    NGINX is None, reason="nginx not found (apt-get install nginx, or name one in SEQSCOPE_NGINX)"
+)
 
 
 @contextmanager
 def proxied(conf: str, folder: Path, *replicas: clients.Server) -> Iterator[str]:
     """nginx with that configuration before these servers, at a port of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = clients.free_port()
     for written, server in zip(("127.0.0.1:8501", "127.0.0.1:8502"), replicas, strict=True):
         assert written in conf
         conf = conf.replace(written, server.url.removeprefix("http://"))
@@ -42,26 +44,16 @@ def proxied(conf: str, folder: Path, *replicas: clients.Server) -> Iterator[str]
     (folder / "nginx.conf").write_text(whole)
     assert NGINX is not None
     process = subprocess.Popen([NGINX, "-c", folder / "nginx.conf", "-p", folder, "-e", folder / "error.log"])
+    server = clients.Server(f"http://127.0.0.1:{port}", folder, process, folder / "error.log")
     try:
-        for _ in range(200):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
+        assert clients.answers(server), server.log
+        yield server.url
     finally:
-        process.terminate()
-        process.wait(10)
+        clients.stop(server)
 
 
 def test_visitors_stay_on_their_replica(root: Path, tmp_path: Path) -> None:
-    replicas = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        replicas.append(
-            clients.start(tmp_path, tmp_path / name / "home", tmp_path / name / "log", script="tests/door/small_app.py")
-        )
+    replicas = [start_small(tmp_path / name) for name in ("one", "two")]
     conf = (root / "docs" / "deployment" / "nginx.conf").read_text("utf-8")
 
     async def visit(url: str, name: str) -> int:
@@ -75,19 +67,17 @@ def test_visitors_stay_on_their_replica(root: Path, tmp_path: Path) -> None:
                 assert (await put(again, "file")).status_code == 204
                 for _ in range(5):
                     assert "file" in (await held(again))[again.session]
-                    assert len((await again.http.get(again.link("numbers"))).content) == 1_000_000
-                found = [
-                    n
-                    for n, one in enumerate(replicas)
-                    if again.session in urllib.request.urlopen(f"{one.url}/held", timeout=5).read().decode()
-                ]
-                assert len(found) == 1
-                return found[0]
+                    assert (await again.http.get(again.link("made"))).content == content("")
+                (which,) = (
+                    number
+                    for number, replica in enumerate(replicas)
+                    if again.session in urllib.request.urlopen(f"{replica.url}/held", timeout=5).read().decode()
+                )
+                return which
 
     async def act(url: str) -> None:
         for name in (keys.COOKIE, keys.SECURE_COOKIE):
-            found = await asyncio.gather(*(visit(url, name) for _ in range(6)))
-            assert set(found) == {0, 1}
+            assert set(await asyncio.gather(*(visit(url, name) for _ in range(6)))) == {0, 1}
 
     try:
         with proxied(conf, tmp_path, *replicas) as url:

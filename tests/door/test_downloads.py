@@ -8,7 +8,6 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +21,8 @@ from app import downloads, keys
 from app.downloads import Downloads
 from tests import clients
 from tests.clients import Visitor
-from tests.taken.contents import content
-
-MB = 1_000_000
-LARGE = 150 * MB
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clients.Server]:
-    folder = tmp_path_factory.mktemp("small")
-    large = folder / "large"
-    with large.open("wb") as file:
-        file.truncate(LARGE)
-    server = clients.start(
-        folder, folder / "home", folder / "log.txt", script="tests/taken/small_app.py", LARGE=str(large)
-    )
-    yield server
-    clients.stop(server)
-
-
-def play(act: Callable[..., Any], *of: Any) -> Any:
-    return asyncio.run(act(*of))
-
+from tests.door.conftest import LARGE, start_small
+from tests.door.contents import content
 
 # --- beside others
 
@@ -77,8 +56,8 @@ def test_beside_20_others_no_download_fails_and_none_is_cut(small: clients.Serve
             over.set()
             await looking
 
-    found = play(all_of_them)
-    assert [sum(whole) for whole in found] == [each] * takers
+    complete = asyncio.run(all_of_them())
+    assert [sum(whole) for whole in complete] == [each] * takers
     assert runs > 2 * others
 
 
@@ -88,17 +67,17 @@ def test_what_differs_only_in_between_is_two_files(small: clients.Server) -> Non
         await asyncio.sleep(0.3)  # both are made at the same time
         return (await visitor.http.get(visitor.link("made"))).content
 
-    found = play(clients.crowd, small.url, 2, take)
-    assert found == [content("a"), content("b")] and found[0] != found[1]
+    assert asyncio.run(clients.crowd(small.url, 2, take)) == [content("a"), content("b")]
+    assert content("a") != content("b")
 
 
 def test_no_page_hands_out_files_in_another_way(root: Path) -> None:
-    found = {
+    files = {
         path.relative_to(root).as_posix()
         for path in (root / "app").rglob("*.py")
         if re.search(r"\bst\.(download_button|image|audio|video|pdf)\(", path.read_text("utf-8"))
     }
-    assert found == {"app/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
+    assert files == {"app/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
 
 
 def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
@@ -108,14 +87,14 @@ def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
         before.append(small.resident)
         size = 0
         async with visitor.http.stream("GET", visitor.link("large")) as answer:
-            async for part in answer.aiter_bytes(MB):
+            async for part in answer.aiter_bytes(1_000_000):
                 size += len(part)
                 most.append(small.resident)
         return size
 
     before: list[float] = []
     most: list[float] = []
-    assert play(clients.crowd, small.url, 2, take) == [LARGE, LARGE]
+    assert asyncio.run(clients.crowd(small.url, 2, take)) == [LARGE, LARGE]
     assert max(most) - min(before) < 30  # MB, of 300 that went out
 
 
@@ -135,11 +114,11 @@ def test_only_its_owner_can_follow_a_link(small: clients.Server) -> None:
                 for answer in [await someone.request(method, address) for someone in (ben.http, nobody)
                                for method in ("GET", "POST")]:  # fmt: skip
                     assert (answer.status_code, answer.content) == (404, expected.content)
-                    assert _said(answer) == _said(expected)
+                    assert _headers(answer) == _headers(expected)
             async with clients.visitor(small.url, dict(anna.http.cookies)) as tab:  # hers, too
                 assert (await tab.http.get(address)).content == content("anna")
 
-    play(ask)
+    asyncio.run(ask())
 
 
 def test_where_one_signs_in_it_is_the_account_or_the_browser_of_who_has_not(tmp_path: Path) -> None:
@@ -162,19 +141,20 @@ def test_where_one_signs_in_it_is_the_account_or_the_browser_of_who_has_not(tmp_
             everybody = (anna, ben, stranger, another)
             for visitor in everybody:
                 await visitor.run("name=x")
-            found = [
+            answers = [
                 [(await someone.http.get(owner.link("made"))).status_code for someone in everybody]
                 for owner in everybody
             ]
-            assert found == [[200 if someone is owner else 404 for someone in everybody] for owner in everybody]
+            assert answers == [[200 if someone is owner else 404 for someone in everybody] for owner in everybody]
 
-    with clients.running(
-        tmp_path, None, f"--secrets.files={settings}", script="tests/taken/small_app.py", LARGE="none"
-    ) as server:
-        play(ask, server.url)
+    server = start_small(tmp_path, f"--secrets.files={settings}")
+    try:
+        asyncio.run(ask(server.url))
+    finally:
+        clients.stop(server)
 
 
-def _said(answer: httpx.Response) -> dict[str, str]:
+def _headers(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name != "date"}
 
 
@@ -201,7 +181,7 @@ def test_a_link_can_be_resumed_from_where_it_broke_off(small: clients.Server) ->
             assert head.headers["content-disposition"] == 'attachment; filename="made.bin"'
             assert "content-encoding" not in head.headers and "no-store" in head.headers["cache-control"]
 
-    play(ask)
+    asyncio.run(ask())
 
 
 def test_who_breaks_off_leaves_no_trace(small: clients.Server) -> None:
@@ -214,17 +194,17 @@ def test_who_breaks_off_leaves_no_trace(small: clients.Server) -> None:
             await asyncio.sleep(0.5)
             assert (await anna.http.get(anna.link("made"))).content == content("anna")
 
-    play(ask)
+    asyncio.run(ask())
     assert "Traceback" not in small.log
 
 
-def test_why_a_file_cannot_be_had_is_said(small: clients.Server) -> None:
+def test_why_a_file_cannot_be_had_is_headers(small: clients.Server) -> None:
     async def ask() -> httpx.Response:
         async with clients.visitor(small.url) as anna:
             await anna.run()
             return await anna.http.get(anna.link("broken"))
 
-    answer = play(ask)
+    answer = asyncio.run(ask())
     assert answer.status_code == 500 and answer.text.startswith("There is no ink.")
 
 
@@ -263,7 +243,7 @@ def test_a_file_is_made_once_until_nobody_asks_for_it(monkeypatch: pytest.Monkey
             assert (await status(served, link.address)).status_code == 200 and len(made) == 2
         assert not path.parent.exists()
 
-    play(ask)
+    asyncio.run(ask())
 
 
 def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +259,7 @@ def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             answers = [await status(served, link.address) for link in links]
             return [Path(answer.path).exists() for answer in answers]
 
-    assert play(ask) == [False, False, True, True]
+    assert asyncio.run(ask()) == [False, False, True, True]
 
 
 def test_links_go_with_their_session_and_the_oldest_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +276,7 @@ def test_links_go_with_their_session_and_the_oldest_of_very_many(monkeypatch: py
             served.tidy()
             assert (await status(served, links[3].address)).status_code == 404
 
-    play(ask)
+    asyncio.run(ask())
 
 
 def test_who_has_neither_key_nor_account_is_known_by_the_token_of_the_browser() -> None:
