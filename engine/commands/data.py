@@ -135,8 +135,9 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         "--min-history", type=int, default=1, metavar="N", help="leave out users with fewer events; default: 1"
     )
     events.add_argument(
-        "--ties", choices=("file", "item", "shuffle"), default="file",
-        help="order among events of one user at one time: as in the file (default), by item, or drawn by --seed",
+        "--ties", choices=("file", "known", "item", "shuffle"), default="file",
+        help="order among events of one user at one time: as in the file (default), as in the file and known to be the "
+        "true one, by item, or drawn by --seed",
     )  # fmt: skip
     events.add_argument("--seed", type=int, default=0, help="for --ties shuffle; default: 0")
     events.add_argument("--keep-unused-items", action="store_true", help="keep items that no user has in the catalogue")

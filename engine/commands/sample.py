@@ -1,9 +1,10 @@
-"""Simulate viewers and their log: the embedded sample of real films, or procedural data of any size for load tests.
+"""Make the embedded datasets (real ratings of films; simulated viewers of films) or procedural data of any size for load tests.
 
-  seqscope sample build --out data/sample                   the sample; the same seed gives the same dataset
+  seqscope sample films --from ../shared/data/movietweetings --out data/films    real ratings, from their raw table
+  seqscope sample build --out data/sample                   simulated viewers; the same seed gives the same dataset
   seqscope sample procedural --items 1000000 --events 20000000 --out data/procedural
 
-What `build` plants in the log is told in docs/sample.md.
+What `build` plants in the log is told in docs/sample.md, what the ratings are in docs/films.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from engine.data.staging import refuse_existing
 from engine.errors import UsageError
 from engine.sample.build import FILMS, build_procedural, build_sample
 from engine.sample.procedural import ProceduralStory
+from engine.sample.ratings import build_films
 from engine.sample.story import Story
 
 
@@ -28,6 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     build.add_argument("--films", type=Path, help="the catalogue (default: films.jsonl in --out)")
     build.add_argument("--viewers", type=int, default=Story.viewers, help="simulated viewers (default: %(default)s)")
     build.add_argument("--seed", type=int, default=0, help="same seed, same dataset (default: %(default)s)")
+    films = actions.add_parser("films", help="import the real ratings of MovieTweetings as the dataset films")
+    films.add_argument("--from", dest="raw", type=Path, required=True, metavar="DIR", help="folder of the raw table")
+    films.add_argument("--out", type=Path, default=Path("data/films"), help="dataset folder (default: %(default)s)")
+    films.add_argument("--seed", type=int, default=0, help="of the numbers that people get (default: %(default)s)")
     procedural = actions.add_parser("procedural", help="generate a catalogue and a log of any size")
     procedural.add_argument("--out", type=Path, required=True, help="dataset folder")
     procedural.add_argument("--items", type=int, required=True, help="items in the catalogue (at least 100)")
@@ -40,13 +46,18 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise UsageError(f"--seed must not be negative, not {args.seed}")
     started = time.monotonic()
-    info = _build(args) if args.action == "build" else _procedural(args)
+    info = {"films": _films, "build": _build, "procedural": _procedural}[args.action](args)
     counts = info.counts
+    people, events = ("simulated viewers", "simulated events") if info.simulated else ("people", "events")
     print(
-        f"{args.out}: {counts['items']:,} items, {counts['users']:,} simulated viewers, {counts['events']:,} simulated events "
+        f"{args.out}: {counts['items']:,} items, {counts['users']:,} {people}, {counts['events']:,} {events} "
         f"in {duration(time.monotonic() - started)}\nfingerprint {info.fingerprint}"
     )
     return 0
+
+
+def _films(args: argparse.Namespace) -> DatasetInfo:
+    return build_films(args.raw, args.out, args.seed)
 
 
 def _build(args: argparse.Namespace) -> DatasetInfo:

@@ -62,6 +62,6 @@ def about(counts: Mapping[str, int], cases: int, options: Mapping[str, Any]) -> 
         REPEATS: "Repeats are easier to predict than new items: look at the two apart, or use first occurrences only.",
         NEGATIVE: "To predict a cancellation is no recommendation: drop negative quantities.",
     }
-    if options.get("ties") == "shuffle":
+    if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
     return [f"Of {cases:,} held-out items {', '.join(parts)}.", *(advice[what] for what in many if what in advice)]

@@ -14,7 +14,7 @@ from engine.errors import UsageError
 
 DUPLICATES = ("exact", "keep")
 REPEATS = (*RULES, "auto")
-TIES = ("file", "item", "shuffle")
+TIES = ("file", "known", "item", "shuffle")
 TIME_FORMAT = re.compile(r"(?=.*%)(?:%-?[aAbBdHIjmMpSyYfgznuUW%]|[^%\x00-\x1f']){1,60}")
 """What a pattern of times may be made of."""
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -80,7 +80,8 @@ class ImportOptions:
     min_history: int = 1
     """Users with fewer events are left out, in the same iteration as the k-core."""
     ties: str = "file"
-    """Order among events of one user at one time: "file" (as in the files), "item" (by item number), "shuffle" (by `seed`)."""
+    """Order among events of one user at one time: "file" (as in the files), "known" (as in the files, which hold
+    the true order: times were rounded), "item" (by item number), "shuffle" (by `seed`)."""
     seed: int = 0
     """For ties "shuffle"."""
     keep_unused_items: bool = False

@@ -11,7 +11,7 @@ import numpy as np
 def time_order(user: np.ndarray, item: np.ndarray, time: np.ndarray | None, ties: str, seed: int) -> np.ndarray:
     """int64 [events]: the positions that sort events by user, then time, then as `ties` says.
 
-    ties: "file" keeps the order of the rows, "item" takes the item number, "shuffle" a permutation drawn with `seed`.
+    ties: "file" and "known" keep the order of the rows, "item" takes the item number, "shuffle" a permutation drawn with `seed`.
     Without times the order of the rows is the order of events, and `ties` has nothing to decide.
     """
     if time is None:

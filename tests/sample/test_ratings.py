@@ -1,0 +1,90 @@
+"""The embedded real log: made again it is the same, and it holds nothing that it should not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine import cli
+from engine.data import held_out
+from engine.data.dataset import Dataset, DatasetInfo
+from engine.sample.ratings import build_films, film_ids
+
+FILMS = Path(__file__).parents[2] / "data" / "films"
+
+
+def test_the_committed_dataset_is_what_the_command_makes(public_data: Path, tmp_path: Path) -> None:
+    made = build_films(public_data / "movietweetings", tmp_path / "films")
+    committed = DatasetInfo.read(FILMS / "dataset.json")
+    assert made.fingerprint == committed.fingerprint
+    assert made.source == committed.source and made.attributes == committed.attributes
+    assert pq.read_table(tmp_path / "films" / "items.parquet").equals(pq.read_table(FILMS / "items.parquet"))
+    assert (tmp_path / "films" / "LICENSE").read_bytes() == (FILMS / "LICENSE").read_bytes()
+
+
+def test_the_committed_dataset_is_small_real_and_says_nothing_of_held_out_events() -> None:
+    dataset = Dataset(FILMS)
+    assert (dataset.num_users, dataset.num_items, len(dataset.events.values)) == (9_081, 4_975, 405_236)
+    assert not dataset.info.simulated and dataset.info.time["unit"] == "day"
+    assert "n_ratings" not in pq.read_schema(FILMS / "items.parquet").names
+    assert "Dooms" in dataset.info.source and "Dooms" in (FILMS / "LICENSE").read_text("utf-8")
+    assert sum(path.stat().st_size for path in FILMS.iterdir() if path.suffix != ".npy") < 3_000_000
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """Ten people who rated the same eleven films, each the other way round than the rows stand, and one who rated two."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    (folder / "LICENSE").write_text("MIT", "utf-8")
+    people = np.repeat(np.arange(10), 11)
+    films = np.tile(np.arange(11), 10)
+    log = {
+        "user_id": [*people, 10, 10], "item_id": [*films, 0, 1], "rating": [7] * 112, "timestamp": [86_400 * 16_000] * 112,
+        "pos": [*(10 - films), 0, 1],
+    }  # fmt: skip
+    pq.write_table(pa.table(log), folder / "ratings.parquet")
+    titles = [*(f"Film {number}" for number in range(10)), "Amélie & Léon's"]
+    items = {
+        "item_id": range(11),
+        "title": titles,
+        "year": [2013] * 11,
+        "genres": ["Drama|Sci-Fi"] * 11,
+        "n_ratings": [9] * 11,
+    }
+    pq.write_table(pa.table({name: list(values) for name, values in items.items()}), folder / "items.parquet")
+    return folder
+
+
+def test_a_table_becomes_a_dataset_in_the_order_of_posting(raw: Path, tmp_path: Path) -> None:
+    out = tmp_path / "films"
+    assert cli.main(["sample", "films", "--from", str(raw), "--out", str(out)]) == 0
+    items = pq.read_table(out / "items.parquet").to_pylist()
+    assert items[0]["item_id"] == "amelie-and-leons-2013" and items[0]["genres"] == ["Drama", "Sci-Fi"]
+    dataset = Dataset(out)
+    assert dataset.events[0].tolist() == [0, *range(10, 0, -1)]
+    people = pq.read_table(out / "users.parquet")["user_id"].to_pylist()
+    assert people == [f"person-{number:02}" for number in range(1, 11)]
+    assert dataset.info.left_out == {"user or item with fewer than 10 events": 2}
+
+
+def test_ratings_are_not_passed_on_without_their_licence(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (raw / "LICENSE").unlink()
+    assert cli.main(["sample", "films", "--from", str(raw), "--out", str(tmp_path / "films")]) == 1
+    assert "LICENSE" in capsys.readouterr().err and not (tmp_path / "films").exists()
+
+
+def test_films_of_one_title_and_year_get_ids_of_their_own() -> None:
+    films = [{"title": "Beneath", "year": 2013, "genres": genres} for genres in ("Horror", "Drama", "Comedy")]
+    assert film_ids(films) == ["beneath-2013-3", "beneath-2013-2", "beneath-2013"]
+
+
+def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
+    counts = {"ties": 50, "repeats": 0}
+    assert [len(held_out.about(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
