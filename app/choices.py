@@ -35,7 +35,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from app import choices_map, choices_metrics, choices_report
+from app import choices_map, choices_metrics, choices_report, guard
 from app.checks import Check, Own, is_item, is_model, one_of, up_to
 from app.text import short
 from app.views.metrics import without_users
@@ -66,7 +66,7 @@ def read(page: str, address: Mapping[str, str], models: Zoo) -> tuple[dict[str, 
         try:
             problem = check(text, models, own)
         except SeqscopeError as error:  # a damaged file; the page itself says more
-            problem = f"What the link asks for as “{name}” cannot be looked up: {error}"
+            problem = f"What the link asks for as “{name}” cannot be looked up: {guard.shown(error)}"
         if problem:
             problems.append(problem)
         else:

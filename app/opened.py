@@ -99,9 +99,7 @@ class Opened(Generic[T]):
             entry.error, entry.failed = error, time.monotonic()
         except Exception as error:
             name = path.rstrip("/").rpartition("/")[2]
-            entry.error = SeqscopeError(
-                f"The dataset {name} cannot be opened ({type(error).__name__}); the log says more."
-            )
+            entry.error = SeqscopeError(f"The dataset {name} cannot be opened; the log says why.")
             entry.error.__cause__, entry.failed = error, time.monotonic()
         with self._lock:
             total = sum(one.size for one in self._entries.values())

@@ -91,7 +91,9 @@ def sign_in(provider: str = "") -> None:
     try:
         st.login(provider or None)
     except StreamlitAuthError as error:
-        raise SeqscopeError(f"Sign-in is not set up rightly: {error}") from error
+        raise SeqscopeError(
+            "Sign-in is not set up rightly. Those who run this server find out why in its log."
+        ) from error
 
 
 def _account(claims: Mapping[str, Any]) -> Owner | None:

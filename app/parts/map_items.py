@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import spaces, state, zoo
+from app import guard, spaces, state, zoo
 from app.parts.map_drawn import as_drawn, key, moved, show_drawn
 from app.parts.map_page import Page, choose, draw_around, positions, select
 from app.spaces import Place
@@ -69,7 +69,7 @@ def _following(page: Page, place: Place, history: tuple[int, ...]) -> tuple[tupl
     try:
         return tuple(zoo.top(page.models, place.key, history, state.get().k).items.tolist()), None
     except SeqscopeError as error:
-        return (), str(error)
+        return (), guard.shown(error)
 
 
 def _near(page: Page, place: Place) -> tuple[int, ...]:

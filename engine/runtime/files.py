@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO
 from engine.runtime.faults import BundleError
 from engine.runtime.manifest import File
 
+log = logging.getLogger("seqscope.runtime")
 EAGER_BYTES = 16 << 20
 """Files up to this size are read and checked when a zoo opens, larger ones on first use."""
 JSON_BYTES = 2 << 20
@@ -32,7 +34,10 @@ class Folder:
     path: Path
     name: str
 
-    def fault(self, file: str, reason: str) -> BundleError:
+    def fault(self, file: str, reason: str, cause: BaseException | None = None) -> BundleError:
+        """reason: our words, for pages. cause: what a library said, which is for the log alone."""
+        if cause is not None:
+            log.warning("%s/%s: %s: %s: %.500s", self.name, file, reason, type(cause).__name__, cause)
         return BundleError(self.name, file, reason)
 
     @contextlib.contextmanager
@@ -92,6 +97,11 @@ class Folder:
             _shallow(raw)
         except RecursionError:
             raise self.fault(file, f"nested deeper than {JSON_DEPTH} levels") from None
+        except json.JSONDecodeError as error:
+            reason = f"not valid JSON (line {error.lineno}, column {error.colno})"
+            raise self.fault(file, reason, error) from None
+        except UnicodeError as error:
+            raise self.fault(file, "not valid JSON (text that is not UTF-8)", error) from None
         except ValueError as error:
             raise self.fault(file, f"not valid JSON ({error})") from None
         if not isinstance(raw, dict):

@@ -162,5 +162,7 @@ class Reader:
         content = self.folder.read(TOKENIZER, limit=TOKENIZER_BYTES, expected=self.manifest.files[TOKENIZER])
         try:
             return parse(content.decode("utf-8"))
-        except (SeqscopeError, UnicodeDecodeError) as error:
+        except SeqscopeError as error:
             raise self.folder.fault(TOKENIZER, str(error)) from None
+        except UnicodeDecodeError as error:
+            raise self.folder.fault(TOKENIZER, "not UTF-8", error) from None

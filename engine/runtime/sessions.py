@@ -49,7 +49,7 @@ class Session(abc.ABC):
                 try:
                     found: list[object] = session.run(outputs, inputs, options)
                 except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
-                    raise self.folder.fault(self.file, f"the graph failed ({_first_line(error)})") from None
+                    raise self.folder.fault(self.file, "the graph failed when it was run", error) from None
         except runs.Endless as error:
             raise self.folder.fault(self.file, str(error)) from None
         return found
@@ -91,7 +91,7 @@ class Session(abc.ABC):
         try:
             return onnxruntime.InferenceSession(content, options, providers=list(choice.providers))
         except Exception as error:  # see run
-            raise self.folder.fault(self.file, f"ONNX Runtime cannot load the graph ({_first_line(error)})") from None
+            raise self.folder.fault(self.file, "ONNX Runtime cannot load the graph", error) from None
 
 
 class Graph(Session):
@@ -195,7 +195,3 @@ def _words(shape: tuple[int | None, ...]) -> str:
 
 def _names(values: Iterable[str]) -> str:
     return ", ".join(sorted(values))[:120] or "nothing"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from engine.runtime.faults import BundleError, Refusal
 from engine.runtime.files import Folder
 from engine.runtime.manifest import Strict
 
+log = logging.getLogger("seqscope.runtime")
 STUDIES = "studies"
 """The folder of a dataset's studies; no bundle is called so."""
 SCHEMA_VERSION = 1
@@ -245,7 +247,8 @@ class Studies:
             except BundleError as fault:
                 refused.append(Refusal(STUDIES, shown, fault.reason))
             except Exception as error:  # one file must not take the others along, whatever it holds
-                refused.append(Refusal(STUDIES, shown, f"the study cannot be read ({type(error).__name__})"))
+                log.warning("%s cannot be read", file, exc_info=error)
+                refused.append(Refusal(STUDIES, shown, "the study cannot be read"))
         found.sort(key=lambda study: (study.order, study.name))
         return cls({study.name: study for study in found}, refused)
 

@@ -71,8 +71,7 @@ def _readable(folder: Folder, file: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
-        line = (str(error).splitlines() or ["damaged"])[0][:200]
-        raise folder.fault(file, f"not a readable Parquet file ({line})") from None
+        raise folder.fault(file, "not a readable Parquet file", error) from None
 
 
 def _chosen(

@@ -131,6 +131,5 @@ class TextEncoder:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # what Rust panics with is no Exception
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            raise self._folder.fault(TOKENIZER, f"not a tokenizer that can be read ({reason})") from None
+            raise self._folder.fault(TOKENIZER, "not a tokenizer that can be read", error) from None
         return tokenizer

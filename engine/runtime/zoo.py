@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from engine.runtime.studies import STUDIES, Studies
 from engine.runtime.tables import Column, read_table
 from engine.runtime.tokenizations import ABOUT, Tokenization
 
+log = logging.getLogger("seqscope.runtime")
 IDENTIFIERS = "identifiers"
 """The folder of a dataset's tokenizations; no bundle is called so."""
 SPACES = "spaces"
@@ -117,7 +119,8 @@ class Zoo:
             except BusyError:
                 raise
             except Exception as error:  # one bundle must not take the others along, whatever it holds
-                refused.append(Refusal(shown, "manifest.json", f"the bundle cannot be read ({type(error).__name__})"))
+                log.warning("%s cannot be read", child, exc_info=error)
+                refused.append(Refusal(shown, "manifest.json", "the bundle cannot be read"))
         bundles.sort(key=lambda bundle: (bundle.manifest.order, bundle.name))
         tokenizations = _beside(path, IDENTIFIERS, Tokenization.open, catalogue, refused, warm)
         spaces = _beside(path, SPACES, Space.open, catalogue, refused, warm)
@@ -241,7 +244,8 @@ def _beside(
         except BundleError as fault:
             refused.append(Refusal(shown, fault.file, fault.reason))
         except Exception as error:  # as with bundles
-            refused.append(Refusal(shown, ABOUT, f"the {where} cannot be read ({type(error).__name__})"))
+            log.warning("%s cannot be read", child, exc_info=error)
+            refused.append(Refusal(shown, ABOUT, f"the {where} cannot be read"))
     found.sort(key=lambda one: (one.about.order, one.name))
     return {one.name: one for one in found}
 

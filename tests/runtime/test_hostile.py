@@ -570,7 +570,7 @@ def table_with_an_empty_cell(folder: Path) -> None:
     table(folder, "ranks.parquet", with_column("user", [0, None, 2, 3], pa.int32()))
 
 
-@case("exposure.parquet", "Parquet file (Integer value")
+@case("exposure.parquet", "not a readable Parquet file")
 def table_with_a_number_beyond_its_type(folder: Path) -> None:
     table(folder, "exposure.parquet", with_column("k", [10, 2**40]))
 
@@ -634,6 +634,18 @@ def test_a_text_that_unfolds(pristine: Path, tmp_path: Path, monkeypatch: pytest
         seal(folder)
 
     check(pristine, tmp_path, "exposure.parquet", "the texts of the column protocol unfold to 50,000,000 bytes", spoil)
+
+
+def test_what_a_library_says_is_for_the_log(pristine: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copytree(pristine, tmp_path / "toys")
+    (tmp_path / "toys/alpha/manifest.json").write_text('{"title": }')
+    table_of_noise(tmp_path / "toys/beta")
+    reasons = {refusal.file: refusal.reason for refusal in Zoo.open(tmp_path / "toys").refused}
+    assert reasons == {
+        "manifest.json": "not valid JSON (line 1, column 11)",
+        "ranks.parquet": "not a readable Parquet file",
+    }
+    assert "Expecting value" in caplog.text and "thrift" in caplog.text
 
 
 def failing(op: str, **attributes: object) -> onnx.ModelProto:

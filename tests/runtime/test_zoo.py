@@ -73,7 +73,9 @@ def test_a_name_that_is_not_text(path: Path) -> None:
     str(refusal).encode("utf-8")
 
 
-def test_whatever_happens_the_others_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_happens_the_others_go_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from engine.runtime import indexed
 
     real = indexed.read_index
@@ -85,7 +87,8 @@ def test_whatever_happens_the_others_go_on(path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(indexed, "read_index", fail)
     zoo = Zoo.open(path)
-    assert list(zoo.bundles) == ["beta"] and "ZeroDivisionError" in zoo.refused[0].reason
+    assert list(zoo.bundles) == ["beta"] and zoo.refused[0].reason == "the bundle cannot be read"
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_linked_dataset_folder_works(path: Path, tmp_path: Path) -> None:
