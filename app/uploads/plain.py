@@ -19,6 +19,7 @@ MAX_LINE = 1 << 20
 """Characters."""
 PICTURES = "␀␁"
 _TO_PICTURES = {0: "␀", 1: "␁"}
+_CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\v\f\r\x1b"]
 _MARK = "\ufdd0"  # no character at all: stands for bytes that are none of the encoding until their line is known
 _MOST_FAULTS = 1_000
 _MOST_LONG = 1_000
@@ -76,7 +77,7 @@ class _Pass:
         self.found: list[tuple[int, int]] = []  # (offset, byte) of faults whose line is not known yet
         self.since = 0  # characters since the last line end
         self.skipping = False  # within a line that is too long
-        self.nuls = self.characters = 0
+        self.controls = self.characters = 0
 
     def run(self, gzipped: bool) -> Plain:
         codecs.register_error("seqscope", self._fault)
@@ -106,12 +107,13 @@ class _Pass:
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.characters += len(text)
+        self.controls += sum(map(text.count, _CONTROLS))
+        if self.controls > 100 and self.controls * 20 > self.characters:
+            raise Refused(
+                f"The file is not text: {self.controls:,} of its first {self.characters:,} characters are control characters. "
+                "If it is text in UTF-16, choose that encoding."
+            )
         if "\x00" in text or "\x01" in text:
-            self.nuls += text.count("\x00")
-            if self.nuls > 100 and self.nuls * 20 > self.characters:
-                raise Refused(
-                    "The file is not text: too many of its bytes are zero. If it is text in UTF-16, choose that encoding."
-                )
             text = text.translate(_TO_PICTURES)
         if self.found:
             self._place(text)

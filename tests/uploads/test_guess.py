@@ -304,6 +304,7 @@ def test_gzip_is_told_by_its_bytes(desk: Desk) -> None:
         (b'{"0": {"title": "a"},\n"1": 5}', "one JSON document"),
         (b'{"0": {"title": "a"}, "1": {', "breaks off"),
         (b"a\x00b\x00\x00\x00" * 200, "not text"),
+        (bytes(range(256)) * 20, "not text"),
     ],
     ids=[
         "zip",
@@ -316,6 +317,7 @@ def test_gzip_is_told_by_its_bytes(desk: Desk) -> None:
         "json-of-neither",
         "json-cut-off",
         "nul",
+        "all-bytes",
     ],
 )
 def test_what_is_no_table_is_called_what_it_is(desk: Desk, content: bytes, words: str) -> None:
