@@ -32,6 +32,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     build.add_argument("--seed", type=int, default=0, help="same seed, same dataset (default: %(default)s)")
     films = actions.add_parser("films", help="import the real ratings of MovieTweetings as the dataset films")
     films.add_argument("--from", dest="raw", type=Path, required=True, metavar="DIR", help="folder of the raw table")
+    films.add_argument(
+        "--catalogue",
+        type=Path,
+        default=Path("data/sample") / FILMS,
+        help="more about some films (default: %(default)s)",
+    )
     films.add_argument("--out", type=Path, default=Path("data/films"), help="dataset folder (default: %(default)s)")
     films.add_argument("--seed", type=int, default=0, help="of the numbers that people get (default: %(default)s)")
     procedural = actions.add_parser("procedural", help="generate a catalogue and a log of any size")
@@ -57,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _films(args: argparse.Namespace) -> DatasetInfo:
-    return build_films(args.raw, args.out, args.seed)
+    return build_films(args.raw, args.catalogue, args.out, args.seed)
 
 
 def _build(args: argparse.Namespace) -> DatasetInfo:

@@ -1,1 +1,1 @@
-"""Simulated viewers of real films: the embedded sample, its planted story, and procedural data for load tests."""
+"""The embedded datasets: simulated viewers of real films with a planted story, real ratings of films; procedural data for load tests."""

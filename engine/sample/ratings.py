@@ -8,10 +8,8 @@ held-out events as well, stays behind.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shutil
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +22,8 @@ from engine.data.order import core
 from engine.data.prepare import import_dataset
 from engine.data.staging import staging
 from engine.errors import SeqscopeError
+from engine.sample.films import Film, read_films
+from engine.sample.known_films import OTHER_TITLES, match, plain_words
 
 K_CORE = 10
 RECENT = 2013
@@ -36,21 +36,23 @@ ABOUT = (
     "MovieTweetings: ratings that people posted from the IMDb app as public tweets, from February 2013 to September 2016 "
     "(S. Dooms, T. De Pessemier, L. Martens: “MovieTweetings: a Movie Rating Dataset Collected From Twitter”, CrowdRec at RecSys "
     "2013). A rating is dated when it was posted, to the day, and need not tell when the film was watched; the order within a "
-    "day is that of posting. People chose themselves by tweeting, and rate mostly what they like: the median is {median:g} of 10, "
-    "and every rating is an event here, also a low one. New releases dominate: films of {year} and later have {recent:.0%} of "
-    "the events."
+    "day is that of posting. People chose themselves by tweeting and rate mostly what they like: the median is {median:g} of "
+    "10, and every rating is an event here, also a low one. New releases dominate: films of {year} and later have {recent:.0%} "
+    "of the events. {known:,} films, with {known_events:.0%} of the events, are in the catalogue that was written for this "
+    "project and have their director, country and description from there, as well as the better known of two titles."
 )
 LICENCE_IN_WORDS = (
-    "MIT, © 2013 Simon Dooms (the licence is in the dataset's folder); cite the paper named as the source. Pseudonymous, not "
-    "anonymous: make no attempt to find out who somebody is."
+    "MIT, © 2013 Simon Dooms (the licence is in the dataset's folder); cite the paper named as the source. Descriptions: "
+    "Apache-2.0, written for this project. Pseudonymous, not anonymous: make no attempt to find out who somebody is."
 )
 
 
-def build_films(raw: Path, out: Path, seed: int = 0) -> DatasetInfo:
+def build_films(raw: Path, catalogue: Path, out: Path, seed: int = 0) -> DatasetInfo:
     """Import the raw table in the folder `raw` as the dataset `out`, replaced as a whole or not at all; its README stays.
 
     raw: ratings.parquet (user_id, item_id, rating 0–10, timestamp: unix seconds of a midnight, pos: the order within the user),
-    items.parquet (item_id, title, year, genres separated by |) and LICENSE. seed: of the order in which people are numbered.
+    items.parquet (item_id, title, year, genres separated by |) and LICENSE. catalogue: films.jsonl, which knows more about some
+    of the films. seed: of the order in which people are numbered.
     Raises SeqscopeError where a file or a column is missing.
     """
     ratings, items = (_read(raw / name) for name in (RATINGS, ITEMS))
@@ -62,10 +64,15 @@ def build_films(raw: Path, out: Path, seed: int = 0) -> DatasetInfo:
     inside = core(user, item, K_CORE, K_CORE)
     names = dict(zip(items["item_id"].to_pylist(), film_ids(items.to_pylist()), strict=True))
     years = dict(zip(items["item_id"].to_pylist(), items["year"].to_pylist(), strict=True))
+    known = match(zip(items["title"].to_pylist(), items["year"].to_pylist(), strict=True), read_films(catalogue))
+    with_text = {items["item_id"][row].as_py() for row in known}
+    rated = item[inside].tolist()
     about = ABOUT.format(
         median=np.median(ratings["rating"].to_numpy()[inside]),
         year=RECENT,
-        recent=np.mean([years.get(number, 0) >= RECENT for number in item[inside].tolist()]),
+        recent=np.mean([years.get(number, 0) >= RECENT for number in rated]),
+        known=len(with_text.intersection(rated)),
+        known_events=np.mean([number in with_text for number in rated]),
     )
     with staging(out, overwrite=True) as folder:
         work = folder / "raw"
@@ -73,7 +80,7 @@ def build_films(raw: Path, out: Path, seed: int = 0) -> DatasetInfo:
         log = ratings.select(["rating", "timestamp"])
         log = log.append_column("item_id", pa.array([names.get(number, str(number)) for number in item.tolist()]))
         pq.write_table(log.append_column("user_id", people(user, inside, seed)), work / RATINGS)
-        pq.write_table(film_table(items, names), work / ITEMS)
+        pq.write_table(film_table(items, names, known), work / ITEMS)
         made = import_dataset(
             ImportOptions(
                 paths=(work / RATINGS,), items=work / ITEMS, out=work / "films", source="table", k_core=K_CORE, ties="known",
@@ -120,29 +127,30 @@ def film_ids(films: Sequence[dict[str, object]]) -> list[str]:
     return ids
 
 
-def plain_words(text: str) -> list[str]:
-    """The words of a title without accents, apostrophes, case and punctuation; & reads "and"."""
-    text = text.casefold().replace("&", " and ").translate(_LETTERS)
-    text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.findall(r"[a-z0-9]+", text)
+def film_table(items: pa.Table, names: Mapping[int, str], known: Mapping[int, Film]) -> pa.Table:
+    """The catalogue for the import: item_id, title, year, genres (list of text) of every row of `items`, and of those that are
+    known also_known_as (the table's title, where the catalogue has a better known one), director, country, description.
 
-
-_LETTERS = str.maketrans(
-    {"ø": "o", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ł": "l", "đ": "d", "ı": "i", "·": " ", "'": "", "’": ""}
-)
-"""What Unicode does not take apart into a letter and an accent, and what is no border between words."""
-
-
-def film_table(items: pa.Table, names: dict[int, str]) -> pa.Table:
-    """The catalogue for the import: item_id, title, year, genres (list of text)."""
+    names: item number in the table → item_id; known: row → film.
+    """
+    films = [known.get(row) for row in range(items.num_rows)]
+    titles = items["title"].to_pylist()
+    better = [film.title if film and film.item_id in OTHER_TITLES else None for film in films]
     return pa.table(
         {
             "item_id": [names[item] for item in items["item_id"].to_pylist()],
-            "title": items["title"],
+            "title": [new or title for new, title in zip(better, titles, strict=True)],
             "year": items["year"],
             "genres": [
                 [genre for genre in (text or "").split("|") if genre] or None for text in items["genres"].to_pylist()
             ],
+            "also_known_as": pa.array(
+                [title if new else None for new, title in zip(better, titles, strict=True)], pa.string()
+            ),
+            **{
+                name: pa.array([getattr(film, name) if film else None for film in films], pa.string())
+                for name in ("director", "country", "description")
+            },
         }
     )
 

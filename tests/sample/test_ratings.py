@@ -12,18 +12,23 @@ import pytest
 from engine import cli
 from engine.data import held_out
 from engine.data.dataset import Dataset, DatasetInfo
+from engine.sample.films import Film, read_films
+from engine.sample.known_films import OTHER_TITLES, match
 from engine.sample.ratings import build_films, film_ids
 
-FILMS = Path(__file__).parents[2] / "data" / "films"
+FILMS, SAMPLE = (Path(__file__).parents[2] / "data" / name for name in ("films", "sample"))
 
 
 def test_the_committed_dataset_is_what_the_command_makes(public_data: Path, tmp_path: Path) -> None:
-    made = build_films(public_data / "movietweetings", tmp_path / "films")
+    made = build_films(public_data / "movietweetings", SAMPLE / "films.jsonl", tmp_path / "films")
     committed = DatasetInfo.read(FILMS / "dataset.json")
     assert made.fingerprint == committed.fingerprint
     assert made.source == committed.source and made.attributes == committed.attributes
     assert pq.read_table(tmp_path / "films" / "items.parquet").equals(pq.read_table(FILMS / "items.parquet"))
     assert (tmp_path / "films" / "LICENSE").read_bytes() == (FILMS / "LICENSE").read_bytes()
+    table = pq.read_table(public_data / "movietweetings" / "items.parquet", columns=["title", "year"]).to_pylist()
+    known = match([(row["title"], row["year"]) for row in table], read_films(SAMPLE / "films.jsonl"))
+    assert set(OTHER_TITLES) <= {film.item_id for film in known.values()}
 
 
 def test_the_committed_dataset_is_small_real_and_says_nothing_of_held_out_events() -> None:
@@ -62,7 +67,10 @@ def raw(tmp_path: Path) -> Path:
 
 def test_a_table_becomes_a_dataset_in_the_order_of_posting(raw: Path, tmp_path: Path) -> None:
     out = tmp_path / "films"
-    assert cli.main(["sample", "films", "--from", str(raw), "--out", str(out)]) == 0
+    assert (
+        cli.main(["sample", "films", "--from", str(raw), "--catalogue", str(SAMPLE / "films.jsonl"), "--out", str(out)])
+        == 0
+    )
     items = pq.read_table(out / "items.parquet").to_pylist()
     assert items[0]["item_id"] == "amelie-and-leons-2013" and items[0]["genres"] == ["Drama", "Sci-Fi"]
     dataset = Dataset(out)
@@ -76,8 +84,57 @@ def test_ratings_are_not_passed_on_without_their_licence(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (raw / "LICENSE").unlink()
-    assert cli.main(["sample", "films", "--from", str(raw), "--out", str(tmp_path / "films")]) == 1
+    assert (
+        cli.main(
+            [
+                "sample",
+                "films",
+                "--from",
+                str(raw),
+                "--catalogue",
+                str(SAMPLE / "films.jsonl"),
+                "--out",
+                str(tmp_path / "films"),
+            ]
+        )
+        == 1
+    )
     assert "LICENSE" in capsys.readouterr().err and not (tmp_path / "films").exists()
+
+
+def film(title: str, year: int, item_id: str = "") -> Film:
+    return Film(
+        item_id or title.lower(), title, year, ["Drama"], "A Director", "Italy", None, None, [], "A sentence.", 1
+    )
+
+
+def test_a_film_is_known_by_title_and_year_or_its_other_title() -> None:
+    films = [
+        film("Amélie & Co.", 2001),
+        film("Life Is Beautiful", 1997, "life-is-beautiful-1997"),
+        film("King Kong", 1933),
+    ]
+    rows = [("amelie and co", 2001), ("La vita è bella", 1997), ("King Kong", 1976), ("Life Is Beautiful", 1997)]
+    assert match(rows, films) == {0: films[0], 1: films[1]}
+
+
+def test_a_year_apart_is_the_same_film_unless_another_has_the_better_claim() -> None:
+    hunger, macbeth, dracula = film("Hunger", 2008), film("Macbeth", 2015), film("Dracula", 1931)
+    rows = [("Hunger", 2009), ("Macbeth", 2016), ("Macbeth", 2015), ("Dracula", 1930), ("Dracula", 1932)]
+    assert match(rows, [hunger, macbeth, dracula]) == {0: hunger, 2: macbeth}
+    assert match([("Beneath", 2013)], [film("Beneath", 2012, "a"), film("Beneath", 2014, "b")]) == {}
+    assert match([("Beneath", 2013), ("Beneath", 2013)], [film("Beneath", 2013)]) == {}
+
+
+def test_what_the_catalogue_knows_is_in_the_dataset() -> None:
+    items = {row["item_id"]: row for row in pq.read_table(FILMS / "items.parquet").to_pylist()}
+    known = [row for row in items.values() if row["description"]]
+    assert all(row["director"] and row["country"] for row in known)
+    assert f"{len(known):,} films" in DatasetInfo.read(FILMS / "dataset.json").source
+    assert items["shichinin-no-samurai-1954"]["title"] == "Seven Samurai"
+    assert items["shichinin-no-samurai-1954"]["also_known_as"] == "Shichinin no samurai"
+    other = {OTHER_TITLES[film.item_id] for film in read_films(SAMPLE / "films.jsonl") if film.item_id in OTHER_TITLES}
+    assert len(other) == len(OTHER_TITLES)  # each is the title of one film of the catalogue
 
 
 def test_films_of_one_title_and_year_get_ids_of_their_own() -> None:
