@@ -38,33 +38,30 @@ class KeyCookie:
             await self._app(scope, receive, send)
             return
 
-        given = Headers(scope=scope)
-        own = key(_sent(given))
+        browser_key = key(_cookies(Headers(scope=scope)))
 
         async def with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 is_page = headers.get("content-type", "").startswith("text/html") and message["status"] == 200
                 if is_page and self._needed():
-                    _give(headers, own or keys.make(), scope)
+                    _give(headers, browser_key or keys.make(), scope)
                     headers["cache-control"] = "no-store"  # nobody may get another one's page
             await send(message)
 
-        if own is None:  # a page that the browser still had from a server without keys would come without one
-            asked = [pair for pair in scope["headers"] if pair[0] not in (b"if-none-match", b"if-modified-since")]
-            scope = {**scope, "headers": asked}
+        if browser_key is None:  # a page that the browser still had from a server without keys would come without one
+            whole = [pair for pair in scope["headers"] if pair[0] not in (b"if-none-match", b"if-modified-since")]
+            scope = {**scope, "headers": whole}
         await self._app(scope, receive, with_cookie)
 
 
 def _give(answer: MutableHeaders, key: str, scope: Scope) -> None:
     """Out of reach of scripts, and not sent along when another site posts a form here."""
-    given = Headers(scope=scope)
-    secure = is_secure(scope, given)
+    request = Headers(scope=scope)
+    secure = is_secure(scope, request)
     name, ending = (keys.SECURE_COOKIE, "; Secure") if secure else (keys.COOKIE, "")
     answer.append("set-cookie", f"{name}={key}; Path=/; Max-Age={_MAX_AGE}; HttpOnly; SameSite=Lax{ending}")
-    if secure and keys.COOKIE in _sent(
-        given
-    ):  # of before, or of http; it must not come back when this one is forgotten
+    if secure and keys.COOKIE in _cookies(request):  # given over http, it would come back when the other is forgotten
         answer.append("set-cookie", f"{keys.COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure")
 
 
@@ -76,12 +73,12 @@ def is_secure(scope: Scope, headers: Headers) -> bool:
 
 def key(cookies: Mapping[str, str]) -> str | None:
     """The browser's key among its cookies; None without one."""
-    sent = (cookies.get(name, "") for name in (keys.SECURE_COOKIE, keys.COOKIE))
-    read = (keys.read(one) for one in sent if isinstance(one, str))  # AppTest's browser sends anything
+    values = (cookies.get(name, "") for name in (keys.SECURE_COOKIE, keys.COOKIE))
+    read = (keys.read(value) for value in values if isinstance(value, str))  # AppTest's browser sends anything
     return next(filter(None, read), None)
 
 
-def _sent(headers: Headers) -> dict[str, str]:
+def _cookies(headers: Headers) -> dict[str, str]:
     return cookie_parser(headers.get("cookie", ""))
 
 

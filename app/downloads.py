@@ -73,7 +73,7 @@ class Made:
     bytes: int
     etag: str
     """Of its content: what is made again and is the same can be resumed."""
-    asked: float
+    used: float
     """When it was last asked for; seconds of time.monotonic()."""
 
 
@@ -155,11 +155,11 @@ class Downloads:
             dropped = [] if before is None else [before]
             while len(page.links) >= LINKS:
                 dropped.append(page.links.pop(next(iter(page.links))))
-            for one in dropped:
-                del self._links[one.token]
-            found = page.links[key] = Link(token, bearer, content, file_name, mime)
-            self._links[token] = page, found
-        return found
+            for old in dropped:
+                del self._links[old.token]
+            link = page.links[key] = Link(token, bearer, content, file_name, mime)
+            self._links[token] = page, link
+        return link
 
     async def answer(self, request: Request) -> Response:
         """The file, or the ranges of it that are asked for."""
@@ -189,7 +189,7 @@ class Downloads:
         async with session.turn:
             if link.made is None or not link.made.path.exists():
                 link.made = await asyncio.get_running_loop().run_in_executor(self._makers, self._make, link)
-            link.made.asked = time.monotonic()
+            link.made.used = time.monotonic()
             return link.made
 
     def _make(self, link: Link) -> Made:
@@ -220,7 +220,7 @@ class Downloads:
         """What goes for the sake of what was asked for later."""
         with self._lock:
             gone, bytes = [], sum(made.bytes for made in self._made)
-            for made in sorted(self._made[:-1], key=lambda made: made.asked):
+            for made in sorted(self._made[:-1], key=lambda made: made.used):
                 if bytes > MOST_BYTES:
                     gone.append(made)
                     bytes -= made.bytes
@@ -237,7 +237,7 @@ class Downloads:
                     del self._sessions[id]
                     for link in session.links.values():
                         del self._links[link.token]
-            gone = [made for made in self._made if now - made.asked > MADE_SECONDS]
+            gone = [made for made in self._made if now - made.used > MADE_SECONDS]
         self._unmake(gone)
 
     def _unmake(self, gone: Iterable[Made]) -> None:

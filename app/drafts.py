@@ -43,11 +43,11 @@ _watching: threading.Thread | None = None
 def begin(owner: str) -> Path:
     """A new folder of this session. Raises SeqscopeError where there is no room for one."""
     global _watching  # noqa: PLW0603
-    own = home.here()
-    folder = own.draft(owner)
+    here = home.here()
+    folder = here.draft(owner)
     context = get_script_run_ctx(suppress_warning=True)
     with _lock:
-        _drafts[folder] = _Draft("" if context is None else context.session_id, own, time.monotonic())
+        _drafts[folder] = _Draft("" if context is None else context.session_id, here, time.monotonic())
         if _watching is None:
             _watching = threading.Thread(target=_watch, name="drafts", daemon=True)
             _watching.start()
@@ -56,9 +56,9 @@ def begin(owner: str) -> Path:
 
 def forget() -> None:
     """Takes away what sessions of an earlier server have left."""
-    own = home.here()
-    for folder in own.drafts():
-        own.discard(folder)
+    here = home.here()
+    for folder in here.drafts():
+        here.discard(folder)
 
 
 def _watch() -> None:

@@ -69,7 +69,9 @@ def noted(error: Exception, what: str) -> tuple[str, str]:
     """(title, words to show); the log gets the same number."""
     number = secrets.token_hex(3)
     title = f"{what[:1].upper()}{what[1:]} could not be shown"
-    if any(isinstance(one, OSError) and one.errno in _FULL for one in (error, error.__cause__, error.__context__)):
+    if any(
+        isinstance(cause, OSError) and cause.errno in _FULL for cause in (error, error.__cause__, error.__context__)
+    ):
         log.error("%s: %s: %s", number, what, error)
         return title, f"{DISK_FULL} (Reference {number}.)"
     if isinstance(error, SeqscopeError):  # made to be read by people; the cause may still be worth a look

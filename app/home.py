@@ -224,13 +224,13 @@ def discard(path: Path) -> None:
 
 def hidden(text: str) -> str:
     """The text without folders and processes of this server, which are no visitor's concern: of a path its last part stays."""
-    own = {root(), Path(__file__).resolve().parents[1], Path(tempfile.gettempdir()), Path(sys.prefix), Path.home()}
-    own |= {
-        Path(os.environ[name]).absolute() for name in ("SEQSCOPE_EXPORTS", "SEQSCOPE_WORDS") if os.environ.get(name)
+    folders = {root(), Path(__file__).resolve().parents[1], Path(tempfile.gettempdir()), Path(sys.prefix), Path.home()}
+    folders |= {
+        Path(path).absolute() for name in ("SEQSCOPE_EXPORTS", "SEQSCOPE_WORDS") if (path := os.environ.get(name))
     }
-    for folder in sorted(map(str, own), key=len, reverse=True):
+    for folder in sorted(map(str, folders), key=len, reverse=True):
         if len(folder) > 1:
-            text = re.sub(rf"{re.escape(folder)}(?:/[^\s\"'“”:,;()/]*)*", lambda found: Path(found[0]).name, text)
+            text = re.sub(rf"{re.escape(folder)}(?:/[^\s\"'“”:,;()/]*)*", lambda path: Path(path[0]).name, text)
     return re.sub(r" ?\((?:process|PID|pid) \d+\)| (?:process|PID|pid) \d+\b", "", text)
 
 

@@ -48,7 +48,7 @@ class Opened(Generic[T]):
         stamp: Callable[[str], str],
         size: Callable[[T], int],
         most: Callable[[], int],
-        sound: Callable[[T], bool] = lambda one: True,
+        sound: Callable[[T], bool] = lambda value: True,
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._open, self._stamp, self._size, self._most = open_, stamp, size, most
@@ -102,8 +102,8 @@ class Opened(Generic[T]):
             entry.error = SeqscopeError(f"The dataset {name} cannot be opened; the log says why.")
             entry.error.__cause__, entry.failed = error, time.monotonic()
         with self._lock:
-            total = sum(one.size for one in self._entries.values())
-            for other in [other for other, one in self._entries.items() if one is not entry and one.size]:
+            total = sum(each.size for each in self._entries.values())
+            for other in [name for name, each in self._entries.items() if each is not entry and each.size]:
                 if total <= most:
                     break
                 total -= self._entries.pop(other).size

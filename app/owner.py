@@ -45,12 +45,12 @@ class Owner:
 
 def get() -> Owner | None:
     """None where one must sign in first. What a tab remembers of one owner is forgotten when another one takes its place."""
-    found = _account(st.user) if providers() is not None else _browser()
-    id = found.id if found is not None else ""
+    who = _account(st.user) if providers() is not None else _browser()
+    id = who.id if who is not None else ""
     if st.session_state.setdefault(_LAST, id) != id:
         st.session_state.clear()
         st.session_state[_LAST] = id
-    return found
+    return who
 
 
 def required() -> Owner:

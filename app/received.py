@@ -109,10 +109,13 @@ class Files:
                     self._remove(file)
 
     def _check_shares(self, file: File, size: int) -> None:
-        limits, others = Limits.of_config(), [one for one in (*self._coming, *self._here.values()) if one is not file]
+        limits, others = (
+            Limits.of_config(),
+            [each for each in (*self._coming, *self._here.values()) if each is not file],
+        )
         for most, whose, of_same in (
-            (limits.session, "tab", sum(one.bytes for one in others if one.session == file.session)),
-            (limits.owner, "browser or account", sum(one.bytes for one in others if one.owner == file.owner)),
+            (limits.session, "tab", sum(other.bytes for other in others if other.session == file.session)),
+            (limits.owner, "browser or account", sum(other.bytes for other in others if other.owner == file.owner)),
         ):
             if size + of_same > most:
                 raise SeqscopeError(

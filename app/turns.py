@@ -23,7 +23,7 @@ class Request(Protocol):
     def owner(self) -> str: ...
 
     @property
-    def asked(self) -> float:
+    def arrived(self) -> float:
         """When, in seconds of any clock."""
 
 
@@ -33,16 +33,16 @@ R = TypeVar("R", bound=Request)
 def in_turn(waiting: Sequence[R], ended: Mapping[str, float], busy: Sequence[str] = ()) -> list[R]:
     """Those who wait, in the order of their turns.
 
-    ended: owner → when their last turn ended, by the clock of `asked`; busy: owners who have a turn now, last in each round.
+    ended: owner → when their last turn ended, by the clock of `arrived`; busy: owners who have a turn now, last in each round.
     """
     rounds: Counter[str] = Counter()
     since: dict[str, float] = {}
     ordered = []
-    for request in sorted(waiting, key=lambda one: one.asked):
+    for request in sorted(waiting, key=lambda request: request.arrived):
         owner = request.owner
         if owner not in since:
-            since[owner] = float("inf") if owner in busy else max(request.asked, ended.get(owner, 0.0))
-        ordered.append((rounds[owner], since[owner], request.asked, request))
+            since[owner] = float("inf") if owner in busy else max(request.arrived, ended.get(owner, 0.0))
+        ordered.append((rounds[owner], since[owner], request.arrived, request))
         rounds[owner] += 1
     return [request for *_, request in sorted(ordered, key=lambda entry: entry[:3])]
 
@@ -72,7 +72,7 @@ class Ahead:
 class _Turn:
     owner: str
     lane: str
-    asked: float = field(default_factory=time.monotonic)
+    arrived: float = field(default_factory=time.monotonic)
 
 
 class Turns:
@@ -118,7 +118,7 @@ class Turns:
         with self._changed:
             free = self._lanes[turn.lane]() - sum(held.lane == turn.lane for held in self._held)
             busy = {held.owner for held in self._held}
-            able = [one for one in self._ordered(turn.lane) if one.owner not in busy]
+            able = [waiting for waiting in self._ordered(turn.lane) if waiting.owner not in busy]
             if turn not in able[: max(0, free)]:
                 return False
             self._waiting.remove(turn)
@@ -130,9 +130,9 @@ class Turns:
             ordered = self._ordered(turn.lane)
             before = ordered[: ordered.index(turn)]
             before += [held for held in self._held if held.lane == turn.lane or held.owner == turn.owner]
-        own = sum(one.owner == turn.owner for one in before)
-        return Ahead(own, len(before) - own)
+        same_owner = sum(other.owner == turn.owner for other in before)
+        return Ahead(same_owner, len(before) - same_owner)
 
     def _ordered(self, lane: str) -> list[_Turn]:
-        waiting = [one for one in self._waiting if one.lane == lane]
+        waiting = [turn for turn in self._waiting if turn.lane == lane]
         return in_turn(waiting, self._ended, [held.owner for held in self._held])

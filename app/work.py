@@ -323,10 +323,10 @@ def came(owner: str, address: str | None) -> None:
 def network(address: str | None) -> str:
     """An address, or of the many that one machine has where it is IPv6, what they have in common; "" where there is none."""
     try:
-        found = ipaddress.ip_address(address or "")
+        ip = ipaddress.ip_address(address or "")
     except ValueError:
         return ""
-    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False))
+    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((ip, 64), strict=False))
 
 
 def _allowed(store: Store, job: spec.Job) -> int | None:

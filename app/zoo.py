@@ -170,8 +170,8 @@ def _open(path: str) -> _Opened:
     if not items.are_many(folder):
         zoo = Zoo.open(folder, warm=True)
         return _Opened(zoo, Catalogue(zoo.items))
-    found = prepared.open_(folder, making=partial(_counted, folder))
-    return _Opened(Zoo.open(folder, warm=True, items=found.items), found.catalogue)
+    many = prepared.open_(folder, making=partial(_counted, folder))
+    return _Opened(Zoo.open(folder, warm=True, items=many.items), many.catalogue)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ NICE = 5
 _TICK = 0.25
 _turns = Turns(estimates=lambda: 1)
 _lock = threading.Lock()
-_asked: dict[tuple[str, ...], _Question] = {}
+_questions: dict[tuple[str, ...], _Question] = {}
 
 
 class Estimate(BaseModel):
@@ -83,17 +83,17 @@ def estimate(
     key = (str(folder), state, model, *overrides(settings or {}))
     while True:
         with _lock:
-            if key not in _asked:
-                _asked[key] = _Question(key, owner)
-                threading.Thread(target=_asked[key].answer, name="seqscope-estimate", daemon=True).start()
-            question = _asked[key]
+            if key not in _questions:
+                _questions[key] = _Question(key, owner)
+                threading.Thread(target=_questions[key].answer, name="seqscope-estimate", daemon=True).start()
+            question = _questions[key]
             question.waited = time.monotonic()
         while not question.over.wait(_TICK):
             question.waited = time.monotonic()
             if on_wait is not None:
                 on_wait(question.words)
-        if question.found is not None:
-            return question.found
+        if question.estimate is not None:
+            return question.estimate
         if question.fault:
             raise SeqscopeError(question.fault)
         # else it was given up in the moment in which this one came
@@ -124,12 +124,12 @@ class _Question:
         self.words = ""
         """What is waited for."""
         self.over = threading.Event()
-        self.found: Estimate | None = None
+        self.estimate: Estimate | None = None
         self.fault = ""
 
     def answer(self) -> None:
         try:
-            self.found = _ANSWERS.get(self._key, self._in_turn)
+            self.estimate = _ANSWERS.get(self._key, self._in_turn)
         except _Left:
             pass
         except SeqscopeError as error:
@@ -139,7 +139,7 @@ class _Question:
             self.fault = "It could not be tried."
         finally:
             with _lock:
-                _asked.pop(self._key)
+                _questions.pop(self._key)
             self.over.set()
 
     def _in_turn(self) -> Estimate:
@@ -181,12 +181,12 @@ def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], No
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-        said, complaints = (_lines(file) for file in (out, err))
+        output, errors = (_lines(file) for file in (out, err))
     if child.returncode:
-        found = next((line for line in reversed(complaints) if line.startswith("seqscope: ")), "")
-        raise SeqscopeError(found.removeprefix("seqscope: ") or (complaints or ["no reason given"])[-1])
+        reason = next((line for line in reversed(errors) if line.startswith("seqscope: ")), "")
+        raise SeqscopeError(reason.removeprefix("seqscope: ") or (errors or ["no reason given"])[-1])
     try:
-        return Estimate.model_validate_json(said[-1])
+        return Estimate.model_validate_json(output[-1])
     except (IndexError, ValidationError):
         raise SeqscopeError(f"How long {model} takes was not said in a form that is known here.") from None
 

@@ -1,6 +1,6 @@
 """The queue: a thread of the server that starts runners, at most so many at a time, and loses none.
 
-    queue = Queue(home.root() / "jobs", on_change=told, allowed=allowed)
+    queue = Queue(home.root() / "jobs", on_change=changed, allowed=allowed)
     queue.start()
     queue.submit(job)
     queue.status(job.id).progress
@@ -68,7 +68,7 @@ class _Waiting:
         return _owner(self.job)
 
     @property
-    def asked(self) -> float:
+    def arrived(self) -> float:
         return self.job.created.timestamp()
 
 
@@ -203,8 +203,8 @@ class Queue:
         if place is None:
             return Ahead(0, 0)
         before = [*(job for job, now in unfinished if now.state == "running"), *ordered[:place]]
-        own = sum(_owner(job) == _owner(ordered[place]) for job in before)
-        return Ahead(own, len(before) - own)
+        same_owner = sum(_owner(job) == _owner(ordered[place]) for job in before)
+        return Ahead(same_owner, len(before) - same_owner)
 
     def log(self, id: str, most: int = 65_536) -> str:
         """What the commands said, the last of it."""
@@ -298,26 +298,26 @@ class Queue:
 
     def _check_room(self, job: Job, network: str) -> None:
         """Raises Full."""
-        unfinished = [one for one, now in self._all() if not now.over]
+        unfinished = [other for other, now in self._all() if not now.over]
         again = "Try again when some have ended."
         if len(unfinished) >= self.waiting:
             raise Full(f"{self.waiting} jobs are waiting or running already. {again}")
-        own = sum(_owner(one) == _owner(job) for one in unfinished)
-        if own and len(unfinished) >= self.waiting - self.waiting // 2:
+        same_owner = sum(_owner(other) == _owner(job) for other in unfinished)
+        if same_owner and len(unfinished) >= self.waiting - self.waiting // 2:
             raise Full(
-                f"{len(unfinished)} jobs are waiting or running here, {own} of them yours; the places that are left are for "
-                "visitors who have none. Try again when one of yours has ended."
+                f"{len(unfinished)} jobs are waiting or running here, {same_owner} of them yours; the places that are left are "
+                "for visitors who have none. Try again when one of yours has ended."
             )
-        near = sum(self._networks.get(one.id) == network for one in unfinished) if network else 0
+        near = sum(self._networks.get(other.id) == network for other in unfinished) if network else 0
         if near >= max(1, self.waiting // 2):
             raise Full(f"Half of the places for jobs are taken from the network that you come from. {again}")
 
-    def _ordered(self, found: Sequence[Pair], busy: Iterable[str] | None = None) -> list[Job]:
+    def _ordered(self, jobs: Sequence[Pair], busy: Iterable[str] | None = None) -> list[Job]:
         """Those that wait, in the order of their turns. busy: owners with a runner; None: as their states say."""
         if busy is None:
-            busy = {_owner(job) for job, now in found if now.state == "running"}
-        waiting = [_Waiting(job) for job, now in found if now.state == "queued"]
-        return [one.job for one in in_turn(waiting, self._ended, tuple(busy))]
+            busy = {_owner(job) for job, now in jobs if now.state == "running"}
+        waiting = [_Waiting(job) for job, now in jobs if now.state == "queued"]
+        return [request.job for request in in_turn(waiting, self._ended, tuple(busy))]
 
     def _begin(self, job: Job) -> int:
         """1 where a runner was started, else 0."""

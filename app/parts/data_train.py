@@ -81,7 +81,7 @@ def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
 
 
 def _ask(owner: str, folder: home.Folder, models: tuple[str, ...], budget: str) -> _Asked:
-    found: list[Choice | str] = []
+    tried: list[Choice | str] = []
     with st.spinner("Trying some steps of each model on this machine …", show_time=True):
         place = st.empty()
         for number, model in enumerate(models, 1):
@@ -91,11 +91,11 @@ def _ask(owner: str, folder: home.Folder, models: tuple[str, ...], budget: str) 
 
             try:
                 choice = kinds.choose(folder.path, model, settings(model, budget))
-                found.append(_tried(folder.path, choice, owner, wait))
+                tried.append(_tried(folder.path, choice, owner, wait))
             except SeqscopeError as error:
-                found.append(guard.shown(error))
+                tried.append(guard.shown(error))
         place.empty()
-    return _Asked(models, budget, tuple(found))
+    return _Asked(models, budget, tuple(tried))
 
 
 def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], None] | None = None) -> Choice:
@@ -106,8 +106,8 @@ def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], 
         less = {"start": one.start / 3, "evaluate": 0.0, "export": 0.0}
         less["seconds"] = less["start"] + one.train + one.validation
         before = before.model_copy(update={"estimate": one.model_copy(update=less)})
-    found = estimate(folder, choice.recipe, choice.tried, owner=owner, on_wait=wait)
-    return choice.model_copy(update={"estimate": found, "before": before})
+    measured = estimate(folder, choice.recipe, choice.tried, owner=owner, on_wait=wait)
+    return choice.model_copy(update={"estimate": measured, "before": before})
 
 
 def _answer(owner: str, dataset: Dataset, asked: _Asked, busy: bool) -> None:

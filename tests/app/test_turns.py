@@ -14,22 +14,22 @@ from app.turns import Ahead, Turns, in_turn
 
 
 @dataclass
-class Asked:
+class Request:
     owner: str
-    asked: float
+    arrived: float
 
 
-def names(found: list[Asked]) -> list[str]:
-    return [f"{one.owner}{one.asked:g}" for one in found]
+def names(requests: list[Request]) -> list[str]:
+    return [f"{request.owner}{request.arrived:g}" for request in requests]
 
 
 def test_owners_take_turns_and_not_their_requests() -> None:
-    waiting = [Asked("a", n) for n in range(3)] + [Asked("b", 10), Asked("b", 11), Asked("c", 12)]
+    waiting = [Request("a", n) for n in range(3)] + [Request("b", 10), Request("b", 11), Request("c", 12)]
     assert names(in_turn(waiting, {})) == ["a0", "b10", "c12", "a1", "b11", "a2"]
 
 
 def test_who_had_a_turn_comes_after_those_who_waited_meanwhile() -> None:
-    waiting = [Asked("a", 1), Asked("b", 10), Asked("c", 30)]
+    waiting = [Request("a", 1), Request("b", 10), Request("c", 30)]
     assert names(in_turn(waiting, {"a": 20})) == ["b10", "a1", "c30"]
     assert names(in_turn(waiting, {}, busy=["a"])) == ["b10", "c30", "a1"]
 
