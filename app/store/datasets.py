@@ -61,8 +61,9 @@ class Datasets:
             rows_events,
             bytes_staged,
         ]
+        more, made = self._quota.more(owner, staged), self._quota.being_made()
         with self._file.transaction() as transaction:
-            self._quota.check(owner, datasets=1, bytes=self._quota.more(owner, staged), rows=rows_items + rows_events)
+            self._quota.check(owner, datasets=1, bytes=more, rows=rows_items + rows_events, made=made)
             transaction.execute(
                 f"insert into dataset ({_COLUMNS}) values ({', '.join('?' * 11)})",
                 [*values, rows.written(reading or {}), fingerprint],
@@ -114,7 +115,7 @@ class Datasets:
             }
             more = (before.rows_items if rows_items is None else rows_items) - before.rows_items
             more += (before.rows_events if rows_events is None else rows_events) - before.rows_events
-            self._quota.check(owner, rows=more)
+            self._quota.check(owner, rows=more, made={})
             changes = {name: value for name, value in wanted.items() if value is not None}
             if changes:
                 assigned = ", ".join(f"{name} = ?" for name in changes)

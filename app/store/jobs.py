@@ -31,9 +31,9 @@ class Jobs:
         """A job that waits. Raises QuotaReached."""
         if kind not in KINDS:
             raise ValueError(f"not a kind of job: {kind!r}")
-        id = new_id()
+        id, made = new_id(), self._quota.being_made()
         with self._file.transaction() as transaction:
-            self._quota.check(known(owner), jobs=1, bytes=1)
+            self._quota.check(known(owner), jobs=1, bytes=1, made=made)
             transaction.execute(
                 f"insert into job ({_COLUMNS}) values (?, ?, ?, ?, ?, 'queued', ?, null, null, '')",
                 [id, owner, dataset, kind, rows.written(spec), rows.now()],
@@ -60,10 +60,11 @@ class Jobs:
         """Its state, and why it failed. Back to queued: it is to be tried again, which counts as a job. Raises NotFound."""
         if state not in get_args(JobState):
             raise ValueError(f"not a state of a job: {state!r}")
+        made = {} if state in ENDED else self._quota.being_made()
         with self._file.transaction() as transaction:
             before = self.get(owner, id)
             if before.state in ENDED and state not in ENDED:
-                self._quota.check(owner, jobs=1, bytes=1)
+                self._quota.check(owner, jobs=1, bytes=1, made=made)
             moment = rows.now()
             started = None if state == "queued" else moment
             ended = moment if state in ENDED else None

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from app import home
 from app.home import Home
+from app.store import rows
 from app.store.database import Store
 from engine.errors import SeqscopeError
 from engine.files import write_json
@@ -120,14 +121,14 @@ def values(asked: Any) -> list[dict[str, Any]]:
     ]
 
 
-def expire(store: Store, now: datetime) -> int:
-    """Deletes for good what has been here for long enough; how many. What was not known yet is kept from now on."""
+def expire(store: Store, due: datetime) -> int:
+    """Deletes for good what was to be kept until then at most; how many. What was not known yet is kept from now on."""
     here = {entry.id: entry for entry in entries(store.home)}
     with store.file.transaction(freeing=True) as transaction:
         known = {id: expires for id, expires in store.file.ask("select id, expires from lost")}
         for id in here.keys() - known.keys():
-            transaction.execute("insert into lost values (?, ?)", [id, now + timedelta(days=DAYS)])
-        over = [id for id, expires in known.items() if id not in here or expires <= now]
+            transaction.execute("insert into lost values (?, ?)", [id, rows.now() + timedelta(days=DAYS)])
+        over = [id for id, expires in known.items() if id not in here or expires <= due]
         for id in over:
             transaction.execute("delete from lost where id = ?", [id])
     for id in over:

@@ -4,12 +4,14 @@ SEQSCOPE_QUOTA_BYTES     of all files of one owner (default 1 GB)
 SEQSCOPE_QUOTA_ROWS      items and events of all datasets of one owner (default 5,000,000)
 SEQSCOPE_QUOTA_DATASETS  of one owner (default 20)
 SEQSCOPE_QUOTA_JOBS      of one owner that wait or run at the same time (default 5)
-SEQSCOPE_QUOTA_SERVER    bytes of all owners together (default 20 GB): without sign-in, owners cost nothing
+SEQSCOPE_QUOTA_SERVER    bytes of all owners and of lost/ together (default 20 GB): without sign-in, owners cost nothing
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,8 @@ class Usage:
     datasets: int
     jobs: int
     """Waiting or running."""
+    server: int
+    """Bytes of all owners and of lost/ together."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Limits:
     datasets: int = 20
     jobs: int = 5
     server: int = 20_000_000_000
-    """Bytes of all owners together."""
+    """Bytes of all owners and of lost/ together."""
 
     @classmethod
     def of_environment(cls) -> Limits:
@@ -63,39 +67,47 @@ class Quota:
         self._file = file
         self._home = home
         self._lists: dict[str, int] = {}
+        self.lost = 0
+        """Bytes of lost/, as the last sweep left it."""
 
     @property
     def limits(self) -> Limits:
         return Limits.of_environment()
 
-    def usage(self, owner: str) -> Usage:
-        ((rows, datasets),) = self._file.ask(
-            "select coalesce(sum(rows_items + rows_events), 0), count(*) from dataset where owner = ?", [known(owner)]
+    def usage(self, owner: str, made: Mapping[str, int] | None = None) -> Usage:
+        """made: `being_made`, where it was asked before; a transaction must not wait for the disk."""
+        made = self.being_made() if made is None else made
+        ((rows, datasets, jobs, own, all_owners),) = self._file.ask(_USAGE, [known(owner)] * 4)
+        return Usage(
+            int(own) + made.get(owner, 0),
+            int(rows),
+            int(datasets),
+            int(jobs),
+            int(all_owners) + sum(made.values()) + self.lost,
         )
-        ((jobs,),) = self._file.ask(
-            "select count(*) from job where owner = ? and state in ('queued', 'running')", [owner]
-        )
-        return Usage(self._bytes(owner), int(rows), int(datasets), int(jobs))
 
     def left(self, owner: str) -> int:
         """Bytes that the owner may have more, on this server; below 0 where they have too much already."""
-        most = self.limits
-        return min(most.bytes - self._bytes(known(owner)), most.server - self._bytes(None))
+        used, most = self.usage(owner), self.limits
+        return min(most.bytes - used.bytes, most.server - used.server)
 
-    def _bytes(self, owner: str | None) -> int:
-        """Of one owner or all: what is kept, as it was noted; what is being made, by looking: datasets at work, and lists."""
-        whose, values = ("", []) if owner is None else ("where owner = ?", [owner])
-        sums = " + ".join(f"(select coalesce(sum({size}), 0) from {table} {whose})" for table, size in _SIZES)
-        ((noted,),) = self._file.ask(f"select {sums}", values * len(_SIZES))
-        jobs = self._file.ask(f"select id, owner, dataset, kind, state from job {whose}", values)
-        lists = sum(self._list(id, state) for id, _, _, kind, state in jobs if kind == "batch")
-        at_work = {(of, dataset) for _, of, dataset, kind, state in jobs if state == "running" and kind != "batch"}
-        grown = 0
-        for of, dataset in at_work:
-            for (bytes,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [of, dataset]):
-                grown += home.size(self._home.dataset(of, dataset).path) - int(bytes)
-        drafts = sum(home.size(path) for path in self._home.drafts(owner))
-        return int(noted) + lists + grown + drafts
+    def being_made(self) -> Counter[str]:
+        """Owner → bytes that no row notes yet: what datasets at work have grown by, lists, drafts. Looks through folders."""
+        found: Counter[str] = Counter()
+        at_work = set()
+        for id, owner, dataset, kind, state in self._file.ask(
+            "select id, owner, dataset, kind, state from job where kind = 'batch' or state = 'running'"
+        ):
+            if kind == "batch":
+                found[owner] += self._list(id, state)
+            else:
+                at_work.add((owner, dataset))
+        for owner, dataset in at_work:
+            for (noted,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [owner, dataset]):
+                found[owner] += home.size(self._home.dataset(owner, dataset).path) - int(noted)
+        for path in self._home.drafts():
+            found[path.name.split("-")[1]] += home.size(path)
+        return found
 
     def more(self, owner: str, staged: Path) -> int:
         """Bytes that the owner gets with the files of a staged folder: 1 for a draft of theirs, which counts already."""
@@ -110,9 +122,18 @@ class Quota:
             self._lists[job] = home.size(self._home.job(job))
         return self._lists[job]
 
-    def check(self, owner: str, *, bytes: int = 0, rows: int = 0, datasets: int = 0, jobs: int = 0) -> None:
-        """Raises QuotaReached, in words, where the owner may not have so much more."""
-        used, most = self.usage(owner), self.limits
+    def check(
+        self,
+        owner: str,
+        *,
+        bytes: int = 0,
+        rows: int = 0,
+        datasets: int = 0,
+        jobs: int = 0,
+        made: Mapping[str, int] | None = None,
+    ) -> None:
+        """Raises QuotaReached, in words, where the owner may not have so much more. made: as for `usage`."""
+        used, most = self.usage(owner, made), self.limits
         if bytes > 0 and used.bytes >= most.bytes:
             raise QuotaReached(
                 f"What you have takes {amount(used.bytes)}, and {amount(most.bytes)} is the most that it may. {_MEND_BYTES}"
@@ -136,19 +157,27 @@ class Quota:
                 f"{count(used.jobs, 'job')} of yours {'waits or runs' if used.jobs == 1 else 'wait or run'} already; "
                 f"at most {most.jobs:,} may at the same time. Wait for one to end, or cancel one."
             )
-        if bytes > 0 and self._bytes(None) + bytes > most.server:
+        if bytes > 0 and used.server + bytes > most.server:
             raise QuotaReached("This server has no room for more data now. Try again later, or ask those who run it.")
 
 
 _MEND = "Delete a dataset that you no longer need."
 _MEND_BYTES = "Delete a dataset or something saved that you no longer need."
-_SIZES = (
-    ("dataset", "bytes"),
-    ("report", "strlen(document)"),
-    ("history", "strlen(items)"),
-    ("comparison", "strlen(address)"),
-)
-"""Table → bytes of a row."""
+_USAGE = """
+    with kept as (
+        select owner, bytes from dataset
+        union all select owner, strlen(document) from report
+        union all select owner, strlen(items) from history
+        union all select owner, strlen(address) from comparison
+    )
+    select
+        (select coalesce(sum(rows_items + rows_events), 0) from dataset where owner = ?),
+        (select count(*) from dataset where owner = ?),
+        (select count(*) from job where owner = ? and state in ('queued', 'running')),
+        coalesce(sum(bytes) filter (where owner = ?), 0),
+        coalesce(sum(bytes), 0)
+    from kept
+"""
 
 
 def _number(name: str, default: int) -> int:

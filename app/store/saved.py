@@ -89,14 +89,14 @@ class Saved(ABC, Generic[T]):
     def _save(self, owner: str, dataset: str, name: str, content: str, replace: bool) -> T:
         if not _DATASET.fullmatch(dataset):
             raise ValueError(f"not a dataset: {dataset!r}")
-        name = rows.named(name)
+        name, made = rows.named(name), self._quota.being_made()
         with self._file.transaction() as transaction:
             same = self._called(known(owner), dataset, name)
             if same is not None and not replace:
                 raise SeqscopeError(
                     f"There is a {self.table} named “{name}” already. Choose another name, or replace it."
                 )
-            self._quota.check(owner, bytes=len(content.encode()) - self._length(owner, same))
+            self._quota.check(owner, bytes=len(content.encode()) - self._length(owner, same), made=made)
             moment, expires = rows.now(), rows.until(owner)
             if same is not None:
                 transaction.execute(

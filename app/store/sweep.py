@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from app.home import GONE, Home, delete
+from app.home import GONE, Home, delete, size
 from app.store import lost, rows
 from app.store.database import Store
 from app.store.datasets import forget
@@ -39,17 +39,16 @@ class Swept:
     """For good: what its owner had deleted, and what was in lost/ for long enough."""
 
 
-def sweep(store: Store, now: datetime | None = None, *, expiring: bool = True) -> Swept:
-    """now: UTC, without saying so. expiring: whether time may take anything, too."""
-    now = now or rows.now()
+def sweep(store: Store, due: datetime | None = None) -> Swept:
+    """due: what expired until then goes; UTC, without saying so. None: until now."""
+    due = due or rows.now()
     _staging(store.home)
-    deleted = _deleted(store) + (lost.expire(store, now) if expiring else 0)  # first what makes room
+    deleted = _deleted(store) + lost.expire(store, due)  # first what makes room
     folders = left_over(store)
     lost.put_folders(store.home, folders)
-    datasets = saved = 0
-    if expiring:
-        datasets = _expired_datasets(store, now)
-        saved = _expired_saved(store, now)
+    datasets = _expired_datasets(store, due)
+    saved = _expired_saved(store, due)
+    store.quota.lost = size(store.home.lost)
     found = Swept(datasets, saved, len(folders), deleted)
     if found != Swept():
         log.info(
@@ -72,12 +71,12 @@ def _deleted(store: Store) -> int:
     return there
 
 
-def _expired_datasets(store: Store, now: datetime) -> int:
+def _expired_datasets(store: Store, due: datetime) -> int:
     """A dataset that is worked on has not expired yet."""
     expired = store.file.ask(
         """select owner, id from dataset d where expires <= ? and not exists
         (select 1 from job where job.dataset = d.id and job.owner = d.owner and job.state in ('queued', 'running'))""",
-        [now],
+        [due],
     )
     for owner, id in expired:
         with store.file.transaction() as transaction:
@@ -91,11 +90,11 @@ def _expired_datasets(store: Store, now: datetime) -> int:
     return len(expired)
 
 
-def _expired_saved(store: Store, now: datetime) -> int:
+def _expired_saved(store: Store, due: datetime) -> int:
     """Of browsers: what an account saved is kept."""
     with store.file.transaction() as transaction:
         taken = {
-            table: lost.values(transaction.execute(f"delete from {table} where expires <= ? returning *", [now]))
+            table: lost.values(transaction.execute(f"delete from {table} where expires <= ? returning *", [due]))
             for table in ("history", "comparison", "report", "job")
         }
         if not any(taken.values()):

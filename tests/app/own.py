@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -90,6 +90,14 @@ def put(job: str, now: Status) -> None:
     deadline = time.monotonic() + 30
     while open_store().file.ask("select state from job where id = ?", [job]) != [(now.state,)]:
         assert time.monotonic() < deadline, "the queue did not tell the store"
+        time.sleep(TICK)
+
+
+def soon(true: Callable[[], bool]) -> None:
+    """Returns when it is; AssertionError where it does not come to be."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
         time.sleep(TICK)
 
 

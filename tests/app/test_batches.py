@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from app.store.records import Job
 from app.uploads.limits import Limits
 from app.work import Work
 from engine.errors import SeqscopeError
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, visit
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, soon, visit
 
 
 @pytest.fixture
@@ -60,13 +60,6 @@ def over(job: Job, seconds: float = 120) -> Work:
         assert time.monotonic() < until
         time.sleep(0.05)
     return one
-
-
-def soon(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def report(root: Path, owner: str, **address: str) -> AppTest:

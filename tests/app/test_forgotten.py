@@ -76,7 +76,7 @@ def test_what_has_expired_is_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> N
 
     dataset = ready(ANNA, "My shop")
     models = look_at(dataset)
-    assert sweep(open_store(), now=rows.now() + timedelta(days=30)).datasets == 1
+    assert sweep(open_store(), rows.now() + timedelta(days=30)).datasets == 1
     gc.collect()
     assert models() is None and not any(len(one) for one in kept._ALL)
 

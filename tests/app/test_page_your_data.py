@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +19,7 @@ from app.store.database import open_store
 from app.store.quota import QuotaReached
 from app.store.rows import NotFound
 from engine.errors import SeqscopeError
-from tests.app.own import ANNA, BEN, TICK, Nobody, own_home, page, put, ready, said, stage, visit
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, soon, stage, visit
 
 
 @pytest.fixture(autouse=True)
@@ -101,10 +100,7 @@ def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
     assert not staged.exists() and dataset.rows_items == 40 and dataset.state == "checked"
     (one,) = work.of(ANNA, dataset.id)
     assert one.row.kind == "prepare" and one.job is not None
-    until = time.monotonic() + 30
-    while one.row.id not in launcher.started and time.monotonic() < until:
-        time.sleep(TICK)
-    assert launcher.started == [one.row.id]
+    soon(lambda: launcher.started == [one.row.id])
     assert any("recformer" in " ".join(step.words) for step in one.job.steps)
     put(one.row.id, Status(state="running", progress=0.25, words="Read the words", left=100.0))
     test = page(root, ANNA)

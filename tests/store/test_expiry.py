@@ -55,7 +55,7 @@ def served(days: float, now: Time) -> None:
     now.passes(days)
     own.tick()
     own.write()
-    sweep(store, expiring=days >= 1)
+    sweep(store, housekeeping.due(days * 86_400))
     store.close()
 
 
@@ -108,17 +108,31 @@ def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: py
     monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.000001")
     monkeypatch.setattr(housekeeping, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.02)
-    swept: list[bool] = []
-    monkeypatch.setattr(housekeeping, "sweep", lambda store, expiring: swept.append(expiring))
-    monkeypatch.setattr(housekeeping, "GRACE", 0.3)
+    now = rows.now()
+    monkeypatch.setattr(rows, "now", lambda: now)
+    swept: list[timedelta] = []  # how long something has been due that goes
+    monkeypatch.setattr(housekeeping, "sweep", lambda store, due: swept.append(now - due))
+    monkeypatch.setattr(housekeeping, "GRACE", timedelta(seconds=0.3))
     store = Store()
     housekeeping.start(store)
     deadline = time.monotonic() + 60
-    while not (swept and swept[-1]):
+    while not (swept and not swept[-1]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     store.close()
-    assert housekeeping.GRACE and swept[0] is False
+    assert swept[0] == housekeeping.GRACE
+
+
+def test_a_server_that_is_started_every_day_is_a_day_late(own_home: Path, passing: Time) -> None:
+    store = Store()
+    clock_of(store)
+    uploaded(store)
+    store.close()
+    left = []
+    for _ in range(9):
+        served(0.99, passing)
+        left.append(len(lost.entries(home.here())))
+    assert left == [0] * 8 + [1]
 
 
 def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, passing: Time) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from app import home
 from app.store import rows
 from app.store.database import Store
 from app.store.quota import QuotaReached
+from app.store.sweep import sweep
 from engine.errors import SeqscopeError
 from tests.store import ANNA, BEN
 
@@ -120,6 +122,45 @@ def test_a_limit_that_is_no_number_is_said(store: Store, monkeypatch: pytest.Mon
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", wrong)
     with pytest.raises(SeqscopeError, match="SEQSCOPE_QUOTA_ROWS"):
         store.quota.check(ANNA, rows=1)
+
+
+def test_what_is_being_made_is_weighed_while_others_use_the_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = store.datasets.add(ANNA, "films", staged=of_size(1000))  # type: ignore[arg-type]
+    job = store.jobs.add(ANNA, dataset.id, "train", {})
+    lists = store.jobs.add(ANNA, "sample", "batch", {})
+    store.jobs.change(ANNA, job.id, "running")
+    home.here().draft(ANNA)
+    waited: list[Path] = []
+
+    def weigh(path: Path) -> int:
+        other = threading.Thread(target=store.jobs.of, args=(ANNA,), daemon=True)
+        other.start()
+        other.join(5)
+        if other.is_alive():
+            waited.append(path)
+        return 1
+
+    monkeypatch.setattr(home, "size", weigh)
+    store.histories.save(ANNA, "sample", "h", ["a"])
+    store.datasets.add(ANNA, "more", staged=home.stage())
+    store.jobs.change(ANNA, lists.id, "failed")
+    store.jobs.change(ANNA, lists.id, "queued")
+    store.jobs.add(ANNA, "sample", "batch", {})
+    assert waited == []
+
+
+def test_what_is_in_lost_counts_for_the_server(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_SERVER", "5000")
+    store.datasets.add(ANNA, "films", staged=of_size(3000))  # type: ignore[arg-type]
+    assert sweep(store, rows.now() + timedelta(days=8)).datasets == 1
+    store.quota.check(ANNA, bytes=1000)
+    with pytest.raises(QuotaReached, match="server has no room"):
+        store.quota.check(BEN, bytes=2001)
+    sweep(store)  # its days count from here
+    assert sweep(store, rows.now() + timedelta(days=8)).deleted == 1
+    store.quota.check(BEN, bytes=2001)
 
 
 def test_drafts_count_for_their_owner_and_the_server_and_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
