@@ -25,6 +25,7 @@ formats (--source; guessed from the layout where it is not given):
   ml-1m      ratings.dat, movies.dat: fields separated by ::           k-core 5
   ml-100k    u.data, u.item                                            k-core 0
   ml-20m     ratings.csv, movies.csv (also 25M, 32M, latest)           k-core 0
+  movietweetings  ratings.dat, movies.dat as of ml-1m, in UTF-8        k-core 10
   user-item  text lines "user item", oldest first                      k-core 0
   letter     one JSON object of user -> list of items                  k-core 0
   amazon     review JSON lines with metadata, plain or .gz             k-core 5
@@ -47,7 +48,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="download a public set",
         description="Download a public set, checked and whole; repeat to continue.",
     )
-    fetch.add_argument("name", help="ml-100k, ml-1m, ml-20m, amazon-beauty, amazon-sports or amazon-toys")
+    fetch.add_argument(
+        "name",
+        help="ml-100k, ml-1m, ml-20m, movietweetings, goodbooks-10k, online-retail, amazon-beauty, amazon-sports or amazon-toys",
+    )
     fetch.add_argument(
         "--to", type=Path, required=True, metavar="DIR", help="folder for raw files; the set goes to DIR/NAME"
     )
@@ -265,12 +269,12 @@ def _fetch(args: argparse.Namespace) -> int:
 
     if args.name not in PUBLIC:
         raise UsageError(f"no public set is called {args.name!r}; there are {', '.join(PUBLIC)}")
-    print(f"{PUBLIC[args.name].terms}\n")
+    print(f"{PUBLIC[args.name].terms}\n\nknown problems:\n{PUBLIC[args.name].problems}\n")
     if not args.accept_licence:
         if not sys.stdin.isatty():
             raise UsageError("nothing was fetched: accept these terms with --accept-licence")
         if input("Do you accept these terms? [y/N] ").strip().lower() not in ("y", "yes"):
             raise SeqscopeError("nothing was fetched: the terms were not accepted.")
     folder = fetch(args.name, args.to, base_url=args.base_url, patience=Patience(stall=args.stall))
-    print(f"next: seqscope data import {folder} {PUBLIC[args.name].next_step}")
+    print(f"next: seqscope data import {PUBLIC[args.name].next_step.format(folder=folder)}")
     return 0

@@ -1,6 +1,6 @@
 """Make the embedded datasets (real ratings of films; simulated viewers of films) or procedural data of any size for load tests.
 
-  seqscope sample films --from ../shared/data/movietweetings --out data/films    real ratings, from their raw table
+  seqscope sample films --from DIR --out data/films         real ratings, from their raw table
   seqscope sample build --out data/sample                   simulated viewers; the same seed gives the same dataset
   seqscope sample procedural --items 1000000 --events 20000000 --out data/procedural
 

@@ -1,1 +1,1 @@
-"""The embedded datasets, simulated viewers of real films (with a planted story) and real ratings; procedural data for load tests."""
+"""The embedded datasets (simulated viewers with a planted story, and real ratings of films); procedural data for load tests."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
 import io
 import json
+import shlex
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -13,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.fetch import PUBLIC
+from engine.data.dataset import Dataset
+from engine.data.fetch import PUBLIC, PublicSet
 from engine.data.unpack import unpack
 from engine.errors import SeqscopeError
-from tests.data.conftest import Bench
+from tests import shop
+from tests.data.conftest import Bench, item_rows
 from tests.data.server import Misbehaviour, Server
 
 
@@ -97,6 +101,77 @@ def test_amazon_has_no_published_checksum_so_the_first_download_is_recorded(benc
     assert bench.run(*words) == 1 and "sha256 checksum is" in bench.err
     (folder / "checksums.json").write_text("{")
     assert bench.run(*words) == 1 and "Delete it to start a new record" in bench.err
+
+
+def test_movietweetings_needs_no_catalogue_of_its_own_and_no_accounts(bench: Bench, server: Server) -> None:
+    server.files["ratings.dat"] = "".join(
+        f"{u}::000{i}::{i % 11}::{1_362_062_078 + i}\n" for u in range(12) for i in range(12)
+    ).encode()
+    server.files["movies.dat"] = "".join(f"000{i}::Amélie {i} (2001)::Comedy|Romance\n" for i in range(12)).encode()
+    words = ("fetch", "movietweetings", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
+    assert bench.run(*words) == 0, bench.err
+    assert "MIT" in bench.out and "known problems" in bench.out
+    assert not any("users" in name for name, _ in server.requests)
+    dataset = bench.load(bench.folder / "movietweetings", "--source", "movietweetings")
+    assert item_rows(dataset)[0]["title"] == "Amélie 0 (2001)" and dataset.info.options["k_core"] == 10
+    assert "MIT" in dataset.info.licence
+
+
+def follow(bench: Bench, out: Path) -> Dataset:
+    """The dataset that the printed next step makes, in `out`."""
+    words = shlex.split(bench.out.split("next: seqscope data ")[1])
+    words[words.index("--out") + 1] = str(out)
+    assert bench.run(*words) == 0, bench.err
+    return Dataset(out)
+
+
+def test_a_shop_gets_a_catalogue_and_the_next_step_leaves_out_what_is_wrong(bench: Bench, server: Server) -> None:
+    server.files["data.csv"] = shop.log().encode()
+    words = ("fetch", "online-retail", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
+    assert bench.run(*words) == 0, bench.err
+    assert "CC BY 4.0" in bench.out and "cancellations" in bench.out
+    dataset = follow(bench, bench.folder / "out" / "online-retail")
+    assert dataset.info.left_out["negative quantity"] > 0 and dataset.info.options["ties"] == "shuffle"
+    assert {row["title"].split()[0] for row in item_rows(dataset)} == {"ARTICLE"}
+    assert set(item_rows(dataset)[0]) == {"item", "item_id", "title"}  # and nothing of a single order or customer
+
+
+RATED = "user_id,book_id,rating\n" + "".join(f"{u},{b},5\n" for u in range(1, 13) for b in range(1, 13))
+BOOKS = "book_id,authors,original_publication_year,title,language_code,ratings_count\n" + "".join(
+    f'{b},"A, B",2008.0,"Book, {b}",eng,4780653\n' for b in range(1, 13)
+)
+
+
+def test_books_are_checked_and_their_counts_of_ratings_left_out(
+    bench: Bench, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files |= {"ratings.csv": RATED.encode(), "books.csv": BOOKS.encode()}
+    words = ("fetch", "goodbooks-10k", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
+    assert bench.run(*words) == 1 and "the git checksum is" in bench.err
+    assert not (bench.folder / "goodbooks-10k" / "ratings.csv").exists()
+    known = {
+        "ratings.csv": ("git", hashlib.sha1(b"blob %d\0" % len(RATED) + RATED.encode()).hexdigest()),
+        "books.csv": ("sha256", hashlib.sha256(BOOKS.encode()).hexdigest()),
+    }
+    monkeypatch.setitem(PUBLIC, "goodbooks-10k", dataclasses.replace(PUBLIC["goodbooks-10k"], checksums=known))
+    assert bench.run(*words) == 0, bench.err
+    assert "matches the known checksum" in bench.out and "CC BY-SA 4.0" in bench.out
+    dataset = follow(bench, bench.folder / "out" / "goodbooks-10k")
+    assert item_rows(dataset)[0] == {
+        "item": 0, "item_id": "1", "title": "Book, 1", "authors": "A, B", "year": 2008, "language": "eng",
+    }  # fmt: skip
+
+
+def test_a_page_in_place_of_a_table_gives_no_catalogue(bench: Bench, server: Server) -> None:
+    server.files["data.csv"] = b"<html>Please log in to the network</html>"
+    words = ("fetch", "online-retail", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
+    assert bench.run(*words) == 1 and "Delete them and fetch them again" in bench.err
+
+
+@pytest.mark.parametrize("known", PUBLIC.values(), ids=list(PUBLIC))
+def test_every_set_says_its_terms_and_what_is_wrong_with_it(known: PublicSet) -> None:
+    assert known.terms and known.problems.startswith("  - ")
+    assert {"--source", "--out"} <= set(shlex.split(known.next_step))
 
 
 def test_an_error_page_is_not_a_data_set(bench: Bench, server: Server) -> None:

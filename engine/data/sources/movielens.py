@@ -1,5 +1,5 @@
 """MovieLens in its three layouts: ``ml-100k`` (u.data, u.item), ``ml-1m`` (ratings.dat, movies.dat), ``ml-20m`` (ratings.csv,
-movies.csv; also 10M's successors 25M, 32M and the "latest" sets)."""
+movies.csv; also 10M's successors 25M, 32M and the "latest" sets). ``movietweetings`` has the second one in UTF-8."""
 
 from __future__ import annotations
 
@@ -88,7 +88,16 @@ def _rows(path: Path, layout: Layout, problems: Problems) -> Iterator[tuple[int,
             yield line, fields
 
 
-def _open(options: ImportOptions, workshop: Workshop, *, log_name: str, layout: Layout, mapping: Mapping) -> Reading:
+def _open(
+    options: ImportOptions,
+    workshop: Workshop,
+    *,
+    log_name: str,
+    layout: Layout,
+    mapping: Mapping,
+    encoding: str | None = None,
+) -> Reading:
+    """encoding: of the catalogue, where the options name none; None takes the one of its MovieLens file."""
     log = only_file(options.paths, log_name, options.source or "MovieLens")
     catalogues = {
         "ratings.dat": ("movies.dat", movies_dat),
@@ -97,7 +106,7 @@ def _open(options: ImportOptions, workshop: Workshop, *, log_name: str, layout: 
     }
     name, reader = catalogues[log_name]
     found = beside(log, name)
-    items = reader(found, options.encoding, workshop.problems) if found and options.items is None else None
+    items = reader(found, options.encoding or encoding, workshop.problems) if found and options.items is None else None
     return Reading(LogFiles((log,), layout, mapping), items)
 
 
@@ -111,6 +120,15 @@ ML_1M = Source(
     LICENCE, 5,
     partial(
         _open, log_name="ratings.dat", layout=Layout("delimited", "::", fields=4, quoting=False), mapping=Mapping(0, 1, 3, 2)
+    ),
+)  # fmt: skip
+MOVIETWEETINGS = Source(
+    "movietweetings", "MovieTweetings",
+    "MovieTweetings: film ratings that people posted from the IMDb app as public tweets, github.com/sidooms/MovieTweetings",
+    "MIT, © 2013 Simon Dooms; cite Dooms, De Pessemier and Martens (CrowdRec at RecSys 2013)", 10,
+    partial(
+        _open, log_name="ratings.dat", layout=Layout("delimited", "::", fields=4, quoting=False), mapping=Mapping(0, 1, 3, 2),
+        encoding="utf-8",
     ),
 )  # fmt: skip
 ML_20M = Source(
