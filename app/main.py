@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import guard, owner, state, tray, work, zoo
+from app import guard, owner, run_queue, state, tray, work, zoo
 from app.parts import saved, you
 from app.text import md
 from app.widgets import browser
@@ -138,5 +138,5 @@ def _existing(pages: list[tuple[str, str, str, str]], hidden: tuple[str, ...]) -
     ]
 
 
-with zoo.looked_at_once():
+with run_queue.RUNS.turn(), zoo.looked_at_once():
     main()

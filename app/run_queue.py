@@ -1,0 +1,62 @@
+"""Runs of pages are served one after the other, in the order in which they were asked for.
+
+    with run_queue.RUNS.turn():
+        main()
+
+Python runs one thread at a time. Twenty-five runs in as many threads fight for it at every switch: each took nearly twice the
+processor's time, and all of them ended when the last one did. In a queue the first visitor has the page after one run.
+
+A run is waited for `longest` seconds at most: who opens a dataset or asks a slow model keeps nobody else waiting. Reruns of a
+fragment alone are short and not queued.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class RunQueue:
+    """First come, first served. longest: seconds after which the next one need not wait for a run any more."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Condition] = deque()
+        self._latest: threading.Condition | None = None  # who began last
+        self._until = 0.0  # when the next one may begin though the latest has not ended, by time.monotonic
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Waits for a turn, which lasts as long as the block."""
+        mine = threading.Condition(self._lock)
+        with self._lock:
+            self._waiting.append(mine)
+            while self._waiting[0] is not mine:
+                mine.wait()
+            while (left := self._until - time.monotonic()) > 0:
+                mine.wait(left)
+            self._waiting.popleft()
+            self._latest, self._until = mine, time.monotonic() + self._longest
+            self._wake()  # the first in the queue looks at the clock
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._latest is mine:
+                    self._until = 0.0
+                    self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting:
+            self._waiting[0].notify()
+
+
+RUNS = RunQueue(longest=0.25)
