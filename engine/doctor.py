@@ -15,6 +15,7 @@ from typing import Any
 
 from engine import __version__
 from engine.errors import SeqscopeError
+from engine.memory import memory
 
 TRAINING = ("torch", "numpy", "pyarrow", "safetensors")
 IMPORTING = ("duckdb", "numpy", "pyarrow")
@@ -96,7 +97,7 @@ def find_public_data(root: Path, environ: Mapping[str, str] = os.environ) -> Pat
 
 
 def describe_machine() -> dict[str, str]:
-    total, free = _memory()
+    total, free = memory()
     disk = shutil.disk_usage(Path.cwd())
     return {
         "python": f"{platform.python_version()} ({sys.executable})",
@@ -183,21 +184,6 @@ def describe_public(folder: Path | None) -> dict[str, Any] | None:
 
 def _folders_with(folder: Path, file: str) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"*/{file}")) if folder.is_dir() else []
-
-
-def _memory() -> tuple[int, int]:
-    """Bytes in all and free; 0, 0 where the system does not say. A container's limit counts."""
-    try:
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        total, free = (int(lines[key].split()[0]) * 1024 for key in ("MemTotal", "MemAvailable"))
-    except (OSError, KeyError, ValueError):
-        return 0, 0
-    try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        return min(total, limit), min(free, max(0, limit - used))
-    except (OSError, ValueError):  # "max" is no integer: no limit
-        return total, free
 
 
 def _gib(count: float) -> str:

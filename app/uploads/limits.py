@@ -4,7 +4,8 @@ SEQSCOPE_MAX_UPLOAD_MB     of one file, as it is uploaded (default 25)
 SEQSCOPE_UPLOAD_MEMORY_MB  that reading and checking may take (default 1024)
 SEQSCOPE_UPLOAD_SECONDS    by the clock, for one step (default 300)
 SEQSCOPE_UPLOAD_THREADS    of one step (default 2)
-SEQSCOPE_UPLOADS           steps that run at the same time on this server, beside two of a moment each (default 2)
+SEQSCOPE_UPLOADS           steps that run at the same time on this server, beside two of a moment each (default 2); up to four
+                           times as many where memory is free for them
 SEQSCOPE_QUOTA_ROWS        of one file (default 5,000,000; app/store/quota.py)
 """
 
@@ -58,7 +59,7 @@ class Limits(BaseModel):
 
 
 def children() -> int:
-    """How many steps may run at the same time."""
+    """How many steps may run at the same time, whatever memory there is."""
     return _number("SEQSCOPE_UPLOADS", 2, most=64)
 
 

@@ -26,6 +26,7 @@ from app.turns import Ahead, Turns
 from app.uploads.limits import Limits, children
 from app.uploads.reading import KINDS
 from engine.errors import SeqscopeError
+from engine.memory import memory
 
 log = logging.getLogger("seqscope.uploads")
 Progress = Callable[[float, str], None]
@@ -43,7 +44,19 @@ SMALL = 2 << 20
 MOMENTS = 1.5
 NICE = {"quick": 2, "slow": 10}
 """Pages come before steps, and steps that somebody will not wait for at all before those that take a while."""
-_turns = Turns(quick=lambda: QUICK, slow=children)
+LONG, LAST = 5.0, 19
+"""Seconds of the processor after which a step comes after all others, and its priority from then on."""
+BESIDE = 4
+"""Times as many slow steps as the operator says may run where memory is free for them: nobody waits for another's long check."""
+
+
+def _places() -> int:
+    """Of slow steps: as many as the operator says, and more as long as each finds twice the memory that it may take."""
+    least = children()
+    return min(BESIDE * least, least + memory()[1] // (2 * Limits.of_environment().memory))
+
+
+_turns = Turns(quick=lambda: QUICK, slow=_places)
 _slow: OrderedDict[str, float] = OrderedDict()
 """Owner → when a small file of theirs turned out to be no quick one; they are not believed again for `WARY` seconds."""
 WARY = 600.0
@@ -175,6 +188,7 @@ def _converse(
         child.stdin.flush()
     out, tail = bytearray(), bytearray()
     heard = 0
+    is_last = False
     done, words = 0.0, "Starting"
     with selectors.DefaultSelector() as waiting:
         for stream in (child.stdout, child.stderr):
@@ -204,8 +218,15 @@ def _converse(
             say(done, words)
             if stop():
                 raise Cancelled("The upload was not read: it was cancelled.")
-            if moments is not None and _takes_longer(child.pid, deadline - limits.seconds, moments):
+            computed = _computed(child.pid)
+            if moments is not None and (
+                computed > moments or time.monotonic() - deadline + limits.seconds > 8 * moments
+            ):
                 raise _Long
+            if computed > LONG and not is_last:
+                is_last = True
+                with contextlib.suppress(OSError):  # it has ended
+                    os.setpriority(os.PRIO_PGRP, child.pid, LAST)  # all its threads
             if home.size(work) > limits.disk:
                 raise UploadFailed(
                     f"Reading the file takes more than {limits.disk >> 20:,} MB of this server's disk, which is the most that "
@@ -218,13 +239,12 @@ def _converse(
     raise UploadFailed(_died(child, bytes(tail), limits))
 
 
-def _takes_longer(pid: int, began: float, moments: float) -> bool:
-    """Than so many seconds of the processor, or many times that by the clock."""
-    computed = 0.0
+def _computed(pid: int) -> float:
+    """Seconds of the processor that it has had; 0 where that cannot be known."""
     with contextlib.suppress(OSError, ValueError, IndexError):  # no Linux
         spent = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
-        computed = (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
-    return computed > moments or time.monotonic() - began > 8 * moments
+        return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -303,6 +303,44 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
     assert int(str(slow["nice"])) > int(str(quick["nice"])) > os.nice(0) and slow["oom"] == "1000"
 
 
+@pytest.mark.parametrize(("free", "at_once"), [(1 << 40, 3), (0, 2)])
+def test_a_large_file_does_not_wait_for_two_that_take_long_where_there_is_memory(
+    tmp_path: Path, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, free: int, at_once: int
+) -> None:
+    monkeypatch.setattr(runner, "memory", lambda: (free, free))
+    monkeypatch.setattr(runner, "SMALL", -1)
+    monkeypatch.setattr(runner, "LONG", 0.5)
+    stand_in(
+        "open(request['path'] + '.begun', 'w').close()\n"
+        "    while not os.path.exists(request['path'] + '.go'):\n"
+        "        say(0.6, 'At work'); sum(range(300_000))\n"
+        "        if os.nice(0) == 19: open(request['path'] + '.last', 'w').close()\n"
+        "    return {'result': {}}"
+    )
+    owners, waiting = ("anna", "ben", "clara"), set()
+
+    def one(owner: str) -> None:
+        path = tmp_path / owner
+        path.touch()
+
+        def say(done: float, words: str) -> None:
+            if words.startswith("Waiting"):
+                waiting.add(owner)
+
+        runner.run("guess", {"path": str(path)}, tmp_path, LIMITS, owner=owner, on_progress=say)
+
+    threads = [threading.Thread(target=one, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    wait(lambda: len(list(tmp_path.glob("*.begun"))) + len(waiting) == 3)
+    assert len(list(tmp_path.glob("*.begun"))) == at_once
+    wait(lambda: any(tmp_path.glob("*.last")))  # who takes long comes after all others
+    for owner in owners:
+        (tmp_path / f"{owner}.go").touch()
+    for thread in threads:
+        thread.join(60)
+
+
 # --- malicious files, in the true child
 
 

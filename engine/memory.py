@@ -1,0 +1,20 @@
+"""How much memory this machine has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def memory() -> tuple[int, int]:
+    """Bytes in all and free; 0, 0 where the system does not say. A container's limit counts."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        total, free = (int(lines[key].split()[0]) * 1024 for key in ("MemTotal", "MemAvailable"))
+    except (OSError, KeyError, ValueError):
+        return 0, 0
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        return min(total, limit), min(free, max(0, limit - used))
+    except (OSError, ValueError):  # "max" is no integer: no limit
+        return total, free
