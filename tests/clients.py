@@ -56,8 +56,8 @@ class Server:
     def resident(self) -> float:
         """MB of its resident set."""
         status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        return int(found.group(1)) / 1e3 if found else float("nan")
+        size = re.search(r"VmRSS:\s+(\d+) kB", status)
+        return int(size[1]) / 1e3 if size else float("nan")
 
 
 @contextmanager
@@ -65,9 +65,9 @@ def running(
     exports: Path, home: Path | None = None, *options: str, wait: bool = True, root: Path = ROOT, **env: str
 ) -> Iterator[Server]:
     """The app on a free port, until the block ends; options as for `start`. home: None is a folder that goes with it."""
-    with tempfile.TemporaryDirectory() as kept:
+    with tempfile.TemporaryDirectory() as folder:
         server = start(
-            exports, home or Path(kept, "home"), Path(kept, "log.txt"), *options, wait=wait, root=root, **env
+            exports, home or Path(folder, "home"), Path(folder, "log.txt"), *options, wait=wait, root=root, **env
         )
         try:
             yield server
@@ -214,23 +214,23 @@ class Visitor:
             elif message.delta.WhichOneof("type") == "add_block":
                 self.elements[path] = message.delta.add_block
         elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
-            self.elements = {path: one for path, one in self.elements.items() if path in self._drawn}
+            self.elements = {path: element for path, element in self.elements.items() if path in self._drawn}
         return message
 
     def shown(self, kind: str) -> list[Any]:
         """What the page shows of one kind of element, such as "markdown" or "button"."""
         return [
-            getattr(one, kind)
-            for one in self.elements.values()
-            if one.DESCRIPTOR.name == "Element" and one.WhichOneof("type") == kind
+            getattr(element, kind)
+            for element in self.elements.values()
+            if element.DESCRIPTOR.name == "Element" and element.WhichOneof("type") == kind
         ]
 
     def widget(self, key: str) -> Any:
         """The widget with that key. Raises LookupError."""
-        for one in self.elements.values():
-            found = getattr(one, one.WhichOneof("type") or "", None)
-            if str(getattr(found, "id", "")).endswith(f"-{key}"):
-                return found
+        for element in self.elements.values():
+            widget = getattr(element, element.WhichOneof("type") or "", None)
+            if str(getattr(widget, "id", "")).endswith(f"-{key}"):
+                return widget
         raise LookupError(f"no widget {key!r} on the page; errors: {self.errors}")
 
     def link(self, key: str) -> str:

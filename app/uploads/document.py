@@ -45,8 +45,8 @@ class _Doubled(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else _Doubled(pairs)
+    plain = dict(pairs)
+    return plain if len(plain) == len(pairs) else _Doubled(pairs)
 
 
 def _entries(row: dict[str, Any]) -> Iterable[tuple[str, Any]]:
@@ -58,13 +58,9 @@ def _json(value: Any) -> str:
 
 
 def _rows(document: Any, what: What) -> Iterator[dict[str, Any]]:
-    entries = (
-        _entries(document)
-        if isinstance(document, dict)
-        else enumerate(document, 1)
-        if isinstance(document, list)
-        else ()
-    )
+    entries: Iterable[tuple[Any, Any]] = enumerate(document, 1) if isinstance(document, list) else ()
+    if isinstance(document, dict):
+        entries = _entries(document)
     for key, value in entries:
         if isinstance(document, list) and isinstance(value, dict):
             yield value

@@ -150,11 +150,11 @@ class Findings:
 
     def counts(self) -> tuple[Count, ...]:
         """A row counts once for each problem, however many of its columns have it."""
-        found = [
+        counts = [
             Count(file=file, problem=problem, number=number.rows, note=number.note)
             for (file, problem), number in self._numbers.items()
         ]
-        return tuple(sorted(found, key=lambda one: (_KINDS[one.kind], -one.number, one.file, one.problem)))
+        return tuple(sorted(counts, key=lambda count: (_KINDS[count.kind], -count.number, count.file, count.problem)))
 
     def first(self) -> tuple[Finding, ...]:
         found = self.con.execute(

@@ -61,8 +61,8 @@ def _parquet(work: Path, path: Path, what: What, fixed: Mapping[str, str], limit
         def all_rows(whole: duckdb.DuckDBPyConnection, narrow: Reading) -> None:
             read_parquet(whole, path, narrow, limits)
 
-        told = _told(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
-        return told.model_copy(update={"reading": _without(told.reading, strange)})
+        guess = _told(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
+        return guess.model_copy(update={"reading": _without(guess.reading, strange)})
 
 
 def _without(reading: Reading, names: Sequence[str]) -> Reading:

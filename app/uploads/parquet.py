@@ -71,8 +71,8 @@ def read_parquet(
                         f"column for the {ROLE_WORDS[column.role]}."
                     )
             strange += broken
-            kept = [(place, "NULL::VARCHAR" if name in broken else cells[name]) for place, name in wanted]
-            _make_rows(con, kept, source, limits)
+            cells |= dict.fromkeys(broken, "NULL::VARCHAR")
+            _make_rows(con, [(place, cells[name]) for place, name in wanted], source, limits)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:

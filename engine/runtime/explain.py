@@ -114,7 +114,7 @@ def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> 
 
     scores: [..., items]; candidates: bool [items]. Returns float64 [...].
     """
-    own = scores[..., item, None]
-    above = np.count_nonzero((scores > own) & candidates, axis=-1)
-    level = np.count_nonzero((scores == own) & candidates, axis=-1) - int(candidates[item])
+    its_score = scores[..., item, None]
+    above = np.count_nonzero((scores > its_score) & candidates, axis=-1)
+    level = np.count_nonzero((scores == its_score) & candidates, axis=-1) - int(candidates[item])
     return np.asarray(1 + above + level / 2, np.float64)

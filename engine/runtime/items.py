@@ -68,8 +68,8 @@ class Items:
         return functools.lru_cache(maxsize=50_000)(functools.partial(_searched, self.ids, self._by_id))
 
     def _texts(self, name: str) -> Sequence[str]:
-        found: list[str] | Texts = Texts(self.table[name]) if len(self.table) > FEW else self.table[name].to_pylist()
-        return found
+        texts: list[str] | Texts = Texts(self.table[name]) if len(self.table) > FEW else self.table[name].to_pylist()
+        return texts
 
 
 def _searched(ids: Sequence[str], order: npt.NDArray[np.int32], item_id: str) -> int | None:
@@ -93,8 +93,8 @@ class Texts(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
             return [self[at] for at in range(*place.indices(len(self)))]
-        found: str = self._column[int(place)].as_py()
-        return found
+        text: str = self._column[int(place)].as_py()
+        return text
 
     def __iter__(self) -> Iterator[str]:
         for chunk in self._column.chunks:
@@ -104,18 +104,18 @@ class Texts(Sequence[str]):
 def rows(table: pa.Table, items: Sequence[int] | npt.NDArray[np.integer[Any]]) -> pa.Table:
     """The rows of these items, in their order. `table.take` would copy every column as a whole first."""
     numbers = np.asarray(items, np.int64)
-    found, first = [], 0
+    places, parts, first = [], [], 0
     for batch in table.to_batches():
-        own = np.flatnonzero((numbers >= first) & (numbers < first + len(batch)))
-        if len(own):
-            found.append((own, batch.take(pa.array(numbers[own] - first))))
+        inside = np.flatnonzero((numbers >= first) & (numbers < first + len(batch)))
+        if len(inside):
+            places.append(inside)
+            parts.append(batch.take(pa.array(numbers[inside] - first)))
         first += len(batch)
-    if sum(len(own) for own, _ in found) < len(numbers):
+    if sum(map(len, places)) < len(numbers):
         raise IndexError(f"there are {first:,} items")
-    if not found:
+    if not parts:
         return table.slice(0, 0)
-    places = np.argsort(np.concatenate([own for own, _ in found]))
-    return pa.Table.from_batches([batch for _, batch in found]).combine_chunks().take(pa.array(places))
+    return pa.Table.from_batches(parts).combine_chunks().take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def are_many(path: Path) -> bool:

@@ -58,12 +58,12 @@ def limit() -> float:
     """Raises SeqscopeError where the variable is no number above 0."""
     text = os.environ.get(LIMIT) or str(SECONDS)
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < 100_000:
+        seconds = 0.0
+    if not 0 < seconds < 100_000:
         raise SeqscopeError(f"{LIMIT} is {text!r}; it must be a number of seconds above 0.")
-    return found
+    return seconds
 
 
 @contextmanager
@@ -108,13 +108,8 @@ def running() -> list[Run]:
 
 def stalled() -> float:
     """Seconds for which every place has been held by the same run; 0.0 where one is free."""
-    found = running()
-    return min(run.seconds for run in found) if len(found) >= PLACES else 0.0
-
-
-def forgive() -> None:
-    """Forgets which graphs did not end."""
-    _endless.clear()
+    runs = running()
+    return min(run.seconds for run in runs) if len(runs) >= PLACES else 0.0
 
 
 def _watch() -> None:

@@ -41,8 +41,8 @@ def read_table(
     """
     content = folder.read(file, limit=TABLE_BYTES, expected=expected)
     with _readable(folder, file):
-        parquet, wanted = _chosen(folder, file, content, columns, rest)
-        return _checked(folder, file, parquet.read(columns=wanted, use_threads=False), wanted, columns, {})
+        parquet, names = _chosen(folder, file, content, columns, rest)
+        return _checked(folder, file, parquet.read(columns=names, use_threads=False), names, columns, {})
 
 
 def read_parts(
@@ -58,12 +58,10 @@ def read_parts(
     content = folder.read(file, limit=TABLE_BYTES, expected=expected)
     unfolded: dict[str, int] = {}
     with _readable(folder, file):
-        parquet, wanted = _chosen(folder, file, content, columns, rest)
-        for group in range(
-            parquet.num_row_groups
-        ):  # each by itself: together they are prepared in advance, all of them
-            for batch in parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
-                yield _checked(folder, file, pa.Table.from_batches([batch]), wanted, columns, unfolded)
+        parquet, names = _chosen(folder, file, content, columns, rest)
+        for group in range(parquet.num_row_groups):  # one by one: of several, all are prepared in advance
+            for batch in parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+                yield _checked(folder, file, pa.Table.from_batches([batch]), names, columns, unfolded)
 
 
 @contextlib.contextmanager
@@ -83,23 +81,23 @@ def _chosen(
     for name in columns:
         if name not in schema.names:
             raise folder.fault(file, f"the column {name} is missing")
-    wanted = list(columns) + ([name for name in schema.names if name not in columns] if rest else [])
-    texts = [field.name for field in schema if field.name in wanted and _is_text(field.type)]
-    return _open(folder, file, content, texts), wanted
+    names = list(columns) + ([name for name in schema.names if name not in columns] if rest else [])
+    texts = [field.name for field in schema if field.name in names and _is_text(field.type)]
+    return _open(folder, file, content, texts), names
 
 
 def _checked(
     folder: Folder,
     file: str,
     table: pa.Table,
-    wanted: list[str],
+    names: list[str],
     columns: Mapping[str, Column],
     unfolded: dict[str, int],
 ) -> pa.Table:
     """unfolded: bytes of the texts of each column in the parts before; counted on."""
     table.validate(full=True)  # reading checks neither offsets nor UTF-8; a page would fail on them later
-    table = table.select(wanted)
-    for place, name in enumerate(wanted):
+    table = table.select(names)
+    for place, name in enumerate(names):
         values = table[name]
         if _is_text(values.type):
             values = _text(folder, file, name, values, unfolded)

@@ -139,9 +139,9 @@ class Zoo:
                 refused.append(Refusal(name, fault.file, fault.reason))
         if not refused:
             return self
-        found = copy.copy(self)
-        found.bundles, found.refused = bundles, [*self.refused, *refused]
-        return found
+        rest = copy.copy(self)
+        rest.bundles, rest.refused = bundles, [*self.refused, *refused]
+        return rest
 
     @staticmethod
     def list(root: Path | str) -> Paths:

@@ -50,8 +50,7 @@ def look_at(dataset: Dataset) -> weakref.ref[Zoo]:
     places = spaces.able(models)
     for place in places.values():
         spaces.points(models, place)
-    found = zoo._OPEN.get(str(path)).catalogue
-    map_controls._colourable(found, 1)
+    map_controls._colourable(zoo._OPEN.get(str(path)).catalogue, 1)
     return weakref.ref(models)
 
 

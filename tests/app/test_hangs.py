@@ -35,13 +35,13 @@ def test_a_model_that_comes_to_no_end(tmp_path: Path) -> None:
 
         async def watch() -> None:
             while "200" not in heard and len(heard) < 200:
-                said = await asyncio.to_thread(health, server.url)
-                heard.append("200" if said == "ok" and any("503" in one for one in heard) else said)
+                answer = await asyncio.to_thread(health, server.url)
+                heard.append("200" if answer == "ok" and any("503" in earlier for earlier in heard) else answer)
                 await asyncio.sleep(0.1)
 
         pages, _ = await asyncio.gather(clients.crowd(server.url, runs.PLACES + 1, look), watch())
         assert any("did not end within 3 s" in page for page in pages)
-        assert heard[0] == "ok" and any("Models are not answered" in said for said in heard) and heard[-1] == "200"
+        assert heard[0] == "ok" and any("Models are not answered" in answer for answer in heard) and heard[-1] == "200"
         async with clients.visitor(server.url) as later:
             assert await later.run("v=1&ds=toys&h=toy-1~toy-2", "compare") < 3
             (alert,) = later.shown("alert")

@@ -38,7 +38,7 @@ class Shop:
         return path
 
     def shelf(self, most: int = 100) -> Opened[str]:
-        return Opened(self.open, stamp=lambda path: self.stamps.get(path, ""), size=lambda one: 40, most=lambda: most)
+        return Opened(self.open, stamp=lambda path: self.stamps.get(path, ""), size=lambda value: 40, most=lambda: most)
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_what_has_changed_or_was_deleted_is_opened_anew(shop: Shop) -> None:
 
 def test_what_turns_out_to_be_damaged_is_opened_anew(shop: Shop) -> None:
     damaged: list[str] = []
-    shelf = Opened(shop.open, stamp=lambda path: "", size=len, most=lambda: 9, sound=lambda one: one not in damaged)
+    shelf = Opened(shop.open, stamp=lambda path: "", size=len, most=lambda: 9, sound=lambda value: value not in damaged)
     shelf.get("a")
     damaged.append("a")
     shelf.get("a")
@@ -97,12 +97,12 @@ def test_a_failure_is_said_again_and_not_tried_again(
     shop: Shop, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, shop.fails = shop.shelf(), error
-    said = set()
+    messages = set()
     for _ in range(3):
         with pytest.raises(SeqscopeError) as raised:
             shelf.get("exports/large")
-        said.add(str(raised.value))
-    assert len(said) == len(shop.opened) == 1 and ("no items" in str(said) or "large" in str(said))
+        messages.add(str(raised.value))
+    assert len(messages) == len(shop.opened) == 1 and ("no items" in str(messages) or "large" in str(messages))
     shelf.retry()
     with pytest.raises(SeqscopeError):
         shelf.get("exports/large")

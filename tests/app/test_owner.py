@@ -110,10 +110,10 @@ def ask(
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in sent[0]["headers"]:  # cookies one per line
-        found[name.decode()] = "\n".join(filter(None, (found.get(name.decode()), value.decode())))
-    return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]).decode()
+        headers[name.decode()] = "\n".join(filter(None, (headers.get(name.decode()), value.decode())))
+    return sent[0]["status"], headers, b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
 
 def given(headers: dict[str, str]) -> str:
@@ -352,8 +352,8 @@ def requester(scheme: str, sent: str, host: str = HOST) -> owner.Owner | None:
 class TestRequest:
     def test_its_key_says_whose_it_is(self, scheme: str) -> None:
         key = keys.make()
-        found = requester(scheme, f"a=b; {keys.COOKIE}={key}")
-        assert found is not None and (found.kind, found.id) == ("browser", keys.owner(key))
+        who = requester(scheme, f"a=b; {keys.COOKIE}={key}")
+        assert who is not None and (who.kind, who.id) == ("browser", keys.owner(key))
         assert requester(scheme, f"{keys.COOKIE}=made-up") is None
 
     def test_with_sign_in_the_signed_cookie_of_this_server_does(
@@ -362,8 +362,8 @@ class TestRequest:
         monkeypatch.setattr("streamlit.secrets", _Secrets({"auth": {"client_id": "c", "cookie_secret": SECRET}}))
         monkeypatch.setattr("streamlit.web.server.server_util.get_cookie_secret", lambda: SECRET)
         anna = {"iss": "https://a.org", "sub": "1"}
-        found = requester(scheme, signed(anna))
-        assert found is not None and (found.kind, found.id) == ("account", keys.account("https://a.org", "1"))
+        who = requester(scheme, signed(anna))
+        assert who is not None and (who.kind, who.id) == ("account", keys.account("https://a.org", "1"))
         assert requester(scheme, f"{keys.COOKIE}={keys.make()}") is None
         assert requester(scheme, signed(anna, secret="another one's")) is None
         assert requester(scheme, signed(anna), host="other.example.org") is None

@@ -222,16 +222,16 @@ def test_from_choosing_to_a_verified_file(
     frame.get_by_role("link", name="How it was made").click()  # stays within the preview
     expect(frame.get_by_role("heading", name="How it was made")).to_be_in_viewport()
 
-    found = taken(page, "JSON", tmp_path)
-    assert re.fullmatch(r"seqscope-for-a-colleague-\d{4}-\d\d-\d\d\.json", found.name)
-    made = document.load(found)
+    file = taken(page, "JSON", tmp_path)
+    assert re.fullmatch(r"seqscope-for-a-colleague-\d{4}-\d\d-\d\d\.json", file.name)
+    made = document.load(file)
     assert made.asked.k == 4 and made.map is None and made.asked.history == ["toy-9", "toy-12", "a.b"]
     assert made.address is not None and "title=For" in made.address
-    assert main(["report", "--verify", str(found), str(evil)]) == 0
-    raw = json.loads(found.read_text("utf-8"))
+    assert main(["report", "--verify", str(file), str(evil)]) == 0
+    raw = json.loads(file.read_text("utf-8"))
     raw["lists"][0]["items"].reverse()
-    found.write_text(json.dumps(raw), "utf-8")
-    assert main(["report", "--verify", str(found), str(evil)]) == 1
+    file.write_text(json.dumps(raw), "utf-8")
+    assert main(["report", "--verify", str(file), str(evil)]) == 1
 
     assert taken(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
     assert b"plotly" not in taken(page, "HTML", tmp_path).read_bytes()

@@ -104,11 +104,11 @@ def leave(server: Server, sent: bytes, read: int = 0) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-async def speak(server: Server, *said: bytes | str, abort: bool = False) -> None:
+async def speak(server: Server, *messages: bytes | str, abort: bool = False) -> None:
     """Says that over a WebSocket, and waits until the server closes, or is gone."""
     async with visitor(server.url) as someone:
-        for one in said:
-            await someone.connection.send(one)
+        for message in messages:
+            await someone.connection.send(message)
         if abort:
             someone.connection.transport.abort()
         else:
@@ -125,9 +125,9 @@ async def leave_an_upload(server: Server) -> None:
 def asset(server: Server) -> str:
     """The largest script of the page."""
     page = urllib.request.urlopen(server.url, timeout=30).read().decode()
-    found = re.search(r'src="\.?(/static/[^"]+\.js)"', page)
-    assert found is not None
-    return found[1]
+    script = re.search(r'src="\.?(/static/[^"]+\.js)"', page)
+    assert script is not None
+    return script[1]
 
 
 def test_who_leaves_in_the_middle_is_a_line_in_the_log(small: Server) -> None:

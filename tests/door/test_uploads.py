@@ -42,8 +42,8 @@ async def put(who: Visitor, id: str, chunks: bool = False, session: str = "") ->
 
 async def held(who: Visitor) -> dict[str, dict[str, int]]:
     """What lies in the server's memory: session → file → bytes."""
-    found: dict[str, dict[str, int]] = (await who.http.get("/held")).json()
-    return {session: files for session, files in found.items() if files}
+    sessions: dict[str, dict[str, int]] = (await who.http.get("/held")).json()
+    return {session: files for session, files in sessions.items() if files}
 
 
 async def begin(who: Visitor, untaken_seconds: float = 600) -> None:
@@ -101,7 +101,7 @@ def test_of_all_together_the_longest_here_make_room(small: Server) -> None:
                     return answers
 
             answers = await asyncio.gather(*map(send, range(12)))
-            assert {status for found in answers for status in found} == {204}
+            assert {status for of_one in answers for status in of_one} == {204}
             files = await held(anna)
             assert ALL - 2 * MB < sum(sum(sizes.values()) for sizes in files.values()) <= ALL
             assert "file-2" in files[last[-1]]

@@ -18,7 +18,7 @@ from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone, wait
 from tests.jobs.test_kinds import ESTIMATE
 
-Ask = Callable[..., "Asked"]
+Ask = Callable[..., "Somebody"]
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Asked:
-    """Somebody on a page of their own."""
+class Somebody:
+    """On a page of their own."""
 
     def __init__(self, folder: Path, model: str, owner: str) -> None:
         self.heard: list[str] = []
@@ -69,16 +69,16 @@ class Asked:
 @pytest.fixture
 def ask(folder: Path) -> Iterator[Ask]:
     """ask(model, owner) asks in a thread of its own."""
-    everybody: list[Asked] = []
+    everybody: list[Somebody] = []
 
-    def one(model: str, owner: str) -> Asked:
-        everybody.append(Asked(folder, model, owner))
+    def one(model: str, owner: str) -> Somebody:
+        everybody.append(Somebody(folder, model, owner))
         return everybody[-1]
 
     yield one
-    for asked in everybody:
-        asked.leaves.set()
-        asked.thread.join(30)
+    for somebody in everybody:
+        somebody.leaves.set()
+        somebody.thread.join(30)
 
 
 def trials(folder: Path) -> list[list[str]]:

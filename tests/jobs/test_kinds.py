@@ -91,7 +91,7 @@ def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
 
 def test_many_items_are_made_ready_to_be_searched(tmp_path: Path) -> None:
     programs = [[step.program for step in prepare(tmp_path, items=items).steps] for items in (500, 500_000)]
-    assert ["app.store.prepared" in one for one in programs] == [False, True]
+    assert ["app.store.prepared" in of_job for of_job in programs] == [False, True]
 
 
 def test_models_one_after_the_other(tmp_path: Path) -> None:

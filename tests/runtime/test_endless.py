@@ -20,10 +20,10 @@ TOY = TOYS[0]
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A zoo whose "alpha" answers after one event, and comes to no end after more."""
     monkeypatch.setenv(runs.LIMIT, "0.5")
-    found = make_zoo(tmp_path, TOYS[:2])
-    make_endless(found / "alpha", TOY, 1)
-    yield found
-    runs.forgive()
+    zoo = make_zoo(tmp_path, TOYS[:2])
+    make_endless(zoo / "alpha", TOY, 1)
+    yield zoo
+    runs._endless.clear()
 
 
 def test_one_that_never_ends_is_refused_when_it_is_opened(path: Path) -> None:
@@ -58,8 +58,8 @@ def test_all_places_are_free_again(path: Path) -> None:
             return error.reason
 
     with ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(ask, [[1, n] for n in range(8)]))
-    assert all("did not end within" in words for words in said)
+        answers = list(pool.map(ask, [[1, n] for n in range(8)]))
+    assert all("did not end within" in words for words in answers)
     assert len(zoo.bundles["beta"].recommend_one([1, 2], 3).items) == 3 and runs.stalled() == 0
 
 
@@ -77,5 +77,5 @@ def test_who_gets_no_place_is_told_so(path: Path) -> None:
         with pytest.raises(BusyError, match="busy"):
             zoo.bundles["beta"].recommend_one([1, 2], 3)
         release.set()
-    assert all(isinstance(one.exception(), runs.Endless) for one in held)  # their limit was as short
+    assert all(isinstance(place.exception(), runs.Endless) for place in held)  # their limit was as short
     assert list(zoo.sound().bundles) == ["alpha", "beta"]  # no bundle is at fault

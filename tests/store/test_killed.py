@@ -131,8 +131,8 @@ def test_a_migration_that_is_killed_has_not_happened_or_is_done(
     store.histories.save(ANNA, "sample", "westerns", ["a", "b"])
     store.close()
     process = run(root, "migrate", str(commits), words)
-    said, _ = process.communicate()
-    assert (process.returncode, said) == (-signal.SIGKILL, "")
+    output, _ = process.communicate()
+    assert (process.returncode, output) == (-signal.SIGKILL, "")
     assert between_steps() == reached
     migrated = Store(steps=(*migrations.STEPS, *BIG))
     assert migrated.datasets.of(ANNA)[0].title == "films!"

@@ -126,7 +126,7 @@ def test_an_older_store_copied_back_is_refused(own_home: Path, tmp_path: Path, c
 
 def test_a_store_that_is_gone_is_refused(own_home: Path) -> None:
     store = Store()
-    found = uploaded(store)
+    dataset = uploaded(store)
     store.close()
     home.database().unlink()
     with pytest.raises(Incomplete):
@@ -134,7 +134,7 @@ def test_a_store_that_is_gone_is_refused(own_home: Path) -> None:
     assert not home.database().exists()
     assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
     store = Store()
-    assert [dataset.id for dataset in store.datasets.of(ANNA)] == [found.id]
+    assert [again.id for again in store.datasets.of(ANNA)] == [dataset.id]
     store.close()
 
 
@@ -149,8 +149,8 @@ def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(
     with caplog.at_level(logging.WARNING):
         Store().close()
     assert "cannot be read" in caplog.text
-    found = note.read(home.database())
-    assert found is not None and found.changes == 1
+    noted = note.read(home.database())
+    assert noted is not None and noted.changes == 1
     path.unlink()
     Store().close()
     assert note.read(home.database()) is not None

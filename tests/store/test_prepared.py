@@ -46,19 +46,19 @@ def exports(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return shutil.copytree(made, tmp_path / "exports" / "shop")
 
 
-def answers(found: Catalogue, word: str) -> list[object]:
+def answers(catalogue: Catalogue, word: str) -> list[object]:
     """Of everything that a page asks."""
     texts = ("amelie", "기생", "a b", "100%", "engel ss", "space", word, word[:-1] + "x", f"{word} new", "qqqq", "cafe")
     filters = {"genres": Among(("Space",)), "moods": Among(("slow", "light")), "year": Between(1960, 1999)}
-    pages = [found.page(text, limit=7, offset=offset) for text in texts for offset in (0, 3)]
-    pages += [found.page(sort=sort, descending=False) for sort in ("title", "year", "popularity")]
-    pages += [found.page("space", filters), found.page(limit=1_000)]
+    pages = [catalogue.page(text, limit=7, offset=offset) for text in texts for offset in (0, 3)]
+    pages += [catalogue.page(sort=sort, descending=False) for sort in ("title", "year", "popularity")]
+    pages += [catalogue.page("space", filters), catalogue.page(limit=1_000)]
     return [
-        [found.search(text) for text in texts],
+        [catalogue.search(text) for text in texts],
         [(page.rows.to_pylist(), page.total, page.similar) for page in pages],
-        [found.counts("moods", word), found.counts("genres", "", filters), found.steps("year", 10, word)],
-        found.facets,
-        found.searched,
+        [catalogue.counts("moods", word), catalogue.counts("genres", "", filters), catalogue.steps("year", 10, word)],
+        catalogue.facets,
+        catalogue.searched,
     ]
 
 
@@ -69,8 +69,8 @@ def test_the_answers_are_those_from_memory(exports: Path) -> None:
     assert opened.catalogue.items["moods"].to_pylist() == Catalogue(held.table).items["moods"].to_pylist()
     models = Zoo.open(exports, items=opened.items)
     assert models.items.equals(held.table)
-    assert [models.position(one) for one in held.ids] == list(range(300))
-    assert [models.position(one) for one in ("", "item-", "item-300", "~", "\ud800")] == [None] * 5
+    assert [models.position(item_id) for item_id in held.ids] == list(range(300))
+    assert [models.position(item_id) for item_id in ("", "item-", "item-300", "~", "\ud800")] == [None] * 5
     assert models.rows([250, 3, 250]).to_pylist() == held.table.take([250, 3, 250]).to_pylist()
 
 
@@ -113,9 +113,9 @@ def scramble(path: Path) -> None:
     ],
 )
 def test_what_is_damaged_is_made_anew(exports: Path, name: str, damage: Callable[[Path], None]) -> None:
-    found = prepared.open_(exports).catalogue.search("amelie")
+    hits = prepared.open_(exports).catalogue.search("amelie")
     damage(next(prepared.place(exports).glob(f"*/{name}")))
-    assert prepared.open_(exports).catalogue.search("amelie") == found
+    assert prepared.open_(exports).catalogue.search("amelie") == hits
 
 
 def test_a_block_that_is_damaged_is_found_when_it_is_read(exports: Path) -> None:
@@ -124,10 +124,10 @@ def test_a_block_that_is_damaged_is_found_when_it_is_read(exports: Path) -> None
     content = path.read_bytes()
     assert b"amelie" in content
     path.write_bytes(content.replace(b"amelie", b"emilie"))
-    found = prepared.open_(exports).catalogue
+    catalogue = prepared.open_(exports).catalogue
     with pytest.raises(SeqscopeError, match="made anew"):
-        found.search("emilie")
-    assert found.damaged and prepared.open_(exports).catalogue.search("amelie") == first
+        catalogue.search("emilie")
+    assert catalogue.damaged and prepared.open_(exports).catalogue.search("amelie") == first
 
 
 def test_texts_that_overlap_are_refused_before_they_are_read(tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_nothing_is_written_to_exports_and_a_visitors_lies_with_their_dataset(
     monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "no-folder" / "home"))
     assert prepared.open_(exports).catalogue.search("amelie") and sorted(exports.rglob("*")) == there
     monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
-    own = home.Home(tmp_path / "home").dataset("b" + "a" * 32, "a" * 16)
+    theirs = home.Home(tmp_path / "home").dataset("b" + "a" * 32, "a" * 16)
     with pytest.raises(OSError):
-        prepared.place(own.exports)  # it was deleted meanwhile: nothing brings it back
-    own.path.mkdir(parents=True)
-    assert prepared.place(own.exports).is_relative_to(own.cache)
+        prepared.place(theirs.exports)  # it was deleted meanwhile: nothing brings it back
+    theirs.path.mkdir(parents=True)
+    assert prepared.place(theirs.exports).is_relative_to(theirs.cache)
 
 
 def test_the_database_on_the_disk_is_locked(exports: Path) -> None:
@@ -191,11 +191,11 @@ def memory():
 small, large = sys.argv[1:]
 zoo._OPEN.get(small).catalogue.page("new")
 before = memory()
-found = zoo._OPEN.get(large)
-rows = found.catalogue.page("space new").rows
-found.catalogue.search(rows["title"][0].as_py()[:-1] + "x")
-found.catalogue.page(sort="title", offset=150_000)
-found.zoo.position("item-77777"), found.zoo.titles[150_000]
+models, catalogue = zoo._OPEN.get(large)
+rows = catalogue.page("space new").rows
+catalogue.search(rows["title"][0].as_py()[:-1] + "x")
+catalogue.page(sort="title", offset=150_000)
+models.position("item-77777"), models.titles[150_000]
 print(memory() - before)
 """
 

@@ -395,9 +395,9 @@ def test_of_each_problem_a_thousand_findings_are_written_and_the_others_counted(
     checked = desk.check("id,title\n" + ",<b>x</b>\n" * 5_000 + "1,a\nx\n")
     assert (checked.findings, checked.listed, len(checked.first)) == (5_001, EACH + 1, 100)
     assert counts(checked) == {"id_missing": 5_000, "few_fields": 1} and checked.bad_rows == 5_001
-    rest, *found = desk.findings()
+    rest, *listed = desk.findings()
     assert (rest["line"], rest["note"]) == (None, "4,000 more of these are not listed.")
-    assert [row["line"] for row in found] == [*range(2, EACH + 2), 5_003]
+    assert [row["line"] for row in listed] == [*range(2, EACH + 2), 5_003]
     assert len((desk.last / "findings.csv").read_text("utf-8").splitlines()) == EACH + 3
     adds_up(checked)
 
@@ -491,8 +491,8 @@ def test_ids_that_look_alike_or_say_nothing_are_warned_of(desk: Desk) -> None:
         )
     )
     checked = desk.check(items, log)
-    found = counts(checked)
-    assert (found["id_twins"], found["id_nan"], found["user_nan"], found["item_nan"]) == (2, 1, 3, 3)
+    numbers = counts(checked)
+    assert [numbers[name] for name in ("id_twins", "id_nan", "user_nan", "item_nan")] == [2, 1, 3, 3]
     (note,) = [count.note for count in checked.counts if count.problem == "item_unknown"]
     assert "Unicode form" in note and not checked.bad_rows
 

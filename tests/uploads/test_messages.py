@@ -56,7 +56,7 @@ def test_no_message_of_an_upload_names_a_folder_or_a_process(tmp_path: Path, mon
         return child
 
     monkeypatch.setattr(runner.subprocess, "Popen", begin)
-    said: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for name, content in hostile(tmp_path).items():
         folder = home.stage()
         what = "log" if name == "pattern" else "catalogue"
@@ -66,14 +66,14 @@ def test_no_message_of_an_upload_names_a_folder_or_a_process(tmp_path: Path, mon
             reading = guess.reading
             for column, role in zip(reading.columns, ROLES[what][:3], strict=False):
                 reading = reading.with_role(column.name, role)
-            said[f"{name}, as guessed"] = json.dumps(guess.model_dump(mode="json"))
+            answers[f"{name}, as guessed"] = json.dumps(guess.model_dump(mode="json"))
             checked = files.check(folder, {what: reading.model_copy(update={"time": "%Y"})}, LIMITS)
-            said[f"{name}, checked"] = json.dumps(checked.model_dump(mode="json"))
+            answers[f"{name}, checked"] = json.dumps(checked.model_dump(mode="json"))
         except UploadFailed as error:
-            said[name] = str(error)
-    assert len(said) > 17 and sum(len(words) < 400 for words in said.values()) > 9
+            answers[name] = str(error)
+    assert len(answers) > 17 and sum(len(words) < 400 for words in answers.values()) > 9
     places = {str(tmp_path), str(Path(__file__).parents[2]), os.path.expanduser("~"), "/tmp", "site-packages"}
-    for name, words in said.items():
+    for name, words in answers.items():
         assert not [place for place in places if place in words], (name, words)
         assert not re.findall(rf"\b(?:{'|'.join(map(str, pids))})\b", words), (name, words)
 

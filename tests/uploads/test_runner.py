@@ -276,7 +276,7 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
     heard: dict[str, list[str]] = {"bomb": [], "again": []}
     answers: dict[str, dict[str, object]] = {}
 
-    def one(owner: str, name: str) -> None:
+    def read(owner: str, name: str) -> None:
         def say(done: float, words: str) -> None:
             heard[name].append(words)
 
@@ -286,11 +286,11 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
 
     for name in heard:
         (tmp_path / name).touch()
-    first = threading.Thread(target=one, args=("anna", "bomb"))
+    first = threading.Thread(target=read, args=("anna", "bomb"))
     first.start()
     begun = tmp_path / "bomb.begun"
     wait(lambda: begun.exists() and begun.read_text() == "xx")  # once as small, then as long
-    again = threading.Thread(target=one, args=("anna", "again"))
+    again = threading.Thread(target=read, args=("anna", "again"))
     again.start()
     wait(lambda: "Waiting for its turn: 1 upload of yours comes first" in heard["again"])
     quick = runner.run("guess", {"path": ""}, tmp_path, LIMITS, owner="ben")

@@ -216,11 +216,11 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
 def _shared(mapping: Mapping, path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
     """The mapping without the rating and the quantity where they were guessed, nothing asks for them and this file lacks them."""
     needed = {"rating": options.min_rating is not None, "quantity": options.drop_negative}
-    for what, asked in needed.items():
-        name = getattr(mapping, what)
-        if isinstance(name, str) and name not in names and not asked and getattr(options.columns, what) is None:
-            workshop.say(f"{path.name} has no column {name}, so it is used of no file (--{what}-column names another)")
-            mapping = replace(mapping, rating=None) if what == "rating" else replace(mapping, quantity=None)
+    for role, is_needed in needed.items():
+        name = getattr(mapping, role)
+        if isinstance(name, str) and name not in names and not is_needed and getattr(options.columns, role) is None:
+            workshop.say(f"{path.name} has no column {name}, so it is used of no file (--{role}-column names another)")
+            mapping = replace(mapping, rating=None) if role == "rating" else replace(mapping, quantity=None)
     return mapping
 
 
