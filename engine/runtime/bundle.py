@@ -168,7 +168,7 @@ class Bundle:
         `exclude_history`: those of the history, too (None: where `excludes_history` says so).
 
         A generator searches with a beam (`manifest.generator.beam` wide, or k where that is more), which may miss items that
-        `scores` would place among the first; small trees of identifiers are walked whole. See `agreement`.
+        `scores` would place among the first; from small trees of identifiers the answer is exact. See `agreement`.
         """
         k = min(_count(k), self.manifest.num_items)
         left_out = self.check_items(exclude)

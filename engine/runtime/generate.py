@@ -20,6 +20,9 @@ from engine.runtime.index import Float32
 from engine.runtime.trie import Bool, Int64, Trie
 
 Float64 = npt.NDArray[np.float64]
+SLACK = 1e-3
+"""Of a log-probability that two batches of different size compute."""
+_FIRST = 32  # prefixes that are followed before the others where the best items alone are sought
 
 
 @dataclass(frozen=True)
@@ -160,12 +163,30 @@ def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf
     return found[trie.anchors if constrained else trie.leaves].astype(np.float32)
 
 
+def walk_best(decoder: Decoder, trie: Trie, memory: Memory, allowed: Bool, k: int) -> Float32:
+    """As `walk`, for the k best items of those allowed, bool [items]; the others may be −inf. Constrained."""
+    if not allowed.any():
+        return np.full(len(allowed), -np.inf, np.float32)
+    anchors = trie.anchors[allowed]
+    found = walk_prefixes(decoder, trie, memory, sought=anchors, k=min(k, len(anchors)))
+    return found[trie.anchors].astype(np.float32)
+
+
 def walk_prefixes(
-    decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf, constrained: bool = True
+    decoder: Decoder,
+    trie: Trie,
+    memory: Memory,
+    *,
+    floor: float = -np.inf,
+    constrained: bool = True,
+    sought: Int64 | None = None,
+    k: int = 1,
 ) -> Float64:
     """The exact log-probability of every prefix, float64 [nodes]; −inf below `floor`, and below nodes that leave no choice.
 
-    The tree is walked in batches, depth first, so that memory does not grow with the catalogue.
+    The tree is walked in batches, depth first, so that memory does not grow with the catalogue. sought: int64 nodes; the k
+    likeliest of them are exact, and other nodes may be −inf: the likeliest prefixes are followed to their ends first, and what
+    is less likely than k of the sought by then begins nothing that is likelier.
     """
     found = np.full(len(trie), -np.inf)
     found[0] = 0
@@ -175,6 +196,11 @@ def walk_prefixes(
         batches.append((np.zeros(1, np.int64), decoder.start(), np.zeros(1, np.int64)))
     while batches:
         nodes, past, rows = batches.pop()
+        if sought is not None:
+            floor = max(floor, float(np.partition(found[sought], len(sought) - k)[len(sought) - k]) - SLACK)
+            nodes, rows = nodes[found[nodes] >= floor], rows[found[nodes] >= floor]
+            if not len(nodes):
+                continue
         step = int(trie.depths[nodes[0]])
         logits, past = decoder.write(memory, trie.tokens[nodes], step, past.take(rows))
         children, owners = trie.children(nodes)
@@ -187,8 +213,11 @@ def walk_prefixes(
         on = follow[children] & (found[children] >= floor)
         children, owners = children[on], owners[on]
         size = decoder.batch(step + 1)
-        for start in reversed(range(0, len(children), size)):
-            batches.append((children[start : start + size], past, owners[start : start + size]))
+        first = size if sought is None else min(_FIRST, size)
+        order = np.arange(len(children)) if sought is None else np.argsort(-found[children], kind="stable")
+        for some in reversed(np.split(order, range(first, len(order), size))):
+            if len(some):
+                batches.append((children[some], past, owners[some]))
     return found
 
 

@@ -13,7 +13,7 @@ from engine.runtime.answerer import Events, padded
 from engine.runtime.decoder import Decoder, Memory
 from engine.runtime.faults import CapabilityError, QuestionError
 from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.generate import Beam, Record, path_scores, search, walk, walk_prefixes
+from engine.runtime.generate import SLACK, Beam, Record, path_scores, search, walk, walk_best, walk_prefixes
 from engine.runtime.identified import FILE, read_identifiers
 from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_matrix
 from engine.runtime.indexed import nearness
@@ -24,11 +24,10 @@ from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
 from engine.runtime.trie import Int64, Trie
 
 WALK = 4_096
-"""Trees of at most that many nodes are walked whole for every answer: a beam would hardly be faster."""
+"""Answers from trees of at most that many nodes are exact: a beam would hardly be faster."""
 WIDEST = 1_024
 """Of a beam; who asks for more items than that gets exact scores."""
 _ASKED = 64  # items whose own paths are written first in order to know how far down the tree must be walked
-_SLACK = 1e-3  # of a log-probability that two batches of different size compute
 
 
 class Generated:
@@ -84,12 +83,12 @@ class Generated:
     def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         """By beam search, wider where more items are asked for; exact where the tree is small or the beam would be too wide."""
         width = max(self.shape.beam, k)
+        allowed = self._allowed(left_out)
         if len(self.trie) <= WALK or width > WIDEST:
-            scores = self.scores(events)
+            scores = walk_best(self.decoder, self.trie, self._memory(events), allowed, k)
             scores[left_out] = -np.inf
             found = best(scores, k)
             return found, scores[found]
-        allowed = self._allowed(left_out)
         return self._ranked(search(self.decoder, self.trie, self._memory(events), width, allowed=allowed), allowed, k)
 
     def top_many(
@@ -107,7 +106,7 @@ class Generated:
         for events in histories:
             memory, floor = self._memory(events), -np.inf
             if 0 < len(items) <= _ASKED:
-                floor = float(path_scores(self.decoder, self.trie, memory, items).min()) - _SLACK
+                floor = float(path_scores(self.decoder, self.trie, memory, items).min()) - SLACK
             yield walk(self.decoder, self.trie, memory, floor=floor)
 
     def near(self, item: int) -> Float32:

@@ -65,19 +65,41 @@ def test_batches_of_the_walk_change_nothing(writers: Zoo, toy: ToyGenerator, mon
         np.testing.assert_allclose(bundle.unconstrained_scores([1, 2, 3]), whole[1], atol=1e-5)
 
 
-def test_what_is_certain_is_not_asked(writers: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundle = writers.bundles["full"]
-    trie = generated.Trie.build(bundle.identifiers)
-    asked = []
+@pytest.fixture
+def prefixes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many prefixes the network was shown, call by call."""
+    shown: list[int] = []
     real = generate.Decoder.write
 
     def count(self: object, memory: object, tokens: np.ndarray, *rest: object) -> object:
-        asked.append(len(tokens))
+        shown.append(len(tokens))
         return real(self, memory, tokens, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(generate.Decoder, "write", count)
+    return shown
+
+
+def test_what_is_certain_is_not_asked(writers: Zoo, prefixes: list[int]) -> None:
+    bundle = writers.bundles["full"]
+    trie = generated.Trie.build(bundle.identifiers)
     bundle.scores([1, 2])
-    assert sum(asked) == trie.open.sum() < (trie.counts > 0).sum()
+    assert sum(prefixes) == trie.open.sum() < (trie.counts > 0).sum()
+
+
+@toys
+@pytest.mark.parametrize("first", [1, 3])
+def test_the_best_items_are_exact_though_not_all_prefixes_are_asked(
+    writers: Zoo, toy: ToyGenerator, first: int, prefixes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "_FIRST", first)
+    bundle, exact = writers.bundles[toy.name], toy.scores([5, 5, 9])
+    exact[[5, 9]] = -np.inf
+    for k in (1, 10, ITEMS):
+        items, scores = bundle.recommend_one([5, 5, 9], k)
+        np.testing.assert_allclose(scores, np.sort(exact)[::-1][: min(k, ITEMS - 2)], atol=1e-5)
+        np.testing.assert_allclose(scores, exact[items], atol=1e-5)
+        if k == 1:
+            assert sum(prefixes) < generated.Trie.build(bundle.identifiers).open.sum()
 
 
 # --- ties
