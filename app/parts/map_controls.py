@@ -23,7 +23,7 @@ _LAYERS = dict(zip(LAYERS, ("History path", "Next items"), strict=True))
 def show(models: Zoo, found: Catalogue) -> Page:
     own = state.get().own
     able = spaces.able(models)
-    possible, left_out = _colourable(found, id(found))
+    possible, left_out = _colourable(found, _stamp(models))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: place.title for key, place in able.items()}
         first, second = choices_map.shown(models, own)
@@ -152,10 +152,14 @@ def _told(models: Zoo, text: str, hits: tuple[int, ...]) -> None:
 def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colour.Colouring | None:
     if colour == NOTHING:
         return None
-    stamp = f"{models.path} {models.info.fingerprint} {Zoo.stamp(models.path)}"
+    stamp = _stamp(models)
     if colour in found.items.column_names:
         return _colouring(found, colour, stamp)
     return _coding(models, colour.removeprefix(CODE), stamp)
+
+
+def _stamp(models: Zoo) -> str:
+    return f"{models.path} {models.info.fingerprint} {Zoo.stamp(models.path)}"
 
 
 @until_deleted
@@ -173,5 +177,5 @@ def _coding(_models: Zoo, name: str, stamp: str) -> map_colour.Colouring:
 
 @until_deleted
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _colourable(_found: Catalogue, stamp: int) -> tuple[list[str], list[tuple[str, str]]]:
+def _colourable(_found: Catalogue, stamp: str) -> tuple[list[str], list[tuple[str, str]]]:
     return map_colour.possible(_found.items)

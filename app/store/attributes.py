@@ -37,9 +37,10 @@ def tidied(items: pa.Table) -> pa.Table:
 
 
 def caption(name: str) -> str:
-    """What to call a column: franchise_order → Franchise order."""
-    words = name.replace("_", " ").strip()
-    return words[:1].upper() + words[1:] if words else name
+    """What to call a column: franchise_order → Franchise order. Underscores at its end stay: they tell it from another one."""
+    bare = name.rstrip("_")
+    words = bare.replace("_", " ").strip()
+    return words[:1].upper() + words[1:] + name[len(bare) :] if words else name
 
 
 def prose(items: pa.Table) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 
+from app.store.attributes import caption
 from app.uploads.database import sql, value
 from app.uploads.items import CONTROLS, YES, has_html, without_html
 from app.uploads.limits import Limits
@@ -93,17 +94,18 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 
 def _names(reading: Reading) -> dict[str, str]:
-    """Column → what the attribute is called: no name twice, none that has a meaning of its own. _FLAGS: their list."""
-    taken = set(_RESERVED)
+    """Column → what the attribute is called: no name that pages would show like another one's, nor like one that has a meaning of
+    its own. _FLAGS: their list."""
+    taken = {caption(name).casefold() for name in _RESERVED}
     names: dict[str, str] = {}
     wanted = [
         (column.name, column.called or column.name) for column in reading.columns if column.role in ("text", "list")
     ]
     for name, called in [*wanted, (_FLAGS, reading.flags)]:
         kept = _tidy(called) or "attribute"
-        while kept.casefold() in taken:  # DuckDB does not tell case apart
+        while caption(kept).casefold() in taken:  # nor does DuckDB tell case apart
             kept += "_"
-        taken.add(kept.casefold())
+        taken.add(caption(kept).casefold())
         names[name] = kept
     return names
 

@@ -164,7 +164,8 @@ def table(rows: pa.Table) -> pd.DataFrame:
     columns = {}
     for name in names:
         values = rows[name].to_pylist()
-        columns[caption(name)] = ["; ".join(map(str, one)) if isinstance(one, list) else one for one in values]
+        called = caption(name) if caption(name) not in columns else name  # kind_of, kind of
+        columns[called] = ["; ".join(map(str, one)) if isinstance(one, list) else one for one in values]
     return pd.DataFrame(columns)
 
 

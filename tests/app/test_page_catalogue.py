@@ -103,6 +103,8 @@ def test_a_row_says_its_attributes_and_a_file_holds_all_of_them() -> None:
     facets = views.usable(found.facets, 40).facets
     assert views.row_words(rows.to_pylist()[7], facets)[:2] == ["Horror, Mystery", "1967"]
     table = views.table(rows)
+    same = views.table(rows.append_column("genres_", rows["genres"]).append_column(" genres", rows["genres"]))
+    assert {"Genres", "Genres_", " genres"} <= set(same)
     assert len(table) == 40 and table["Genres"][1] == "Horror; Mystery" and "Item id" in table
     assert views.value_words(float("nan")) == "" and views.value_words([1, 2, 3, 4], 2) == "1, 2 +2"
 

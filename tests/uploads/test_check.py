@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.store.attributes import caption
 from app.text import cell
 from app.uploads.findings import EACH
 from app.uploads.limits import MB, Limits
@@ -196,9 +197,11 @@ def test_leading_zeros_stay(desk: Desk) -> None:
 
 
 def test_attributes_with_odd_names(desk: Desk) -> None:
-    text = 'id,title,item,Popularity,"we ""ird"",\'name\'; --",popularity\n1,a,x,y,z,w\n2,b,x,y,z,w\n'
+    text = 'id,title,item,Popularity,"we ""ird"",\'name\'; --",popularity,kind_of,Kind of\n1,a,x,y,z,w,k,l\n2,b,x,y,z,w,k,l\n'
     checked = desk.check(text, **{"role:id": "item_id"})
-    assert checked.attributes == ("item_", "Popularity_", "we \"ird\",'name'; --", "popularity__")
+    names = ("item_", "Popularity_", "we \"ird\",'name'; --", "popularity__", "kind_of", "Kind of_")
+    assert checked.attributes == names
+    assert len({caption(name) for name in names}) == len(names)  # as pages show them
     assert list(desk.items()[0])[2:] == list(checked.attributes)
 
 
