@@ -335,7 +335,7 @@ def _allowed(store: Store, job: spec.Job) -> int | None:
         left = store.quota.left(job.owner)
     except SeqscopeError:
         return None  # the server is stopping
-    folder = home.job(job.id)
+    folder = store.home.job(job.id)
     return max(0, left) + sum(home.size(path) for path in {folder.resolve(), job.place(folder)})
 
 

@@ -83,13 +83,13 @@ def _split(column: pa.ChunkedArray, is_list: bool) -> pa.ChunkedArray | None:
             break
     else:
         return None
-    kind, found = pa.list_(pa.string()), []
+    kind, chunks = pa.list_(pa.string()), []
     for chunk in column.chunks:  # a large catalogue has many: never all its values at once
         values = [_parts(value, separator) for value in chunk.to_pylist()]
         if any(len(part) > _LONGEST for parts in values for part in parts):
             return None
-        found.append(pa.array(values, kind))
-    return pa.chunked_array(found, kind)
+        chunks.append(pa.array(values, kind))
+    return pa.chunked_array(chunks, kind)
 
 
 def _parts(value: str | None, separator: str) -> list[str]:

@@ -17,7 +17,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -114,7 +114,6 @@ class Catalogue:
         """In memory."""
         items = tidied(items)
         con = _connect(":memory:", "")
-        self._file: Path | None = None
         _fill(con, items)
         self._become(con, items, _facets(con, items), _HELD * items.nbytes)
 
@@ -139,25 +138,32 @@ class Catalogue:
 
         Raises duckdb.Error, OSError, ValueError or TypeError (KeyError and pa.ArrowException are such) where it is damaged.
         """
-        facets = [Facet(**one) for one in json.loads((folder / FACETS).read_text("utf-8"))]
-        facets = [replace(one, values=tuple((value, items) for value, items in one.values)) for one in facets]
+        facets = [
+            Facet(**fields | {"values": tuple(map(tuple, fields["values"]))})
+            for fields in json.loads((folder / FACETS).read_text("utf-8"))
+        ]
         lists = mapped(folder / LISTS)
         for name in lists.column_names:
             items = items.set_column(items.column_names.index(name), name, lists[name])
-        found = cls.__new__(cls)
-        found._file = folder / DATABASE
-        # it makes the folder when it is needed, and takes it away at the end
+        # DuckDB makes this folder when it needs it, and takes it away at the end
         spill = str(folder / f"{SPILL}-{secrets.token_hex(8)}")
-        found._become(
-            _connect(str(folder / DATABASE), spill, read_only=True), items, facets, 2 * BUFFERS + 20 * len(items)
-        )
-        if found._ask("select count(*) from catalogue") != [(len(items),)]:
+        con = _connect(str(folder / DATABASE), spill, read_only=True)
+        catalogue = cls.__new__(cls)
+        catalogue._become(con, items, facets, 2 * BUFFERS + 20 * len(items), folder / DATABASE)
+        if catalogue._ask("select count(*) from catalogue") != [(len(items),)]:
             raise ValueError(f"{DATABASE} has not the {len(items):,} items")
-        return found
+        return catalogue
 
-    def _become(self, con: duckdb.DuckDBPyConnection, items: pa.Table, facets: Sequence[Facet], memory: int) -> None:
+    def _become(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        items: pa.Table,
+        facets: Sequence[Facet],
+        memory: int,
+        file: Path | None = None,
+    ) -> None:
         _lock(con)
-        self.memory, self.damaged = memory, False
+        self._file, self.memory, self.damaged = file, memory, False
         self._con, self.items, self.facets = con, items, tuple(facets)
         self.columns = tuple(items.column_names)
         self.searched = searched(items)

@@ -51,16 +51,8 @@ class Datasets:
         title, id = rows.named(title, "title"), new_id()
         bytes_staged = size(staged)
         values = [
-            id,
-            known(owner),
-            title,
-            rows.now(),
-            rows.until(owner),
-            _state(state),
-            rows_items,
-            rows_events,
-            bytes_staged,
-        ]
+            id, known(owner), title, rows.now(), rows.until(owner), _state(state), rows_items, rows_events, bytes_staged
+        ]  # fmt: skip
         more, made = self._quota.more(owner, staged), self._quota.being_made()
         with self._file.transaction() as transaction:
             self._quota.check(owner, datasets=1, bytes=more, rows=rows_items + rows_events, made=made)

@@ -64,16 +64,16 @@ class Entry:
 
 def entries(at: Home) -> list[Entry]:
     """The oldest first."""
-    found = []
+    here = []
     for path in at.lost.glob("*"):
         if path.is_dir() and home.ID.fullmatch(path.name):
             try:
                 about = json.loads((path / ABOUT).read_text("utf-8"))
-                found.append(Entry(path, about["why"], about["at"], about["rows"], tuple(about["folders"])))
+                here.append(Entry(path, about["why"], about["at"], about["rows"], tuple(about["folders"])))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 log.warning("%s cannot be read: %s", path / ABOUT, error)
-                found.append(Entry(path, "", "", {}, ()))
-    return sorted(found, key=lambda entry: (entry.at, entry.id))
+                here.append(Entry(path, "", "", {}, ()))
+    return sorted(here, key=lambda entry: (entry.at, entry.id))
 
 
 # --- putting aside
@@ -109,15 +109,15 @@ def put_folders(at: Home, folders: Sequence[Path]) -> None:
         )  # fmt: skip
 
 
-def values(asked: Any) -> list[dict[str, Any]]:
-    """The rows of a statement, as they are written into lost.json. asked: what DuckDB answered."""
-    names = [column[0] for column in asked.description]
+def values(answer: Any) -> list[dict[str, Any]]:
+    """The rows that DuckDB answers, as they are written into lost.json."""
+    names = [column[0] for column in answer.description]
     return [
         {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in zip(names, row, strict=True)
         }
-        for row in asked.fetchall()
+        for row in answer.fetchall()
     ]
 
 

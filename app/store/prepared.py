@@ -1,7 +1,7 @@
 """Catalogues of many items, prepared once on the disk, so that they open within seconds and take little memory.
 
     if items.are_many(path):            # exports/<dataset>/
-        found = prepared.open_(path)    # found.items, found.catalogue
+        items, catalogue = prepared.open_(path)
 
     python -m app.store.prepared exports/<dataset> …      # beforehand, what else the first visitor waits for
 
@@ -51,7 +51,7 @@ AT_ONCE = 2
 """Preparations; each takes a core, and up to a gigabyte of memory."""
 _TIMES = 3
 """As many bytes as the items have is what is prepared of them: as they are, and folded."""
-_SAID = "seqscope: "
+_PREFIX = "seqscope: "
 _SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1"}
 _turn = threading.Semaphore(AT_ONCE)
 
@@ -70,16 +70,16 @@ def open_(path: Path, making: Callable[[int], AbstractContextManager[None]] = la
     """
     try:
         where = place(path)
-        found = _read(where / digest(path))
-        if found is None:
+        opened = _read(where / digest(path))
+        if opened is None:
             with making(_TIMES * items.size(path)), _turn:
                 _run(path, where)
-            found = _read(where / digest(path))
+            opened = _read(where / digest(path))
     except OSError as error:
         raise _failed(path, error.strerror or str(error)) from error
-    if found is None:
+    if opened is None:
         raise _failed(path, "its files changed meanwhile, or the disk does not keep them")
-    return found
+    return opened
 
 
 def place(path: Path) -> Path:
@@ -100,9 +100,9 @@ def place(path: Path) -> Path:
 def digest(path: Path) -> str:
     """What is prepared depends on it."""
     with (path / items.FILE).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256")
-    found.update(f"{VERSION} {duckdb.__version__} {pa.__version__}".encode())
-    return found.hexdigest()[:32]
+        sha = hashlib.file_digest(file, "sha256")
+    sha.update(f"{VERSION} {duckdb.__version__} {pa.__version__}".encode())
+    return sha.hexdigest()[:32]
 
 
 def prepare(path: Path, where: Path) -> None:
@@ -114,11 +114,9 @@ def prepare(path: Path, where: Path) -> None:
         target = where / digest(path)
         if _sound(target):
             return
-        for (
-            other
-        ) in where.iterdir():  # of before, damaged, or left by a process that was killed; who has it open goes on
-            if other.is_dir():
-                home.delete(other)
+        # of other items, damaged, or left by a process that was killed; whoever has it open goes on
+        for other in filter(Path.is_dir, where.iterdir()):
+            home.delete(other)
         staged = where / f".{secrets.token_hex(8)}"
         staged.mkdir(mode=0o700)
         try:
@@ -144,15 +142,15 @@ def _read(target: Path) -> Prepared | None:
     if not _sound(target):
         return None
     try:
-        found = items.read(target)
-        return Prepared(found, Catalogue.open(found.table, target))
+        held = items.read(target)
+        return Prepared(held, Catalogue.open(held.table, target))
     except (
         OSError,
         ValueError,
         TypeError,
         KeyError,
         duckdb.Error,
-    ) as error:  # pa.ArrowException: most are one of these
+    ) as error:  # most of Arrow's are one of the first four
         log.warning("the prepared catalogue in %s is damaged, and made anew (%s)", target, str(error).splitlines()[0])
         home.delete(target)
         return None
@@ -196,8 +194,10 @@ def _run(path: Path, where: Path) -> None:
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace")
         log.warning("preparing %s ended with %d: %s", path, done.returncode, text[-4_000:])
-        said = [line.removeprefix(_SAID) for line in text.splitlines() if line.startswith(_SAID)]
-        raise _failed(path, said[-1] if said else "the process that prepares it ended; there may be too little memory")
+        reasons = [line.removeprefix(_PREFIX) for line in text.splitlines() if line.startswith(_PREFIX)]
+        raise _failed(
+            path, reasons[-1] if reasons else "the process that prepares it ended; there may be too little memory"
+        )
 
 
 def _failed(path: Path, reason: str) -> SeqscopeError:
@@ -215,7 +215,7 @@ def main() -> int:
             prepare(path, args.to or place(path))
     except (SeqscopeError, OSError, duckdb.Error, pa.ArrowException, MemoryError) as error:
         words = (str(error).splitlines() or [type(error).__name__])[0]
-        print(f"{_SAID}{words}", file=sys.stderr)
+        print(f"{_PREFIX}{words}", file=sys.stderr)
         return 1
     return 0
 

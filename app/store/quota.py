@@ -93,21 +93,21 @@ class Quota:
 
     def being_made(self) -> Counter[str]:
         """Owner → bytes that no row notes yet: what datasets at work have grown by, lists, drafts. Looks through folders."""
-        found: Counter[str] = Counter()
+        made: Counter[str] = Counter()
         at_work = set()
         for id, owner, dataset, kind, state in self._file.ask(
             "select id, owner, dataset, kind, state from job where kind = 'batch' or state = 'running'"
         ):
             if kind == "batch":
-                found[owner] += self._list(id, state)
+                made[owner] += self._list(id, state)
             else:
                 at_work.add((owner, dataset))
         for owner, dataset in at_work:
             for (noted,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [owner, dataset]):
-                found[owner] += home.size(self._home.dataset(owner, dataset).path) - int(noted)
+                made[owner] += home.size(self._home.dataset(owner, dataset).path) - int(noted)
         for path in self._home.drafts():
-            found[path.name.split("-")[1]] += home.size(path)
-        return found
+            made[path.name.split("-")[1]] += home.size(path)
+        return made
 
     def more(self, owner: str, staged: Path) -> int:
         """Bytes that the owner gets with the files of a staged folder: 1 for a draft of theirs, which counts already."""

@@ -116,10 +116,10 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
 
 def _json(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / "dataset.json").read_text("utf-8"))
+        about = json.loads((folder / "dataset.json").read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return about if isinstance(about, dict) else {}
 
 
 def _count(path: Path) -> int:
@@ -132,13 +132,13 @@ def _count(path: Path) -> int:
 
 def _damaged(dataset: Path) -> list[Path]:
     """Clean files that cannot be read."""
-    found = []
+    damaged = []
     for path in sorted((dataset / "clean").glob("*.parquet")):
         try:
             pq.ParquetFile(path).close()
         except (OSError, pa.ArrowException):
-            found.append(path)
-    return found
+            damaged.append(path)
+    return damaged
 
 
 def _job(folder: Path) -> dict[str, Any] | None:

@@ -39,5 +39,5 @@ def give_up(home: Path) -> None:
 
 def _free(home: Path) -> int:
     """Bytes that this account may still write."""
-    found = os.statvfs(home)
-    return found.f_bavail * found.f_frsize
+    disk = os.statvfs(home)
+    return disk.f_bavail * disk.f_frsize

@@ -125,10 +125,10 @@ class Saved(ABC, Generic[T]):
 
     def _length(self, owner: str, id: str | None) -> int:
         """Bytes that go when it is replaced."""
-        found = self._file.ask(
+        lengths = self._file.ask(
             f"select strlen({self.content}) from {self.table} where owner = ? and id = ?", [owner, id]
         )
-        return int(found[0][0]) if found else 0
+        return int(lengths[0][0]) if lengths else 0
 
     def _row(self, owner: str, id: str) -> Row:
         found = self._file.ask(

@@ -57,15 +57,14 @@ def write(store: Store, folder: Path) -> Path:
 def answer(store: Store) -> int:
     """Writes the copies that commands wait for; how many."""
     done = 0
-    own = store.home.path / "tmp"
-    for wanted in own.glob(f"*/{_WANTED}"):
-        wanted.unlink(missing_ok=True)
+    for request in (store.home.path / "tmp").glob(f"*/{_WANTED}"):
+        request.unlink(missing_ok=True)
         try:
-            write(store, wanted.parent)
+            write(store, request.parent)
             done += 1
         except Exception as error:
             log.error("a copy of the store could not be written", exc_info=error)
-            (wanted.parent / _REFUSED).write_text(str(error), "utf-8")
+            (request.parent / _REFUSED).write_text(str(error), "utf-8")
     return done
 
 

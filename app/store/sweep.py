@@ -49,13 +49,13 @@ def sweep(store: Store, due: datetime | None = None) -> Swept:
     datasets = _expired_datasets(store, due)
     saved = _expired_saved(store, due)
     store.quota.lost = size(store.home.lost)
-    found = Swept(datasets, saved, len(folders), deleted)
-    if found != Swept():
+    swept = Swept(datasets, saved, len(folders), deleted)
+    if swept != Swept():
         log.info(
             "swept: %d datasets and %d saved things had expired, %d folders had no row, %d were deleted",
             datasets, saved, len(folders), deleted,
         )  # fmt: skip
-    return found
+    return swept
 
 
 def _deleted(store: Store) -> int:
@@ -82,8 +82,8 @@ def _expired_datasets(store: Store, due: datetime) -> int:
         with store.file.transaction() as transaction:
             taken = {"dataset": lost.values(transaction.execute("select * from dataset where id = ?", [id]))}
             for table in ("history", "comparison", "report", "job"):
-                asked = transaction.execute(f"select * from {table} where owner = ? and dataset = ?", [owner, id])
-                taken[table] = lost.values(asked)
+                answer = transaction.execute(f"select * from {table} where owner = ? and dataset = ?", [owner, id])
+                taken[table] = lost.values(answer)
             entry = lost.put(store.home, "expired", taken, forget(transaction.execute, store.home, owner, id))
         lost.move(store.home, entry)
         store.gone(store.home.dataset(owner, id).path)

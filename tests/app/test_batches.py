@@ -81,6 +81,10 @@ def test_a_job_may_make_as_much_as_its_owner_has_left(
     file = home.job(start(exports / "toys").id) / ALLOWED
     soon(file.exists)
     assert 955_000 < int(file.read_text()) < 965_000  # what lies there already counts
+    store, job = open_store(), spec.read(file.parent)
+    with monkeypatch.context() as patch:
+        patch.setenv("SEQSCOPE_HOME", str(file.parents[2] / "another"))  # the queue's thread goes on with its own
+        assert work._allowed(store, job) == int(file.read_text())
 
 
 # --- with processes

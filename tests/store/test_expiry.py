@@ -42,19 +42,19 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
 
 def clock_of(store: Store) -> Clock:
     """As a server that starts."""
-    found = Clock(store)
-    found.tick()
-    found.write()
-    return found
+    clock = Clock(store)
+    clock.tick()
+    clock.write()
+    return clock
 
 
 def served(days: float, now: Time) -> None:
     """A server that ran for so long."""
     store = Store()
-    own = clock_of(store)
+    its_clock = clock_of(store)
     now.passes(days)
-    own.tick()
-    own.write()
+    its_clock.tick()
+    its_clock.write()
     sweep(store, housekeeping.due(days * 86_400))
     store.close()
 
@@ -62,13 +62,13 @@ def served(days: float, now: Time) -> None:
 def test_so_many_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
     store = Store()
     clock_of(store)
-    found = uploaded(store)
+    dataset = uploaded(store)
     store.close()
     served(3, passing)
     passing.wall += 8  # off
     served(3, passing)
     store = Store()
-    left = store.datasets.get(ANNA, found.id).expires
+    left = store.datasets.get(ANNA, dataset.id).expires
     assert left is not None and round((left.replace(tzinfo=None) - rows.now()) / timedelta(days=1), 2) == 1
     store.close()
     served(2, passing)
@@ -82,26 +82,26 @@ def test_so_many_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
 def test_a_clock_that_is_wrong_for_a_while_changes_nothing(own_home: Path, passing: Time, days: float) -> None:
     store = Store()
     clock_of(store)
-    found = uploaded(store)
-    before = store.datasets.get(ANNA, found.id).expires
+    dataset = uploaded(store)
+    before = store.datasets.get(ANNA, dataset.id).expires
     store.close()
     passing.wall += days
     served(1.1, passing)
     passing.wall -= days
     served(1.1, passing)
     store = Store()
-    after = store.datasets.get(ANNA, found.id).expires
+    after = store.datasets.get(ANNA, dataset.id).expires
     assert before is not None and after is not None and abs(after - before) < timedelta(seconds=1)
     store.close()
 
 
 def test_a_clock_that_is_set_while_it_runs_changes_nothing(store: Store, passing: Time) -> None:
-    own = clock_of(store)
-    found = uploaded(store)
+    its_clock = clock_of(store)
+    dataset = uploaded(store)
     passing.wall += 30
-    own.tick()
+    its_clock.tick()
     assert sweep(store) == Swept()
-    assert store.datasets.get(ANNA, found.id).id == found.id
+    assert store.datasets.get(ANNA, dataset.id).id == dataset.id
 
 
 def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,22 +137,22 @@ def test_a_server_that_is_started_every_day_is_a_day_late(own_home: Path, passin
 
 def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, passing: Time) -> None:
     store = Store()
-    own = clock_of(store)
-    found = uploaded(store)
-    history = store.histories.save(ANNA, found.id, "westerns", ["a", "b"])
-    report = store.reports.save(ANNA, found.id, "r", {"a": 1})
-    job = store.jobs.add(ANNA, found.id, "train", {"models": ["sasrec"]})
+    its_clock = clock_of(store)
+    dataset = uploaded(store)
+    history = store.histories.save(ANNA, dataset.id, "westerns", ["a", "b"])
+    report = store.reports.save(ANNA, dataset.id, "r", {"a": 1})
+    job = store.jobs.add(ANNA, dataset.id, "train", {"models": ["sasrec"]})
     home.job(job.id).mkdir()
     store.jobs.change(ANNA, job.id, "failed", "why")
     passing.passes(7.1)
-    own.tick()
+    its_clock.tick()
     assert sweep(store) == Swept(datasets=1)
     assert store.file.ask("select (select count(*) from history) + (select count(*) from job)") == [(0,)]
     store.close()
     assert cli.main(["store", "recover", "--all"]) == 0
     store = Store()
-    assert store.datasets.get(ANNA, found.id).title == found.title
-    assert home.dataset(ANNA, found.id).upload.is_dir() and home.job(job.id).is_dir()
+    assert store.datasets.get(ANNA, dataset.id).title == dataset.title
+    assert home.dataset(ANNA, dataset.id).upload.is_dir() and home.job(job.id).is_dir()
     assert store.histories.get(ANNA, history.id).items == ("a", "b")
     assert store.reports.get(ANNA, report.id).document == {"a": 1}
     back = store.jobs.get(ANNA, job.id)
@@ -164,21 +164,21 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, pas
 def test_what_is_in_lost_is_deleted_after_seven_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
     folder = home.dataset(ANNA, home.new_id()).path
     store = Store()
-    own = clock_of(store)
+    its_clock = clock_of(store)
     folder.mkdir(parents=True)
     assert sweep(store) == Swept(folders=1)
     (entry,) = lost.entries(home.here())
     sweep(store)  # it counts from here
     passing.passes(6.9)
-    own.tick()
-    own.write()
+    its_clock.tick()
+    its_clock.write()
     store.close()
     passing.wall += 20  # off
     store = Store()
-    own = clock_of(store)
+    its_clock = clock_of(store)
     assert sweep(store) == Swept() and entry.path.is_dir()
     passing.passes(0.2)
-    own.tick()
+    its_clock.tick()
     assert sweep(store) == Swept(deleted=1) and not entry.path.exists()
     store.close()
 
@@ -186,7 +186,7 @@ def test_what_is_in_lost_is_deleted_after_seven_days_on_which_it_ran(own_home: P
 def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between the rows of what expired and its folder."""
     store = Store()
-    found = uploaded(store)
+    dataset = uploaded(store)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(lost, "move", lambda at, entry: (_ for _ in ()).throw(KeyboardInterrupt))
         sweep(store, rows.now() + timedelta(days=8))
@@ -194,7 +194,7 @@ def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, m
     (entry,) = lost.entries(home.here())
     assert (entry.why, len(entry.here())) == ("expired", 1)
     assert recover(store, entry) == Recovered()
-    assert store.datasets.get(ANNA, found.id).title == found.title
+    assert store.datasets.get(ANNA, dataset.id).title == dataset.title
     store.close()
 
 
