@@ -175,7 +175,7 @@ class Downloads:
         if not isinstance(path, Path):
             try:
                 made = await self._ready(session, link)
-            except Exception as error:
+            except Exception as error:  # of whatever makes the file; the log has it whole
                 return _refused(guard.noted(error, f"the file {link.file_name}")[1], 500)
             path, headers["etag"] = made.path, f'"{made.etag}"'
         try:

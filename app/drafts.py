@@ -21,6 +21,7 @@ from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import home
+from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.uploads")
 TICK = 1.0
@@ -70,7 +71,7 @@ def _watch() -> None:
                 draft = _drafts.pop(folder)
                 try:
                     draft.home.discard(folder)
-                except Exception:  # the sweep takes it
+                except (OSError, SeqscopeError):  # the sweep takes it
                     log.exception("a draft could not be taken away")
             if not _drafts:
                 _watching = None

@@ -97,7 +97,9 @@ class Opened(Generic[T]):
             entry.size = self._size(entry.value)
         except SeqscopeError as error:
             entry.error, entry.failed = error, time.monotonic()
-        except Exception as error:
+        except (
+            Exception
+        ) as error:  # whatever a library raises: those who wait hear of it, too, and the log has the cause
             name = path.rstrip("/").rpartition("/")[2]
             entry.error = SeqscopeError(f"The dataset {name} cannot be opened; the log says why.")
             entry.error.__cause__, entry.failed = error, time.monotonic()

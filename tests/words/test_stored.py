@@ -182,8 +182,8 @@ class TestFind:
             find("some/encoder")
 
     def test_any_encoder_of_hugging_face_by_its_folder(self, tmp_path: Path) -> None:
-        transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
-        pytest.importorskip("sentence_transformers", reason="the package sentence-transformers is not installed")
+        transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
+        pytest.importorskip("sentence_transformers", reason="sentence-transformers: `make install-dev`")
         tiny = encoder()
         backend = tiny.tokenizer
         fast = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", cls_token="[CLS]")
