@@ -94,11 +94,15 @@ class Door:
                 (refusal.status_code, refusal.detail) if isinstance(refusal, HTTPException) else (413, str(refusal))
             )
             await PlainTextResponse(words, status)(scope, receive, send)
+            if not is_foreign(headers):
+                received.say_refused(session, words)
             return
         try:
             await self._app(scope, _counted(receive, file), answer)
         finally:
             (FILES.arrived if answer.status == 204 else FILES.refused)(file)
+            if file.refusal:
+                received.say_refused(session, file.refusal)
 
     # --- WebSockets
 
@@ -173,14 +177,16 @@ def _counted(receive: Receive, file: File) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), received.SILENT_SECONDS)
         except TimeoutError as silent:
-            raise HTTPException(408, "Nothing more of this file came.") from silent
+            file.refusal = "Nothing more of this file came. Send it again."
+            raise HTTPException(408, file.refusal) from silent
         size += len(message.get("body", b""))
         try:
             FILES.grow(file, size)
         except SeqscopeError as full:
             if message.get("more_body"):
                 await _read_out(receive)
-            raise HTTPException(413, str(full)) from full  # which Streamlit's application answers with
+            file.refusal = str(full)
+            raise HTTPException(413, file.refusal) from full  # which Streamlit's application answers with
         return message
 
     return counted

@@ -27,7 +27,8 @@ from engine.errors import SeqscopeError
 P = ParamSpec("P")
 
 log = logging.getLogger("seqscope.app")
-_PENDING = "guard_pending"
+PENDING = "guard_pending"
+"""The key in a session of (title, words) that `pending` shows."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -48,14 +49,14 @@ def callback(function: Callable[P, None]) -> Callable[P, None]:
         try:
             function(*args, **kwargs)
         except Exception as error:
-            st.session_state[_PENDING] = noted(error, "the last step")
+            st.session_state[PENDING] = noted(error, "the last step")
 
     return safe
 
 
 def pending() -> None:
     """Shows what went wrong in a callback, once."""
-    found = st.session_state.pop(_PENDING, None)
+    found = st.session_state.pop(PENDING, None)
     if found:
         _show(*found)
 

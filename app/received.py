@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app import guard
 from engine.errors import SeqscopeError
 
 UNTAKEN_SECONDS = 60
@@ -54,6 +56,8 @@ class File:
     bytes: int = LEAST
     place: str | None = None
     """Of the page that holds it."""
+    refusal: str = ""
+    """Why it is not taken, in words for its sender."""
 
 
 class Files:
@@ -149,6 +153,17 @@ class Files:
 
 
 FILES = Files()
+
+
+def say_refused(session: str, words: str) -> None:
+    """The session's page says why a file was not taken: Streamlit's uploader shows the number of the answer alone."""
+    live = get_instance()._session_mgr.get_active_session_info(session) if exists() else None
+    if live is not None:
+        live.session.session_state[guard.PENDING] = ("The file was not taken", words)
+        state = ClientState()
+        state.CopyFrom(live.session._client_state)
+        state.ClearField("fragment_id")  # the whole page
+        live.session.request_rerun(state)
 
 
 # --- for pages

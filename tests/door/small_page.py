@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import downloads, received
+from app import downloads, guard, received
 from engine.errors import SeqscopeError
 from tests.door.contents import content
 
@@ -24,6 +24,7 @@ def broken() -> bytes:
     raise SeqscopeError("There is no ink.")
 
 
+guard.pending()
 held = st.file_uploader("Held", key="held")
 if held is not None:
     received.hold(held, "held")

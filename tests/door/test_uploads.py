@@ -67,6 +67,20 @@ def chosen(who: Visitor, place: str, id: str) -> WidgetState:
     return WidgetState(id=who.widget(place).id, file_uploader_state_value=FileUploaderState(uploaded_file_info=[file]))
 
 
+def test_the_page_says_why_a_file_was_not_taken(small: Server) -> None:
+    async def act() -> None:
+        async with visitor(small.url) as anna:
+            await begin(anna)
+            for chunks in (False, True):  # refused by what it says of its size, and on its way
+                answers = [await put(anna, f"file-{chunks}-{n}", chunks=chunks) for n in range(5)]
+                assert answers[-1].status_code == 413
+                while not any("most that one tab" in words for words in anna.errors):
+                    await anna.until_finished()
+                anna.errors.clear()
+
+    asyncio.run(act())
+
+
 def test_bytes_are_bounded_for_a_tab_an_owner_and_all(small: Server) -> None:
     async def act() -> None:
         async with visitor(small.url) as anna:
