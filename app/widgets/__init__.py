@@ -1,6 +1,7 @@
-"""The two lists that Streamlit has no widget for: a history that can be edited, and recommendations side by side.
+"""What Streamlit has no widget for: a history that can be edited, recommendations side by side, an address to be copied, a link
+to a file.
 
-Each is one element however long it is, so that a rerun stays quick. Titles are put into the page as text, never as HTML.
+Each list is one element however long it is, so that a rerun stays quick. Titles are put into the page as text, never as HTML.
 A click comes back as a dictionary in `st.session_state[key].act`; whoever handles it checks it, since it comes from outside.
 """
 
@@ -15,30 +16,28 @@ import streamlit as st
 _HERE = Path(__file__).parent
 
 
-def _component(name: str) -> Any:
-    style = (_HERE / "lists.css").read_text("utf-8")
-    script = (_HERE / f"{name}.js").read_text("utf-8")
-    return st.components.v2.component(f"seqscope_{name}", html='<div class="root"></div>', css=style, js=script)
+def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
+    css, js = "".join((_HERE / style).read_text("utf-8") for style in styles), (_HERE / f"{name}.js").read_text("utf-8")
+    return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
 
 
-_HISTORY = _component("history")
-_RECOMMENDATIONS = _component("recommendations")
-_COPY = st.components.v2.component(
-    "seqscope_copy",
+_HISTORY = _component("history", "lists.css")
+_RECOMMENDATIONS = _component("recommendations", "lists.css")
+_COPY = _component(
+    "copy",
+    "button.css",
+    "copy.css",
     html="""<div class="copy"><button type="button">
 <svg viewBox="0 0 24 24" aria-hidden="true"><path d="M10 7H7a5 5 0 0 0 0 10h3M14 7h3a5 5 0 0 1 0 10h-3M8 12h8"/></svg>
 <span></span></button><p role="status"></p><input readonly hidden></div>""",
-    css=(_HERE / "copy.css").read_text("utf-8"),
-    js=(_HERE / "copy.js").read_text("utf-8"),
 )
-
-_DOWNLOAD = st.components.v2.component(
-    "seqscope_download",
+_DOWNLOAD = _component(
+    "download",
+    "button.css",
+    "download.css",
     html="""<div class="download"><a download>
 <svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 4v12m-5-5 5 5 5-5M5 20h14"/></svg>
 <span><span class="unseen">Download </span><span class="label"></span></span></a><p role="status"></p></div>""",
-    css=(_HERE / "download.css").read_text("utf-8"),
-    js=(_HERE / "download.js").read_text("utf-8"),
 )
 
 

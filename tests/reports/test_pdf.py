@@ -14,7 +14,6 @@ from app.reports.document import Asked, Report
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 
-
 EMBEDDED = ["Ключ", "Ωμέγα", "שלום", "Übermut", "dvě", "– “x” …", "● ■ ◆ ★"]
 
 
