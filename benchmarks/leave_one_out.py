@@ -58,8 +58,8 @@ def shares(answers: list[LeaveOneOut], bars: list[Float64]) -> Shares:
 
 def margins(bundle: Bundle, history: list[int], found: LeaveOneOut) -> Float64:
     """How much of the lead over the best other candidate goes with each event."""
-    others = np.ones(bundle.manifest.num_items, bool)
-    others[history] = others[found.item] = False
+    others = bundle.candidates(history)
+    others[found.item] = False
 
     def lead(scores: Float32) -> float:
         return float(scores[found.item]) - float(scores[others].max())

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks import identifiers, quality
+import numpy as np
+
+from benchmarks import identifiers, leave_one_out, quality
+from engine.runtime import Zoo
+from tests.runtime.bundles import TOYS, count_repeats, make_zoo
+
+ALPHA = TOYS[0]
 
 
 def test_popularity_and_the_chain_stand_first_under_every_protocol_of_every_log() -> None:
@@ -29,3 +35,17 @@ def test_the_tables_are_those_that_the_commands_print(root: Path) -> None:
     document = (root / "benchmarks" / "README.md").read_text("utf-8")
     for printed, _ in (quality.table(), identifiers.table()):
         assert printed in document
+
+
+def test_where_repeats_count_margins_are_over_the_history_too(tmp_path: Path) -> None:
+    bundle = Zoo.open(count_repeats(make_zoo(tmp_path, (ALPHA,)))).bundles[ALPHA.name]
+    history, item = [4, 7, 9], 11
+    others = np.arange(ALPHA.items) != item
+
+    def lead(events: list[int]) -> float:
+        scores = ALPHA.scores(events)
+        return float(scores[item] - scores[others].max())
+
+    bars = leave_one_out.margins(bundle, history, bundle.leave_one_out(history, item))
+    expected = [lead(history) - lead(history[:place] + history[place + 1 :]) for place in range(len(history))]
+    np.testing.assert_allclose(bars, expected, atol=1e-5)
