@@ -146,7 +146,7 @@ class Downloads:
                 home.delete(folder)
 
     def link(self, session: str, key: str, bearer: str, content: Content, file_name: str, mime: str) -> Link:
-        """The link at this place of the session's page: its address is that of before, what it gives is new."""
+        """The link at this place of the session's page: redrawn, it keeps its address and leads to the new content."""
         with self._lock:
             page = self._sessions.setdefault(session, Session())
             page.seen = time.monotonic()
@@ -217,7 +217,7 @@ class Downloads:
             return self._folder
 
     def _too_much(self) -> list[Made]:
-        """What goes for the sake of what was asked for later."""
+        """The files that were asked for longest ago, as many as are above MOST_BYTES."""
         with self._lock:
             gone, bytes = [], sum(made.bytes for made in self._made)
             for made in sorted(self._made[:-1], key=lambda made: made.used):
@@ -241,7 +241,7 @@ class Downloads:
         self._unmake(gone)
 
     def _unmake(self, gone: Iterable[Made]) -> None:
-        """Whoever reads one just now reads it to its end; whoever asks for it later has it made again."""
+        """Deletes files. Whoever is reading one reads it to its end; whoever asks for it later has it made again."""
         for made in gone:
             made.path.unlink(missing_ok=True)
             with self._lock, contextlib.suppress(ValueError):

@@ -90,8 +90,8 @@ class _AsItIs(BaseFigure):
 def drawn(make: Callable[..., go.Figure], *data: Any, about: Hashable = None) -> BaseFigure:
     """What `make` draws of the data, drawn once for all who look at the same.
 
-    For figures that depend on the models and not on the history: Plotly checks and copies every value that it is given, which
-    took most of a run of Metrics. about: what the data are known by, where there are too many to compare.
+    For figures that depend on the models and not on the history: Plotly checks and copies every value that it is given, most of
+    what a run of Metrics would do. about: what the data are known by, where there are too many to compare.
     """
     key = (make.__module__, make.__qualname__, joblib.hash(data) if about is None else about)
     return _AsItIs(_DRAWN.get(key, lambda: make(*data).to_dict()), paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)

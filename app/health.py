@@ -26,7 +26,7 @@ from engine.errors import SeqscopeError
 from engine.runtime import Zoo, runs
 
 HANGS = 1 / 3
-"""Of the time that a graph may run: for so long nobody who asks a model has had a turn."""
+"""Models hang once all places have been held for this share of the time that a graph may run."""
 PATIENCE = 3.0
 """Seconds for all else; whoever asks here waits five, or so."""
 

@@ -1,11 +1,10 @@
-"""What is open of datasets, for all visitors: opened by one of them while those who want the same wait, and nobody else.
+"""Opened datasets, shared by all visitors: the first who asks for one opens it, and only those who want the same wait.
 
     _OPEN: Opened[Zoo] = Opened(open_=Zoo.open, stamp=Zoo.stamp, size=…, most=…)
     _OPEN.get("exports/sample")
 
-It is open until its stamp is another one, or until others need the memory: those looked at last stay. What was let go is closed
-when the last page that shows it has ended. What cannot be opened is said again without another try, for ten minutes or until the
-stamp is another one.
+A dataset stays open until its stamp changes or others need the memory; those used last stay. One that is let go is freed when the
+last page that shows it has ended. One that could not be opened fails again at once, for ten minutes or until its stamp changes.
 """
 
 from __future__ import annotations
@@ -97,9 +96,7 @@ class Opened(Generic[T]):
             entry.size = self._size(entry.value)
         except SeqscopeError as error:
             entry.error, entry.failed = error, time.monotonic()
-        except (
-            Exception
-        ) as error:  # whatever a library raises: those who wait hear of it, too, and the log has the cause
+        except Exception as error:  # of any library: those who wait hear of it, too, and the log has the cause
             name = path.rstrip("/").rpartition("/")[2]
             entry.error = SeqscopeError(f"The dataset {name} cannot be opened; the log says why.")
             entry.error.__cause__, entry.failed = error, time.monotonic()

@@ -321,7 +321,7 @@ def came(owner: str, address: str | None) -> None:
 
 
 def network(address: str | None) -> str:
-    """An address, or of the many that one machine has where it is IPv6, what they have in common; "" where there is none."""
+    """The IPv4 address, or the /64 of an IPv6 address, of which one machine has many; "" without one."""
     try:
         ip = ipaddress.ip_address(address or "")
     except ValueError:

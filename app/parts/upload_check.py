@@ -77,8 +77,8 @@ def _found(draft: Draft, checked: Checked) -> None:
         st.markdown(_listed(warnings))
     more = f"the first {SHOWN} of {checked.findings:,}" if checked.findings > SHOWN else f"all {checked.findings:,}"
     with st.expander(f"Findings line by line: {more}", key=draft.key("findings")):
-        if checked.listed < checked.findings:
-            st.caption(md(views.listed_words(checked)))
+        if words := views.listed_words(checked):
+            st.caption(md(words))
         st.dataframe(
             views.findings_table(checked),
             hide_index=True,

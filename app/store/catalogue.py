@@ -107,8 +107,8 @@ class Page(NamedTuple):
 
 class Catalogue:
     """See the module. `facets`: one per attribute, in the order of the columns. `searched`: the attributes that `page` reads.
-    `items`: the table with lists in place of texts that are lists. `memory`: bytes that it takes at most, about. `damaged`: that
-    was found; its file is gone, and nothing can be asked any more."""
+    `items`: the table with lists in place of texts that are lists. `memory`: bytes that it takes at most, about. `damaged`: its
+    file turned out to be damaged and was deleted; every question fails."""
 
     def __init__(self, items: pa.Table) -> None:
         """In memory."""
@@ -268,7 +268,7 @@ class Catalogue:
         try:
             with self._con.cursor() as cursor:
                 return cursor.execute(sql, values or {}).fetchall()
-        except duckdb.Error as error:  # a checksum of a block is not compared before the block is read
+        except duckdb.Error as error:  # DuckDB compares a block's checksum when it reads the block
             if self._file is None or "Corrupt database" not in str(error):
                 raise
             self.damaged = True

@@ -1,6 +1,6 @@
 """What was taken away without anybody's click is kept in lost/ for seven days on which the server runs, and can be brought back.
 
-    lost/<id>/lost.json     why and when; the rows that were taken out of the store, all that brings them back
+    lost/<id>/lost.json     why and when; the rows that were taken out of the store
     lost/<id>/files/        the folders, each where it was in the home: owners/<owner>/datasets/<id>, jobs/<id>, reports/<id>
 
 Two things come here: what has expired, with its rows; and folders that have no row in the store, which happens when a server

@@ -36,8 +36,8 @@ STEPS: tuple[str, ...] = (
         created timestamp not null, changed timestamp not null, expires timestamp, document varchar not null
     );
     """,
-    # changes: app/store/note.py; what was deleted on purpose and what was only put aside: sweep.py, lost.py; the time when a
-    # server last ran: clock.py. A store of before was used last when what is kept longest was.
+    # change: note.py. deleted, lost: folders that owners deleted, and what was put aside (sweep.py, lost.py). clock: when a server
+    # last ran (clock.py); of an older store, when the thing that expires last was used.
     """
     create table change (number bigint not null);
     insert into change values (0);

@@ -3,7 +3,7 @@
     if items.are_many(path):            # exports/<dataset>/
         items, catalogue = prepared.open_(path)
 
-    python -m app.store.prepared exports/<dataset> …      # beforehand, what else the first visitor waits for
+    python -m app.store.prepared exports/<dataset> …      # beforehand; the first visitor waits for it otherwise
 
     <place>/<digest>/   items.arrow, by_id.npy (engine/runtime/items.py), search.duckdb, lists.arrow, facets.json
                         (app/store/catalogue.py), sizes.json: bytes of the others
@@ -46,11 +46,11 @@ VERSION = 1
 """Of what is written; another one is made anew."""
 SIZES, OF = "sizes.json", "of.txt"
 HOURS = 1.0
-"""A preparation may take; five million items with texts take some minutes."""
+"""That a preparation may take; five million items with texts take some minutes."""
 AT_ONCE = 2
-"""Preparations; each takes a core, and up to a gigabyte of memory."""
+"""Preparations at the same time; each takes a core, and up to a gigabyte of memory."""
 _TIMES = 3
-"""As many bytes as the items have is what is prepared of them: as they are, and folded."""
+"""What is prepared takes so many times the bytes of the items: as they are, and folded."""
 _PREFIX = "seqscope: "
 _SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1"}
 _turn = threading.Semaphore(AT_ONCE)
@@ -144,13 +144,7 @@ def _read(target: Path) -> Prepared | None:
     try:
         held = items.read(target)
         return Prepared(held, Catalogue.open(held.table, target))
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        duckdb.Error,
-    ) as error:  # most of Arrow's are one of the first four
+    except (OSError, ValueError, TypeError, KeyError, duckdb.Error) as error:  # Arrow's are among them
         log.warning("the prepared catalogue in %s is damaged, and made anew (%s)", target, str(error).splitlines()[0])
         home.delete(target)
         return None

@@ -189,7 +189,9 @@ def findings_table(checked: Checked) -> pd.DataFrame:
 
 
 def listed_words(checked: Checked) -> str:
-    """How many findings the files have, where that is not all."""
+    """How many findings the files have; "" where that is all."""
+    if checked.listed == checked.findings:
+        return ""
     return f"The files have the first {EACH:,} of each problem, and say how many more there are."
 
 

@@ -126,7 +126,7 @@ def are_many(path: Path) -> bool:
     try:
         if pq.read_metadata(path / FILE).num_rows > FEW or size(path) > _FEW_BYTES:
             return True
-        held = 0  # a text that all items share is written once, and held as often as it is said
+        held = 0  # Parquet writes a repeated text once; in memory each item has its own
         for part in read_parts(Folder(path, path.name), FILE, _COLUMNS, rest=True, rows=1 << 10):
             held += part.nbytes
             if held > _FEW_BYTES:
@@ -154,7 +154,7 @@ def hold(path: Path) -> Items:
 
 
 def write(path: Path, into: Path) -> None:
-    """Writes items.arrow and by_id.npy, for `read`: of more items than memory holds, but for all ids. Raises BundleError."""
+    """Writes items.arrow and by_id.npy, for `read`. Only the ids must fit into memory together. Raises BundleError."""
     folder = Folder(path, path.name)
     rows = held = 0
     writer = None
@@ -192,8 +192,10 @@ def read(folder: Path) -> Items:
 
 
 def mapped(path: Path) -> pa.Table:
-    """The table of an Arrow file. Raises OSError, ValueError (also as pa.ArrowException) where reading it would end the process;
-    bytes that are no text, which only their reader would notice, are not looked for: that would read the whole file."""
+    """The table of an Arrow file. Raises OSError, ValueError (also as pa.ArrowException) where it is damaged.
+
+    Offsets are checked, because wrong ones would end the process. That all bytes are UTF-8 is not: it would read the whole file.
+    """
     for column in _map(path).columns:  # by a mapping of its own, whose pages are given back
         for chunk in column.chunks:
             _look_at_offsets(chunk)

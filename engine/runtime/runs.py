@@ -1,11 +1,10 @@
-"""The runs of graphs in this process: at most so many at a time, none longer than the limit, and none of one that was.
+"""The runs of graphs in this process: at most so many at a time, none longer than the limit, and no graph again that reached it.
 
     with runs.place(digest) as options:
         session.run(outputs, inputs, options)
 
 A graph may hold a Loop that comes to no end. ONNX Runtime looks at `RunOptions.terminate` between the nodes of a graph and
-between the turns of a loop, so a thread that sets it ends every run but one that stays within a single node. The graph is refused
-from then on: nobody else is to wait for it.
+between the turns of a loop, so a thread that sets it ends every run but one that stays within a single node.
 
 SEQSCOPE_MODEL_SECONDS  by the clock, for one run of a graph (default 30); twice that for the wait for a place
 """

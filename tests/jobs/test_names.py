@@ -39,25 +39,9 @@ def csv_text(rows: list[list[str]]) -> bytes:
 def ids() -> list[str]:
     """Of items: as they may be written in a catalogue."""
     odd = [
-        "-1",
-        "--help",
-        "a/b",
-        "../x",
-        'q"q',
-        "it's",
-        "a,b",
-        "🎬",
-        "فيلم",
-        "é",
-        "1:2",
-        "a.b",
-        "%20",
-        "#",
-        "nan",
-        "item",
-        "=1+1",
+        "-1", "--help", "a/b", "../x", 'q"q', "it's", "a,b", "🎬", "فيلم", "é", "1:2", "a.b", "%20", "#", "nan", "item", "=1+1",
         "C:\\x",
-    ]
+    ]  # fmt: skip
     return odd + [f"i{n}" for n in range(ITEMS - len(odd))]
 
 
