@@ -32,6 +32,7 @@ read = st.file_uploader("Read", key="read")
 if read is not None:
     received.drop(read)
 st.markdown(f"computed at {computed()}")
+st.text(f"for {st.context.ip_address}")
 name = str(st.query_params.get("name", ""))
 downloads.button("Made", lambda: content(name), "made.bin", "application/octet-stream", key="made")
 downloads.button("Large", Path(os.environ["LARGE"]), "large.csv", "text/csv", key="large")

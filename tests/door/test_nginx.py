@@ -1,4 +1,4 @@
-"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets and files pass.
+"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets, files and addresses pass.
 
 `apt-get install nginx` has it run, or SEQSCOPE_NGINX=/path/to/nginx."""
 
@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
+import websockets
 
 from app import keys
 from tests import clients
@@ -75,7 +77,24 @@ def test_visitors_stay_on_their_replica(root: Path, tmp_path: Path) -> None:
                 )
                 return which
 
+    async def address(url: str) -> str:
+        """That the app sees of a visitor from 127.0.0.2 who claims to be another."""
+        async with (
+            httpx.AsyncClient() as http,
+            websockets.connect(
+                f"{url.replace('http', 'ws')}/_stcore/stream",
+                subprotocols=["streamlit"],  # type: ignore[list-item]
+                origin=url,  # type: ignore[arg-type]
+                additional_headers={"X-Forwarded-For": "192.0.2.1"},
+                local_addr=("127.0.0.2", 0),
+            ) as connection,
+        ):
+            visitor = clients.Visitor(http, connection)
+            await visitor.run()
+            return str(visitor.shown("text")[0].body)
+
     async def act(url: str) -> None:
+        assert await address(url) == "for 127.0.0.2"
         for name in (keys.COOKIE, keys.SECURE_COOKIE):
             assert set(await asyncio.gather(*(visit(url, name) for _ in range(6)))) == {0, 1}
 
