@@ -63,7 +63,7 @@ def main() -> None:
     page = st.navigation(menu)
     pages = {one.url_path: one for group in menu.values() for one in group}
     if not datasets:
-        _nothing(page)
+        _nothing(page, who)
         return
     with guard.watch("the app"):
         with guard.watch("what you saved"):
@@ -76,7 +76,7 @@ def main() -> None:
             tray.show(datasets)
             with st.container(horizontal=True, gap="xsmall"):
                 saved.show(page.url_path, pages)
-                you.show()
+                you.show(who)
         saved.problem()
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
@@ -85,12 +85,12 @@ def main() -> None:
     _settled(page.title)
 
 
-def _nothing(page: Any) -> None:
+def _nothing(page: Any, who: owner.Owner | None) -> None:
     """Where no models were exported, one can still bring data."""
     if page.url_path == YOUR_DATA:
         guard.pending()
         with st.sidebar, guard.watch("whose data these are"):
-            you.show()
+            you.show(who)
         with guard.watch(f"the page {page.title}"):
             page.run()
         return

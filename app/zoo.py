@@ -7,6 +7,7 @@ zoo.style(models, "sasrec").colour            # the same on every page
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
@@ -69,6 +70,8 @@ def _own(who: str | None) -> dict[str, Place]:
     try:
         store = open_store()
         store.on_delete(_close)
+        if not home.datasets(who).is_dir():
+            return {}  # as for nearly everybody, and sooner known than by asking the store
         ready = [one for one in store.datasets.of(who) if can_open(home.dataset(who, one.id))]
     except SeqscopeError:  # the page Your data says why
         return {}
@@ -105,8 +108,8 @@ def is_own(name: str) -> bool:
 
 def keep(name: str) -> None:
     """A dataset of the visitor's that is looked at is kept for longer."""
-    who = owner.get()
-    if who is not None and is_own(name):
+    who = owner.get() if is_own(name) else None
+    if who is not None:
         with suppress(SeqscopeError):
             open_store().datasets.use(who.id, name)
 
@@ -213,7 +216,7 @@ _OPEN: Opened[_Opened] = Opened(
 )
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@functools.lru_cache(maxsize=64)
 def _title(path: str, changed: int) -> str:
     try:
         title = json.loads((Path(path) / "dataset.json").read_text("utf-8"))["title"]

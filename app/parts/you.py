@@ -11,9 +11,8 @@ from app.text import count, md
 _SHOWN = "you_key_shown"
 
 
-def show() -> None:
-    """At the end of the sidebar."""
-    who = owner.get()
+def show(who: owner.Owner | None) -> None:
+    """At the end of the sidebar. who: the owner; None where one must sign in first."""
     if who is None:
         sign_in("sidebar")
     elif who.kind == "account":

@@ -191,9 +191,8 @@ def _title(models: Zoo, name: str) -> str:
 
 
 def _agreement(answers: list[compare_answers.Answer], k: int) -> None:
-    frame = compare_answers.agreement(answers, k)
     st.subheader("How much do they agree?")
-    if frame["first"].nunique() < 2:
+    if len({answer.title for answer in answers if answer.top is not None}) < 2:
         st.markdown(compare_answers.agreement_words(answers, k))
         return
     said, shown = st.columns([2, 3], gap="large")
@@ -201,10 +200,10 @@ def _agreement(answers: list[compare_answers.Answer], k: int) -> None:
         measure = _measure(answers, k)
     with shown:
         export.figure(
-            compare.agreement(frame, measure, k),
+            compare.agreement(compare_answers.agreement(answers, k, [measure]), measure, k),
             key="compare_agreement",
             alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
-            table=lambda: frame[frame["first"] != frame["second"]],
+            table=lambda: compare_answers.agreement(answers, k).query("first != second"),
             name="agreement",
             columns={
                 "jaccard": st.column_config.NumberColumn("Jaccard", format="%.3f"),

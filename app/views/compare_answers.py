@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -130,20 +130,32 @@ def shared(answers: Sequence[Answer]) -> dict[int, int]:
     return Counter(item for answer in answers for item in answer.items)
 
 
-def agreement(answers: Sequence[Answer], k: int) -> pd.DataFrame:
-    """One row per pair of models that answered: first, second, shared, jaccard, rbo."""
+def _order(lists: Sequence[list[int]], k: int) -> np.ndarray:
+    """RBO of each pair of lists, float64 [lists, lists]."""
+    found = np.array(
+        [[rbo(lists[i], lists[j], RBO_P) if j <= i else 0.0 for j in range(len(lists))] for i in range(len(lists))]
+    )
+    return np.maximum(found, found.T)
+
+
+MEASURES: dict[str, Callable[[Sequence[list[int]], int], np.ndarray]] = {
+    "shared": overlap,
+    "jaccard": jaccard,
+    "rbo": _order,
+}
+"""What agreement is measured by: (lists, k) → [lists, lists]."""
+
+
+def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
+    """One row per pair of models that answered: first, second, and a column per measure."""
     able = [answer for answer in answers if answer.top is not None]
     lists = [answer.items for answer in able]
-    same, share = overlap(lists, k), jaccard(lists, k)
-    order = {(i, j): rbo(lists[i], lists[j], RBO_P) for i in range(len(able)) for j in range(i + 1)}
-    pairs = [(i, j) for i in range(len(able)) for j in range(len(able))]
+    titles = [answer.title for answer in able]
     return pd.DataFrame(
         {
-            "first": [able[i].title for i, _ in pairs],
-            "second": [able[j].title for _, j in pairs],
-            "shared": same.ravel(),
-            "jaccard": share.ravel(),
-            "rbo": [order[max(pair), min(pair)] for pair in pairs],
+            "first": [title for title in titles for _ in titles],
+            "second": titles * len(titles),
+            **{measure: MEASURES[measure](lists, k).ravel() for measure in measures},
         }
     )
 
