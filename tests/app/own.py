@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from app.jobs.status import Part, Status
 from app.store.database import Store, open_store
 from app.store.records import Dataset
 from tests.runtime.bundles import make_zoo
+from tests.waiting import wait
 
 ANNA, BEN = "b" + "a" * 32, "b" + "b" * 32
 TICK = 0.02
@@ -87,18 +87,7 @@ def put(job: str, now: Status) -> None:
     steps = len(spec.read(folder).steps)
     parts = now.parts or (Part(state="done" if now.state == "done" else "waiting"),) * steps
     now.model_copy(update={"parts": parts}).write(folder)
-    deadline = time.monotonic() + 30
-    while open_store().file.ask("select state from job where id = ?", [job]) != [(now.state,)]:
-        assert time.monotonic() < deadline, "the queue did not tell the store"
-        time.sleep(TICK)
-
-
-def soon(true: Callable[[], bool]) -> None:
-    """Returns when it is; AssertionError where it does not come to be."""
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(TICK)
+    wait(lambda: open_store().file.ask("select state from job where id = ?", [job]) == [(now.state,)])
 
 
 def page(root: Path, owner: str, **address: str) -> AppTest:

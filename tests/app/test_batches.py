@@ -22,7 +22,8 @@ from app.store.records import Job
 from app.uploads.limits import Limits
 from app.work import Work
 from engine.errors import SeqscopeError
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, soon, visit
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, visit
+from tests.waiting import wait
 
 
 @pytest.fixture
@@ -55,11 +56,8 @@ def start(
 
 
 def over(job: Job, seconds: float = 120) -> Work:
-    until = time.monotonic() + seconds
-    while not (one := work.one(job.owner, job.id)).over:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return one
+    wait(lambda: work.one(job.owner, job.id).over, seconds)
+    return work.one(job.owner, job.id)
 
 
 def report(root: Path, owner: str, **address: str) -> AppTest:
@@ -79,7 +77,7 @@ def test_a_job_may_make_as_much_as_its_owner_has_left(
     monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "1000000")
     open_store().histories.save(ANNA, "toys", "long", ["x" * 400] * 100)
     file = home.job(start(exports / "toys").id) / ALLOWED
-    soon(file.exists)
+    wait(file.exists)
     assert 955_000 < int(file.read_text()) < 965_000  # what lies there already counts
     store, job = open_store(), spec.read(file.parent)
     with monkeypatch.context() as patch:
@@ -159,7 +157,7 @@ def test_the_page_finds_it_again(root: Path, exports: Path, nobody: Nobody) -> N
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and one.job.kind == "batch" and "--bounded" in one.job.steps[0].words
     assert one.job.steps[0].words[3] == "people" and one.row.spec["k"] == 10
-    soon(lambda: nobody.started == [one.row.id])
+    wait(lambda: nobody.started == [one.row.id])
     put(one.row.id, Status(state="running", words="Lists for many histories: Alpha", progress=0.4))
     for again in (test.run(), report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
         assert f"data_cancel_{one.row.id}" in [button.key for button in again.button]

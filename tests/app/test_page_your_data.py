@@ -19,7 +19,8 @@ from app.store.database import open_store
 from app.store.quota import QuotaReached
 from app.store.rows import NotFound
 from engine.errors import SeqscopeError
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, soon, stage, visit
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit
+from tests.waiting import wait
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +101,7 @@ def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
     assert not staged.exists() and dataset.rows_items == 40 and dataset.state == "checked"
     (one,) = work.of(ANNA, dataset.id)
     assert one.row.kind == "prepare" and one.job is not None
-    soon(lambda: launcher.started == [one.row.id])
+    wait(lambda: launcher.started == [one.row.id])
     assert any("recformer" in " ".join(step.words) for step in one.job.steps)
     put(one.row.id, Status(state="running", progress=0.25, words="Read the words", left=100.0))
     test = page(root, ANNA)

@@ -15,8 +15,9 @@ from app.store.database import open_store
 from app.uploads import samples
 from app.uploads.reading import What
 from app.views import upload as views
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, said, soon
+from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
 from tests.uploads.conftest import ITEMS, LOG
+from tests.waiting import wait
 
 KOREAN = "item_id,title\n1,기생충\n2,올드보이\n3,살인의 추억\n4,봄 여름 가을 겨울\n"
 
@@ -85,7 +86,7 @@ def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
     assert pq.read_table(folder.clean / "items.parquet")["title"].to_pylist()[-1] == "i9"
     assert folder.findings.is_file()
     (job,) = work.of(ANNA, dataset.id)
-    soon(lambda: launcher.started == [job.row.id])
+    wait(lambda: launcher.started == [job.row.id])
     assert not open_store().datasets.of(BEN)
     # another one begins anew
     assert test.file_uploader(key="upload_file_catalogue_0_1") is not None and "My" in test.subheader[0].value

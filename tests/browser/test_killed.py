@@ -15,7 +15,8 @@ from playwright.sync_api import expect
 from app.jobs import spec, status
 from tests.browser import messy
 from tests.browser.conftest import until
-from tests.jobs.conftest import gone, wait
+from tests.jobs.conftest import gone
+from tests.waiting import wait
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

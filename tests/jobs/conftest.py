@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,16 +23,6 @@ def step(*words: object, title: str = "", **rest: Any) -> Step:
 
 def job(*steps: Step, id: str = "job", **rest: Any) -> Job:
     return Job(id=id, kind="batch", title="A job", created=spec.now(), steps=steps, **rest)
-
-
-def wait(for_: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What `for_` says, once it says something."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if found := for_():
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not come to pass")
 
 
 def gone(pid: int) -> bool:

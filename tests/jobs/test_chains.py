@@ -13,9 +13,9 @@ from app.jobs import kinds
 from app.jobs.spec import Job, Step
 from app.parts import data_train
 from engine.runtime import Zoo
-from tests.jobs.conftest import wait
 from tests.jobs.test_engine import Begin, Now, place  # noqa: F401  (a fixture)
 from tests.training.tiny import text_encoder
+from tests.waiting import wait
 
 LOG = ("user", "item", "time")
 TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "float32", "training.valid_users": 50}

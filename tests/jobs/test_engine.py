@@ -21,8 +21,8 @@ from app.jobs.queue import Queue
 from app.jobs.spec import Job
 from app.jobs.status import Status
 from engine.runtime import Zoo
-from tests.jobs.conftest import wait
 from tests.training.tiny import cycles, text_encoder
+from tests.waiting import wait
 
 Begin = Callable[..., subprocess.Popen[bytes]]
 Now = Callable[[], Status]

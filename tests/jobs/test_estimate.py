@@ -15,8 +15,9 @@ from app import kept
 from app.jobs import estimate as module
 from app.jobs.estimate import Estimate, estimate
 from engine.errors import SeqscopeError
-from tests.jobs.conftest import gone, wait
+from tests.jobs.conftest import gone
 from tests.jobs.test_kinds import ESTIMATE
+from tests.waiting import wait
 
 Ask = Callable[..., "Somebody"]
 
@@ -90,8 +91,8 @@ def test_one_at_a_time_and_the_same_question_once(folder: Path, ask: Ask) -> Non
     anna, again = ask("sasrec", "anna"), ask("sasrec", "anna")
     wait(lambda: trials(folder))
     ben = ask("tiger", "ben")
-    wait(lambda: "Waiting for its turn: 1 trial of others comes first" in ben.heard)
-    assert "Trying some steps on this machine" in anna.heard and len(trials(folder)) == 1
+    wait(lambda: any("1 trial of others" in words for words in ben.heard))
+    assert any("Trying" in words for words in anna.heard) and len(trials(folder)) == 1
     (folder / "sasrec").touch()
     wait(lambda: anna.answer and again.answer)
     assert anna.answer == again.answer == ESTIMATE

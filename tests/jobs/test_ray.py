@@ -19,8 +19,9 @@ from app.jobs.ray import FILE, OnRay
 from app.jobs.runner import ROOT
 from app.jobs.status import Status
 from engine.errors import SeqscopeError
-from tests.jobs.conftest import gone, job, step, wait
+from tests.jobs.conftest import gone, job, step
 from tests.jobs.test_runner import LINES, lines, pids
+from tests.waiting import wait
 
 
 class Cluster:

@@ -16,7 +16,8 @@ from app.jobs import status
 from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, said
 from app.jobs.spec import Job, Step
 from app.jobs.status import Status
-from tests.jobs.conftest import gone, job, step, wait
+from tests.jobs.conftest import gone, job, step
+from tests.waiting import wait
 
 Begin = Callable[..., subprocess.Popen[bytes]]
 Now = Callable[[], Status]

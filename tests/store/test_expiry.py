@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from app.store.sweep import Swept, sweep
 from engine import cli
 from tests.store import ANNA
 from tests.store.test_datasets import uploaded
+from tests.waiting import wait
 
 
 class Time:
@@ -115,10 +115,7 @@ def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: py
     monkeypatch.setattr(housekeeping, "GRACE", timedelta(seconds=0.3))
     store = Store()
     housekeeping.start(store)
-    deadline = time.monotonic() + 60
-    while not (swept and not swept[-1]):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait(lambda: swept and not swept[-1])
     store.close()
     assert swept[0] == housekeeping.GRACE
 

@@ -16,6 +16,7 @@ from app.store.database import Store, open_store
 from app.store.sweep import Swept
 from tests.store import ANNA, BEN, CLARA
 from tests.store.test_datasets import uploaded
+from tests.waiting import wait
 
 
 def days(number: float) -> object:
@@ -140,10 +141,7 @@ def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPa
         orphan.mkdir(parents=True)
         wanted = home.stage()
         (wanted / "wanted").touch()
-        deadline = time.monotonic() + 120
-        while orphan.exists() or not (wanted / snapshot.NAME).exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait(lambda: not orphan.exists() and (wanted / snapshot.NAME).exists())
     finally:
         store.close()
 

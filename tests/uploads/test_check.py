@@ -399,7 +399,7 @@ def test_of_each_problem_a_thousand_findings_are_written_and_the_others_counted(
     assert (checked.findings, checked.listed, len(checked.first)) == (5_001, EACH + 1, 100)
     assert counts(checked) == {"id_missing": 5_000, "few_fields": 1} and checked.bad_rows == 5_001
     rest, *listed = desk.findings()
-    assert (rest["line"], rest["note"]) == (None, "4,000 more of these are not listed.")
+    assert rest["line"] is None and "4,000 more" in rest["note"]
     assert [row["line"] for row in listed] == [*range(2, EACH + 2), 5_003]
     assert len((desk.last / "findings.csv").read_text("utf-8").splitlines()) == EACH + 3
     adds_up(checked)

@@ -21,6 +21,7 @@ from app.uploads.limits import MB, Limits
 from app.uploads.reading import Checked, What
 from app.uploads.runner import Cancelled, UploadFailed
 from tests.uploads.conftest import ITEMS, LOG
+from tests.waiting import wait
 
 LIMITS = Limits(memory=700 * MB, threads=1, seconds=120)
 
@@ -120,13 +121,6 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
         )
 
     return replace
-
-
-def wait(for_: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
-    while not for_():
-        assert time.monotonic() < until, "it did not come to pass"
-        time.sleep(0.02)
 
 
 def failed(folder: Path, limits: Limits = LIMITS, **more: object) -> str:
@@ -292,7 +286,7 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
     wait(lambda: begun.exists() and begun.read_text() == "xx")  # once as small, then as long
     again = threading.Thread(target=read, args=("anna", "again"))
     again.start()
-    wait(lambda: "Waiting for its turn: 1 upload of yours comes first" in heard["again"])
+    wait(lambda: any("1 upload of yours" in words for words in heard["again"]))
     quick = runner.run("guess", {"path": ""}, tmp_path, LIMITS, owner="ben")
     assert first.is_alive() and again.is_alive()
     for name in heard:
