@@ -6,6 +6,8 @@
 Python runs one thread at a time. Twenty-five runs in as many threads fight for it at every switch: each took nearly twice the
 processor's time, and all of them ended when the last one did. In a queue the first visitor has the page after one run.
 
+A page may say when its visitor has what it is for; the rest of it then waits until the others have theirs, too.
+
 A run is waited for `longest` seconds at most: who opens a dataset or asks a slow model keeps nobody else waiting. Reruns of a
 fragment alone are short and not queued.
 """
@@ -25,6 +27,7 @@ class RunQueue:
     def __init__(self, longest: float) -> None:
         self._longest = longest
         self._lock = threading.Lock()
+        self._thread = threading.local()  # .turn: of the run in this thread; a run has a thread of its own
         self._waiting: deque[threading.Condition] = deque()
         self._latest: threading.Condition | None = None  # who began last
         self._until = 0.0  # when the next one may begin though the latest has not ended, by time.monotonic
@@ -36,7 +39,21 @@ class RunQueue:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Waits for a turn, which lasts as long as the block."""
-        mine = threading.Condition(self._lock)
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def others_first(self) -> None:
+        """In the middle of a turn, when the visitor has what the page is for: those who wait for theirs come first. Waits for
+        another turn; does nothing where nobody waits, or outside of a turn."""
+        if self._waiting and getattr(self._thread, "turn", None) is not None:
+            self._leave()
+            self._enter()
+
+    def _enter(self) -> None:
+        mine = self._thread.turn = threading.Condition(self._lock)
         with self._lock:
             self._waiting.append(mine)
             while self._waiting[0] is not mine:
@@ -46,13 +63,13 @@ class RunQueue:
             self._waiting.popleft()
             self._latest, self._until = mine, time.monotonic() + self._longest
             self._wake()  # the first in the queue looks at the clock
-        try:
-            yield
-        finally:
-            with self._lock:
-                if self._latest is mine:
-                    self._until = 0.0
-                    self._wake()
+
+    def _leave(self) -> None:
+        mine, self._thread.turn = self._thread.turn, None
+        with self._lock:
+            if self._latest is mine:
+                self._until = 0.0
+                self._wake()
 
     def _wake(self) -> None:
         if self._waiting:

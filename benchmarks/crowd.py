@@ -4,7 +4,8 @@
 
 For each number of visitors a server of its own, without a browser: connections as browsers open them.
 
-at once      all on Compare, each with a history of its own, all together, six times over
+at once      all on Compare, each with a history of its own, all together, six times over: until the lists are there, and until
+             the whole page is
 over all     for --minutes each goes to a page drawn at random with a history drawn at random, and looks at it for 2 s on average,
              exponentially distributed; whoever is on Report takes the report as JSON away. Two of them are heavier: one takes the
              PDF and everything as a zip, again and again; one uploads three million rows without an id and has them checked.
@@ -57,6 +58,8 @@ class Seen:
 
     at_once: list[float] = field(default_factory=list)
     """Seconds of runs of Compare, all visitors together."""
+    lists: list[float] = field(default_factory=list)
+    """Seconds until the lists of those runs had arrived."""
     pages: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Page → seconds of its runs."""
     errors: list[str] = field(default_factory=list)
@@ -99,6 +102,7 @@ async def crowd(server: Server, visitors: int, seconds: float, histories: Histor
         for _ in range(ROUNDS):
             await here.wait()
             seen.at_once.append(await visitor.run(histories.draw()))
+            seen.lists.append(visitor.waited("compare_lists"))
         await here.wait()
         end = time.monotonic() + seconds
         rng, act = rngs[which], {0: _heavy, 1: _bomb}.get(which, _browse)
@@ -211,6 +215,7 @@ def summary(seen: Seen, visitors: int) -> dict[str, Any]:
     return {
         "visitors": visitors,
         "compare_at_once": spread(seen.at_once),
+        "lists_at_once": spread(seen.lists),
         "all_pages": spread(every),
         "pages": {page or "compare": spread(seconds) for page, seconds in sorted(seen.pages.items())},
         "errors": len(seen.errors),
@@ -235,6 +240,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     def seconds(found: dict[str, float] | None) -> str:
         return "" if found is None else f"{found['median']:.2f} / {found['p95']:.2f}"
 
+    yield line("Compare's lists, all at once", [seconds(row["lists_at_once"]) for row in rows])
     yield line("Compare, all at once", [seconds(row["compare_at_once"]) for row in rows])
     yield line("all pages", [seconds(row["all_pages"]) for row in rows])
     for page in rows[0]["pages"]:

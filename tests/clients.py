@@ -152,10 +152,13 @@ class Visitor:
     """Its id, as the server calls it."""
     elements: dict[tuple[int, ...], Any] = field(default_factory=dict)
     """Where on the page → Element, in order of arrival."""
+    arrived: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """Where on the page → seconds after the run was asked for."""
     errors: list[str] = field(default_factory=list)
     """Uncaught exceptions and the app's own error boxes, of all runs."""
     query: str = ""
     page: str = ""
+    _began: float = 0.0
     _drawn: set[tuple[int, ...]] = field(default_factory=set)
     """By the run that goes on; what it does not draw is gone at its end."""
 
@@ -167,10 +170,10 @@ class Visitor:
         message.rerun_script.page_name = page
         message.rerun_script.fragment_id = fragment
         message.rerun_script.widget_states.widgets.extend(states)
-        began = time.perf_counter()
+        self._began = time.perf_counter()
         await self.connection.send(message.SerializeToString())
         await self.until_finished()
-        return time.perf_counter() - began
+        return time.perf_counter() - self._began
 
     async def again(self, *states: WidgetState) -> float:
         """Another run of the same page, with these widgets' states."""
@@ -203,6 +206,7 @@ class Visitor:
         elif kind == "delta":
             path = tuple(message.metadata.delta_path)
             self._drawn.add(path)
+            self.arrived[path] = time.perf_counter() - self._began
             if message.delta.WhichOneof("type") == "new_element":
                 element = message.delta.new_element
                 self.elements[path] = element
@@ -227,10 +231,17 @@ class Visitor:
 
     def widget(self, key: str) -> Any:
         """The widget with that key. Raises LookupError."""
-        for element in self.elements.values():
+        return self._widget(key)[1]
+
+    def waited(self, key: str) -> float:
+        """Seconds until the widget with that key arrived in the latest run. Raises LookupError."""
+        return self.arrived[self._widget(key)[0]]
+
+    def _widget(self, key: str) -> tuple[tuple[int, ...], Any]:
+        for path, element in self.elements.items():
             widget = getattr(element, element.WhichOneof("type") or "", None)
             if str(getattr(widget, "id", "")).endswith(f"-{key}"):
-                return widget
+                return path, widget
         raise LookupError(f"no widget {key!r} on the page; errors: {self.errors}")
 
     def link(self, key: str) -> str:

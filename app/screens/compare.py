@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import acts, examples, export, guard, looks, state, whatif, widgets, zoo
+from app import acts, examples, export, guard, looks, run_queue, state, whatif, widgets, zoo
 from app.bars import BARS
 from app.parts import beam_trace
 from app.text import clean, count, listed, md, ordinal
@@ -37,6 +37,7 @@ def show() -> None:
         key="compare_lists",
         on_act=guard.callback(acts.clicked),
     )
+    run_queue.RUNS.others_first()
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
     export.under(

@@ -15,7 +15,7 @@ FOREVER = 1_000.0
 
 
 class Runs:
-    """Threads that each hold a turn until they are let go."""
+    """Threads that each hold a turn until they are let go, then let others first, and end."""
 
     def __init__(self, longest: float) -> None:
         self.queue = RunQueue(longest)
@@ -35,10 +35,15 @@ class Runs:
 
     def _run(self, number: int) -> None:
         with self.queue.turn():
-            with self.change:
-                self.begun.append(number)
-                self.change.notify_all()
+            self._note(number)
             self.ends[number].wait(PATIENCE)
+            self.queue.others_first()
+            self._note(number)
+
+    def _note(self, number: int) -> None:
+        with self.change:
+            self.begun.append(number)
+            self.change.notify_all()
 
     def until(self, begun: list[int]) -> bool:
         with self.change:
@@ -59,7 +64,7 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
 
 
 @pytest.mark.parametrize("runs", [FOREVER], indirect=True)
-def test_one_at_a_time_in_the_order_in_which_they_came(runs: Runs) -> None:
+def test_one_at_a_time_in_order_and_the_rest_of_each_after_the_others(runs: Runs) -> None:
     for _ in range(3):
         runs.ask()
     assert runs.until([0])
@@ -67,6 +72,8 @@ def test_one_at_a_time_in_the_order_in_which_they_came(runs: Runs) -> None:
     assert runs.until([0, 1])
     runs.end(1)
     assert runs.until([0, 1, 2])
+    runs.end(2)
+    assert runs.until([0, 1, 2, 0, 1, 2])
 
 
 @pytest.mark.parametrize("runs", [0.05], indirect=True)
