@@ -255,7 +255,10 @@ async def visitor(url: str, cookies: dict[str, str] | None = None) -> AsyncItera
 
     cookies: what this browser has already; those of another visitor (`dict(anna.http.cookies)`) are another tab of theirs.
     """
-    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, follow_redirects=True) as http:
+    # the server closes what was idle for five seconds, as httpx does: a request may meet the end of its connection, where a browser
+    # would ask again
+    limits = httpx.Limits(keepalive_expiry=2)
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, follow_redirects=True, limits=limits) as http:
         for name, value in (cookies or {}).items():
             http.cookies.set(name, value, domain=http.base_url.host)  # or what the server sets stands beside it
         (await http.get("/")).raise_for_status()  # the key
