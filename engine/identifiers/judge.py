@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -14,24 +17,29 @@ from engine.evaluation.protocols import history_excluded
 from engine.identifiers import measures, teacher
 from engine.identifiers.base import Vectors
 from engine.identifiers.recipe import TokenizerRecipe
+from engine.models import Recommender
 
 RUNS = ("sasrec-bce", "sasrec", "sasrec-ce")
 """Looked for beside a tokenizer's run, in this order."""
 BATCH = 512
 
 
-class Judge:
-    """vectors: float32 [items, d]; queries: float32 [cases, d] of the test cases; targets: theirs; left_out: items
-    that are no candidates for a case, its history unless repeats count."""
+@dataclass(frozen=True)
+class Questions:
+    """What a model asks for the held-out items of one split."""
 
-    def __init__(self, name: str, vectors: Vectors, queries: Vectors, left_out: Ragged, targets: np.ndarray) -> None:
-        self.name, self.vectors, self.queries, self.left_out, self.targets = name, vectors, queries, left_out, targets
+    queries: Vectors
+    """float32 [cases, d]"""
+    left_out: Ragged
+    """Items that are no candidates, a row per case: its history unless repeats count."""
+    targets: np.ndarray
+    """int [cases]"""
 
     @classmethod
-    def of(cls, folder: Path, dataset: Dataset) -> Judge:
-        vectors, model, about = teacher.table(folder, dataset)
-        cases = dataset.cases("test")
-        queries = np.empty((len(cases), vectors.shape[1]), np.float32)
+    def of(cls, model: Recommender, dim: int, dataset: Dataset, split: str) -> Self:
+        """dim: of the model's queries."""
+        cases = dataset.cases(split)
+        queries = np.empty((len(cases), dim), np.float32)
         order = np.argsort(cases.history.lengths, kind="stable")
         with torch.no_grad():
             for start in range(0, len(cases), BATCH):
@@ -40,7 +48,21 @@ class Judge:
                 width = max(1, min(int(past.lengths.max(initial=1)), model.max_length))
                 queries[rows] = model.query(torch.from_numpy(past.padded(width, model.pad))).numpy()
         excluded = np.full(len(cases.history.values), history_excluded(dataset.info.repeats))
-        return cls(str(about["run"]), vectors, queries, cases.history.where(excluded), cases.targets)
+        return cls(queries, cases.history.where(excluded), cases.targets)
+
+
+class Judge:
+    """vectors: float32 [items, d]; questions: split ("valid", for choosing settings, or "test") → what is asked there."""
+
+    def __init__(self, name: str, vectors: Vectors, questions: Mapping[str, Questions]) -> None:
+        self.name, self.vectors, self.questions = name, vectors, questions
+
+    @classmethod
+    def of(cls, folder: Path, dataset: Dataset) -> Judge:
+        vectors, model, about = teacher.table(folder, dataset)
+        dim = vectors.shape[1]
+        asked = {split: Questions.of(model, dim, dataset, split) for split in ("valid", "test")}
+        return cls(str(about["run"]), vectors, asked)
 
     @functools.cached_property
     def nearest(self) -> np.ndarray:
@@ -56,9 +78,10 @@ class Judge:
         """float32 [d, dim]: where LETTER's latents of `dim` dimensions lie in the space of `vectors`."""
         return teacher.fitted(self.vectors, dim)[1]
 
-    def rank(self, vectors: Vectors) -> float:
+    def rank(self, vectors: Vectors, split: str = "test") -> float:
         """NDCG@10 of the run's own queries with `vectors`, float32 [items, d], in place of its item vectors."""
-        return measures.ndcg10(self.queries, vectors, self.left_out, self.targets)
+        asked = self.questions[split]
+        return measures.ndcg10(asked.queries, vectors, asked.left_out, asked.targets)
 
 
 def find_judge(given: Path | None, recipe: TokenizerRecipe, dataset: Dataset, beside: Path) -> Judge | None:

@@ -61,10 +61,12 @@ def figures(
             "shared_by_cosine": measures.shared(codes, judge.nearest_by_cosine),
             "chance": measures.shared_by_chance(codes),
         }
+        expressed = measures.expressed(codes, judge.vectors)
         found["ranking"] = {
             "of": judge.name,
             "own": judge.rank(judge.vectors),
-            "quantised": judge.rank(measures.expressed(codes, judge.vectors)),
+            "quantised": judge.rank(expressed),
+            "validation": judge.rank(expressed, "valid"),
         }
     return found
 
@@ -115,6 +117,10 @@ def table(report: dict[str, Any]) -> str:
         lines.append(
             f"NDCG@10 of {ranking['of']}: {ranking['own']:.4f}, {ranking['quantised']:.4f} with vectors made of codes{letter}"
         )
+        if "validation" in ranking:
+            lines.append(
+                f"on the validation items, to choose settings by: {ranking['validation']:.4f} with vectors made of codes"
+            )
     if "purity" in report:
         depths = "; ".join(
             f"depth {entry['depth']} {entry['purity']:.3f} (chance {entry['chance']:.3f}, {entry['items']} items)"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from engine.cli import main
@@ -94,13 +95,27 @@ def test_letter_learns_from_a_run_and_says_from_which(
     assert len(about["digest"]) == 64
     assert 0 < about["kept"] <= 1
     report = json.loads((tmp_path / "letter" / "report.json").read_text("utf-8"))
-    assert set(report["ranking"]) == {"of", "own", "quantised", "latents"}
+    assert set(report["ranking"]) == {"of", "own", "quantised", "latents", "validation"}
     # and so does what is exported
     assert main(["export", str(tmp_path / "letter"), "--to", str(tmp_path / "exports")]) == 0
     said = Zoo.open(tmp_path / "exports").tokenizations["letter"].about
     assert said.teacher is not None and said.figures.ranking is not None
     assert said.teacher.model_dump() == {name: about[name] for name in type(said.teacher).model_fields}
     assert said.figures.ranking.model_dump() == {name: report["ranking"][name] for name in ("of", "own", "quantised")}
+
+
+def test_settings_can_be_chosen_without_the_test_items(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    rows, model, _ = teacher.table(run_of("sasrec"), dataset)
+    cases = dataset.cases("valid")
+    gains = []
+    for history, target in zip((cases.history[row] for row in range(len(cases))), cases.targets, strict=True):
+        scores = (
+            model.query(torch.from_numpy(history[None, -model.max_length :].astype(np.int64))).detach().numpy() @ rows.T
+        )[0]
+        rivals = np.delete(scores, [*history, target])
+        rank = 1 + (rivals > scores[target]).sum()
+        gains.append(1 / np.log2(rank + 1) if rank <= 10 else 0)
+    assert Judge.of(run_of("sasrec"), dataset).rank(rows, "valid") == pytest.approx(np.mean(gains))
 
 
 def test_the_teachers_rows_are_the_items(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
