@@ -255,8 +255,8 @@ async def visitor(url: str, cookies: dict[str, str] | None = None) -> AsyncItera
 
     cookies: what this browser has already; those of another visitor (`dict(anna.http.cookies)`) are another tab of theirs.
     """
-    # the server closes what was idle for five seconds, as httpx does: a request may meet the end of its connection, where a browser
-    # would ask again
+    # the server closes what was idle for five seconds, as httpx does, so that a request may meet the end of its connection; a
+    # browser would ask again
     limits = httpx.Limits(keepalive_expiry=2)
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, follow_redirects=True, limits=limits) as http:
         for name, value in (cookies or {}).items():
