@@ -53,6 +53,8 @@ MOST_BYTES = 1_000_000_000
 """Of all made files together; the one that was asked for longest ago goes first. It can be made again."""
 MADE_SECONDS = 900.0
 """After it was last asked for, a made file goes; it can be made again."""
+LEFT = 50
+"""Sessions whose connection ended and whose links are kept, the latest: a link holds what its file is made of, a report say."""
 LEFT_SECONDS = 600.0
 """After its connection ended, a session's links go: a phone that slept comes back."""
 _HEADERS = {
@@ -230,12 +232,16 @@ class Downloads:
         """Drops links whose session has ended, and files that nobody has asked for lately."""
         now = time.monotonic()
         with self._lock:
-            for id, session in list(self._sessions.items()):
+            left = []
+            for id, session in self._sessions.items():
                 if exists() and get_instance().is_active_session(id):
                     session.seen = now
-                elif now - session.seen > LEFT_SECONDS:
-                    del self._sessions[id]
-                    for link in session.links.values():
+                else:
+                    left.append(id)
+            left.sort(key=lambda id: self._sessions[id].seen, reverse=True)
+            for place, id in enumerate(left):
+                if place >= LEFT or now - self._sessions[id].seen > LEFT_SECONDS:
+                    for link in self._sessions.pop(id).links.values():
                         del self._links[link.token]
             gone = [made for made in self._made if now - made.used > MADE_SECONDS]
         self._unmake(gone)

@@ -279,6 +279,15 @@ def test_links_go_with_their_session_and_the_oldest_of_very_many(monkeypatch: py
     asyncio.run(ask())
 
 
+def test_links_of_the_latest_alone_are_kept_of_those_who_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "LEFT", 2)
+    served = Downloads()
+    for session in ("first", "second", "third"):
+        served.link(session, "key", "anna", lambda: b"", "a.txt", "text/plain")
+    served.tidy()
+    assert set(served._sessions) == {"second", "third"} and len(served._links) == 2
+
+
 def test_who_has_neither_key_nor_account_is_known_by_the_token_of_the_browser() -> None:
     def sent(token: bytes) -> dict[str, str]:
         return {"_streamlit_xsrf": generate_xsrf_token_string(token)}  # masked anew each time
