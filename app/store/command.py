@@ -140,10 +140,10 @@ def _recover(ids: list[str], everything: bool) -> int:
     try:
         # datasets before the jobs over them
         for entry in sorted(entries, key=lambda entry: not any(name.startswith("owners") for name in entry.here())):
-            found = recover(store, entry)
-            left += len(found.left)
-            print(f"{entry.id}: {' '.join(found.left) or 'brought back'}")
-            for words in found.without:
+            recovered = recover(store, entry)
+            left += len(recovered.left)
+            print(f"{entry.id}: {' '.join(recovered.left) or 'brought back'}")
+            for words in recovered.without:
                 print(f"    {words}")
     finally:
         store.close()

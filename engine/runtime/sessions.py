@@ -47,12 +47,12 @@ class Session(abc.ABC):
         try:
             with runs.place(self._expected.sha256) as options:
                 try:
-                    found: list[object] = session.run(outputs, inputs, options)
+                    answers: list[object] = session.run(outputs, inputs, options)
                 except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
                     raise self.folder.fault(self.file, "the graph failed when it was run", error) from None
         except runs.Endless as error:
             raise self.folder.fault(self.file, str(error)) from None
-        return found
+        return answers
 
     def checked(self, found: object, promised: tuple[int | None, ...], *, finite: bool = True) -> Float32:
         """The answer, once it is float32 of the promised shape (None: any size)."""
