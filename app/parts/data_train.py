@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import guard, home, work
 from app.jobs import kinds
@@ -32,12 +33,12 @@ _BUDGETS: dict[str, tuple[str, int | None]] = {
 
 
 class _Asked(NamedTuple):
-    """What was estimated for a choice."""
+    """What was estimated for a choice. A job draws the page anew when it has made something; an estimate then goes on."""
 
     models: tuple[str, ...]
     budget: str
-    found: tuple[Choice | str, ...]
-    """With its estimates; a text: why it cannot be trained."""
+    found: tuple[Choice | str, ...] = ()
+    """Of the models tried so far, with its estimates; a text: why it cannot be trained."""
 
 
 def show(owner: str, dataset: Dataset, busy: bool) -> None:
@@ -69,8 +70,16 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
             "How long would that take?", key=f"data_estimate_{dataset.id}", disabled=not chosen, icon=":material/timer:",
             type="secondary" if asked else "primary",
         ):  # fmt: skip
-            asked = st.session_state[key] = _ask(owner, folder, chosen, budget)
+            asked = _Asked(chosen, budget)
         if asked is not None:
+            if left := chosen[len(asked.found) :]:
+                with st.spinner("Trying some steps of each model on this machine …", show_time=True):
+                    place = st.empty()
+                    for model in left:
+                        st.session_state[key] = asked
+                        asked = asked._replace(found=(*asked.found, _try(owner, folder, asked, model, place)))
+                    place.empty()
+                st.session_state[key] = asked
             _answer(owner, dataset, asked, busy)
 
 
@@ -80,22 +89,17 @@ def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
     return {} if epochs is None or model not in LEARNED else {"training.epochs": epochs}
 
 
-def _ask(owner: str, folder: home.Folder, models: tuple[str, ...], budget: str) -> _Asked:
-    tried: list[Choice | str] = []
-    with st.spinner("Trying some steps of each model on this machine …", show_time=True):
-        place = st.empty()
-        for number, model in enumerate(models, 1):
+def _try(owner: str, folder: home.Folder, asked: _Asked, model: str, place: DeltaGenerator) -> Choice | str:
+    number = f"{asked.models.index(model) + 1} of {len(asked.models)}, {kinds.MODELS[model]}"
 
-            def wait(words: str, which: str = f"{number} of {len(models)}, {kinds.MODELS[model]}") -> None:
-                place.caption(md(f"{which}. {words} …"))  # a page that is drawn anew, or was left, ends here
+    def wait(words: str) -> None:
+        place.caption(md(f"{number}. {words} …"))
 
-            try:
-                choice = kinds.choose(folder.path, model, settings(model, budget))
-                tried.append(_tried(folder.path, choice, owner, wait))
-            except SeqscopeError as error:
-                tried.append(guard.shown(error))
-        place.empty()
-    return _Asked(models, budget, tuple(tried))
+    try:
+        choice = kinds.choose(folder.path, model, settings(model, asked.budget))
+        return _tried(folder.path, choice, owner, wait)
+    except SeqscopeError as error:
+        return guard.shown(error)
 
 
 def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], None] | None = None) -> Choice:

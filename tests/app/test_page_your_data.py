@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import home, work, zoo
@@ -286,6 +287,28 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     put(one.row.id, Status(state="running", step=one.job.steps.index(trained), words="Train SASRec", progress=0.4))
     test.run()
     assert test.get("plotly_chart") and "Train SASRec" in next(one.text for one in test.get("progress"))
+
+
+def test_an_estimate_goes_on_when_a_job_draws_the_page_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> Estimate:
+        tried.append(model)
+        if tried == ["sasrec", "markov"]:
+            st.rerun()
+        return Estimate(
+            recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
+            evaluate=20.0, export=30.0, at_most=True, seconds=120.0,
+        )  # fmt: skip
+
+    monkeypatch.setattr(data_train, "estimate", estimate)
+    dataset = ready(ANNA, "My shop", events=60)
+    folder = home.dataset(ANNA, dataset.id)
+    folder.data.mkdir()
+    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    test = page(root, ANNA)
+    test.button(key=f"data_estimate_{dataset.id}").click().run()
+    assert tried == ["sasrec", "markov", "markov", "popularity"] and "At most 6 min" in said(test)
 
 
 def test_models_that_come_after_others_are_estimated_with_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
