@@ -56,9 +56,9 @@ def callback(function: Callable[P, None]) -> Callable[P, None]:
 
 def pending() -> None:
     """Shows what went wrong in a callback, once."""
-    found = st.session_state.pop(PENDING, None)
-    if found:
-        _show(*found)
+    problem = st.session_state.pop(PENDING, None)
+    if problem:
+        _show(*problem)
 
 
 def shown(error: SeqscopeError) -> str:

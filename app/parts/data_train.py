@@ -32,12 +32,12 @@ _BUDGETS: dict[str, tuple[str, int | None]] = {
 }
 
 
-class _Asked(NamedTuple):
+class _Estimates(NamedTuple):
     """What was estimated for a choice. A job draws the page anew when it has made something; an estimate then goes on."""
 
     models: tuple[str, ...]
     budget: str
-    found: tuple[Choice | str, ...] = ()
+    tried: tuple[Choice | str, ...] = ()
     """Of the models tried so far, with its estimates; a text: why it cannot be trained."""
 
 
@@ -62,25 +62,27 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
             )  # fmt: skip
         chosen = tuple(name for name in MODELS if name in (models or ()))
         budget = budget if budget in _BUDGETS else "short"
-        key = f"data_asked_{dataset.id}"
-        asked: _Asked | None = st.session_state.get(key)
-        if asked is not None and (asked.models, asked.budget) != (chosen, budget):
-            asked = None
+        key = f"data_estimates_{dataset.id}"
+        estimates: _Estimates | None = st.session_state.get(key)
+        if estimates is not None and (estimates.models, estimates.budget) != (chosen, budget):
+            estimates = None
         if st.button(
             "How long would that take?", key=f"data_estimate_{dataset.id}", disabled=not chosen, icon=":material/timer:",
-            type="secondary" if asked else "primary",
+            type="secondary" if estimates else "primary",
         ):  # fmt: skip
-            asked = _Asked(chosen, budget)
-        if asked is not None:
-            if left := chosen[len(asked.found) :]:
+            estimates = _Estimates(chosen, budget)
+        if estimates is not None:
+            if left := chosen[len(estimates.tried) :]:
                 with st.spinner("Trying some steps of each model on this machine …", show_time=True):
                     place = st.empty()
                     for model in left:
-                        st.session_state[key] = asked
-                        asked = asked._replace(found=(*asked.found, _try(owner, folder, asked, model, place)))
+                        st.session_state[key] = estimates
+                        estimates = estimates._replace(
+                            tried=(*estimates.tried, _try(owner, folder, estimates, model, place))
+                        )
                     place.empty()
-                st.session_state[key] = asked
-            _answer(owner, dataset, asked, busy)
+                st.session_state[key] = estimates
+            _answer(owner, dataset, estimates, busy)
 
 
 def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
@@ -89,14 +91,14 @@ def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
     return {} if epochs is None or model not in LEARNED else {"training.epochs": epochs}
 
 
-def _try(owner: str, folder: home.Folder, asked: _Asked, model: str, place: DeltaGenerator) -> Choice | str:
-    number = f"{asked.models.index(model) + 1} of {len(asked.models)}, {kinds.MODELS[model]}"
+def _try(owner: str, folder: home.Folder, estimates: _Estimates, model: str, place: DeltaGenerator) -> Choice | str:
+    number = f"{estimates.models.index(model) + 1} of {len(estimates.models)}, {kinds.MODELS[model]}"
 
     def wait(words: str) -> None:
         place.caption(md(f"{number}. {words} …"))
 
     try:
-        choice = kinds.choose(folder.path, model, settings(model, asked.budget))
+        choice = kinds.choose(folder.path, model, settings(model, estimates.budget))
         return _tried(folder.path, choice, owner, wait)
     except SeqscopeError as error:
         return guard.shown(error)
@@ -114,13 +116,13 @@ def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], 
     return choice.model_copy(update={"estimate": measured, "before": before})
 
 
-def _answer(owner: str, dataset: Dataset, asked: _Asked, busy: bool) -> None:
-    able = [found for found in asked.found if isinstance(found, Choice)]
-    for name, found in zip(asked.models, asked.found, strict=True):
-        if isinstance(found, str):
-            st.caption(f":material/block: **{md(kinds.MODELS[name])}** cannot be trained: {md(found, 600)}")
+def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> None:
+    able = [tried for tried in estimates.tried if isinstance(tried, Choice)]
+    for name, tried in zip(estimates.models, estimates.tried, strict=True):
+        if isinstance(tried, str):
+            st.caption(f":material/block: **{md(kinds.MODELS[name])}** cannot be trained: {md(tried, 600)}")
         else:
-            st.caption(f":material/timer: **{md(kinds.MODELS[name])}** – {md(told(found))}")
+            st.caption(f":material/timer: **{md(kinds.MODELS[name])}** – {md(told(tried))}")
     if not able:
         return
     every = [one for choice in able for one in choice.estimates]
@@ -128,13 +130,13 @@ def _answer(owner: str, dataset: Dataset, asked: _Asked, busy: bool) -> None:
     most = "At most " if any(one.at_most for one in every) else "About "
     where = listed(sorted({one.device for one in every}))
     st.markdown(f"**{most}{md(training.span(seconds))}** in all, on {md(where)}, if nothing else runs here.")
-    if seconds > LONG and asked.budget != "least":
+    if seconds > LONG and estimates.budget != "least":
         st.warning(
             "That is more than an hour. Fewer epochs take less, and learn less.", icon=":material/hourglass_top:"
         )
     st.button(
         f"Train {count(len(able), 'model')}", key=f"data_train_{dataset.id}", type="primary", icon=":material/play_arrow:",
-        on_click=guard.callback(_train), args=(owner, dataset.id, asked),
+        on_click=guard.callback(_train), args=(owner, dataset.id, estimates),
         help="It waits until the job before it has ended." if busy else None,
     )  # fmt: skip
 
@@ -162,6 +164,6 @@ def words(found: Estimate) -> str:
     return f"{most} {training.span(found.seconds)}: {count(found.epochs, 'epoch')} of {count(found.steps, 'step')}; {parts}"
 
 
-def _train(owner: str, id: str, asked: _Asked) -> None:
-    work.train(owner, id, [found for found in asked.found if isinstance(found, Choice)])
-    st.session_state.pop(f"data_asked_{id}", None)
+def _train(owner: str, id: str, estimates: _Estimates) -> None:
+    work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, Choice)])
+    st.session_state.pop(f"data_estimates_{id}", None)

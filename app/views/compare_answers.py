@@ -132,10 +132,10 @@ def shared(answers: Sequence[Answer]) -> dict[int, int]:
 
 def _order(lists: Sequence[list[int]], k: int) -> np.ndarray:
     """RBO of each pair of lists, float64 [lists, lists]."""
-    found = np.array(
+    below = np.array(
         [[rbo(lists[i], lists[j], RBO_P) if j <= i else 0.0 for j in range(len(lists))] for i in range(len(lists))]
     )
-    return np.maximum(found, found.T)
+    return np.maximum(below, below.T)
 
 
 MEASURES: dict[str, Callable[[Sequence[list[int]], int], np.ndarray]] = {

@@ -83,11 +83,11 @@ def discard(part: Path) -> None:
 def digest(path: Path, algorithm: str) -> str:
     """The hex digest of a file; algorithm: one of hashlib's, or "git", by which git names the contents of a file."""
     header = b"" if algorithm != "git" else b"blob %d\0" % path.stat().st_size
-    found = hashlib.new("sha1" if algorithm == "git" else algorithm, header)
+    hashed = hashlib.new("sha1" if algorithm == "git" else algorithm, header)
     with path.open("rb") as file:
         while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            hashed.update(block)
+    return hashed.hexdigest()
 
 
 def get_text(url: str, *, patience: Patience, limit: int = 10_000) -> str | None:

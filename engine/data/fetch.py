@@ -226,13 +226,13 @@ def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience, sa
             f"{target} is not as it was fetched (its sha256 differs from {CHECKSUMS}). Delete it and fetch it again."
         )
     expected = ("sha256", before) if before else None
-    said = "matches the first download"
+    verdict = "matches the first download"
     if target.name in known.checksums:
-        expected, said = known.checksums[target.name], "matches the known checksum"
+        expected, verdict = known.checksums[target.name], "matches the known checksum"
     if known.md5:
         published = re.search(r"\b[0-9a-fA-F]{32}\b", get_text(f"{url}.md5", patience=patience) or "")
         if published:
-            expected, said = ("md5", published[0].lower()), "matches the published md5"
+            expected, verdict = ("md5", published[0].lower()), "matches the published md5"
         else:
             say(f"{url}.md5 is missing or holds no checksum, so {target.name} cannot be checked against its publisher")
     sha256 = download(url, target, checksum=expected, patience=patience)
@@ -242,9 +242,9 @@ def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience, sa
         target.unlink()
         raise
     if expected is None:
-        said = f"first download, nothing published to compare with; recorded in {record.path}"
+        verdict = f"first download, nothing published to compare with; recorded in {record.path}"
     record.put(target.name, sha256)
-    say(f"{target.name}: sha256 {sha256} ({said})")
+    say(f"{target.name}: sha256 {sha256} ({verdict})")
 
 
 def _check_container(path: Path) -> None:

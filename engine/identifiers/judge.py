@@ -61,8 +61,8 @@ class Judge:
     def of(cls, folder: Path, dataset: Dataset) -> Judge:
         vectors, model, about = teacher.table(folder, dataset)
         dim = vectors.shape[1]
-        asked = {split: Questions.of(model, dim, dataset, split) for split in ("valid", "test")}
-        return cls(str(about["run"]), vectors, asked)
+        questions = {split: Questions.of(model, dim, dataset, split) for split in ("valid", "test")}
+        return cls(str(about["run"]), vectors, questions)
 
     @functools.cached_property
     def nearest(self) -> np.ndarray:
@@ -80,8 +80,8 @@ class Judge:
 
     def rank(self, vectors: Vectors, split: str = "test") -> float:
         """NDCG@10 of the run's own queries with `vectors`, float32 [items, d], in place of its item vectors."""
-        asked = self.questions[split]
-        return measures.ndcg10(asked.queries, vectors, asked.left_out, asked.targets)
+        questions = self.questions[split]
+        return measures.ndcg10(questions.queries, vectors, questions.left_out, questions.targets)
 
 
 def find_judge(given: Path | None, recipe: TokenizerRecipe, dataset: Dataset, beside: Path) -> Judge | None:

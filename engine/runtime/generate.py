@@ -168,8 +168,8 @@ def walk_best(decoder: Decoder, trie: Trie, memory: Memory, allowed: Bool, k: in
     if not allowed.any():
         return np.full(len(allowed), -np.inf, np.float32)
     anchors = trie.anchors[allowed]
-    found = walk_prefixes(decoder, trie, memory, sought=anchors, k=min(k, len(anchors)))
-    return found[trie.anchors].astype(np.float32)
+    log_probabilities = walk_prefixes(decoder, trie, memory, sought=anchors, k=min(k, len(anchors)))
+    return log_probabilities[trie.anchors].astype(np.float32)
 
 
 def walk_prefixes(

@@ -18,6 +18,7 @@ from app.jobs.status import Status
 from app.parts import data_train
 from app.store.database import open_store
 from app.store.quota import QuotaReached
+from app.store.records import Dataset
 from app.store.rows import NotFound
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit
@@ -250,6 +251,22 @@ def test_without_any_export_one_can_still_bring_data(
     assert test.title[0].value == "Your data" and not test.error
 
 
+def trainable() -> Dataset:
+    """A dataset of Anna's whose log is prepared, as far as the page can see."""
+    dataset = ready(ANNA, "My shop", events=60)
+    folder = home.dataset(ANNA, dataset.id)
+    folder.data.mkdir()
+    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    return dataset
+
+
+def two_minutes(model: str) -> Estimate:
+    return Estimate(
+        recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
+        evaluate=20.0, export=30.0, at_most=True, seconds=120.0,
+    )  # fmt: skip
+
+
 def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -257,16 +274,10 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
         asked.append((model, settings))
         if model != "sasrec":
             raise SeqscopeError("no user has two training events")
-        return Estimate(
-            recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
-            evaluate=20.0, export=30.0, at_most=True, seconds=120.0,
-        )  # fmt: skip
+        return two_minutes(model)
 
     monkeypatch.setattr(data_train, "estimate", estimate)
-    dataset = ready(ANNA, "My shop", events=60)
-    folder = home.dataset(ANNA, dataset.id)
-    folder.data.mkdir()
-    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    dataset = trainable()
     test = page(root, ANNA)
     assert not [one for one in test.button if one.key == f"data_train_{dataset.id}"]
     test.button(key=f"data_estimate_{dataset.id}").click().run()
@@ -280,7 +291,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     trained = next(step for step in one.job.steps if step.run)
     assert "training.epochs=10" in trained.words and one.job.timed
 
-    run = folder.path / trained.run
+    run = home.dataset(ANNA, dataset.id).path / trained.run
     run.mkdir(parents=True)
     curve = [{"epoch": n, "step": n, "seconds": n, "loss": 3.0 / n, "valid_ndcg": None} for n in (1, 2, 3)]
     (run / "curve.json").write_text(json.dumps(curve))
@@ -296,16 +307,10 @@ def test_an_estimate_goes_on_when_a_job_draws_the_page_anew(root: Path, monkeypa
         tried.append(model)
         if tried == ["sasrec", "markov"]:
             st.rerun()
-        return Estimate(
-            recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
-            evaluate=20.0, export=30.0, at_most=True, seconds=120.0,
-        )  # fmt: skip
+        return two_minutes(model)
 
     monkeypatch.setattr(data_train, "estimate", estimate)
-    dataset = ready(ANNA, "My shop", events=60)
-    folder = home.dataset(ANNA, dataset.id)
-    folder.data.mkdir()
-    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    dataset = trainable()
     test = page(root, ANNA)
     test.button(key=f"data_estimate_{dataset.id}").click().run()
     assert tried == ["sasrec", "markov", "markov", "popularity"] and "At most 6 min" in said(test)
@@ -322,10 +327,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
         )  # fmt: skip
 
     monkeypatch.setattr(data_train, "estimate", estimate)
-    dataset = ready(ANNA, "My shop", events=60)
-    folder = home.dataset(ANNA, dataset.id)
-    folder.data.mkdir()
-    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    dataset = trainable()
     test = page(root, ANNA)
     models = test.get("button_group")
     pills = next(one for one in models if one.key == f"data_models_{dataset.id}")
@@ -335,9 +337,10 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     assert not asked and "there is none here" in text and "identifiers of RQ-VAE" in text
 
     carried = {"zero_shot": {"bundle": "recformer"}, "training": {"recipe": {"model": {"dim": 64}}}}
+    folder = home.dataset(ANNA, dataset.id).path
     for path, content in (("exports/recformer/manifest.json", carried), ("runs/rqvae/identifiers.json", {})):
-        (folder.path / path).parent.mkdir(parents=True)
-        (folder.path / path).write_text(json.dumps(content))
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(json.dumps(content))
     test.button(key=f"data_estimate_{dataset.id}").click().run()
     start = "exports/recformer"
     assert asked == [("recformer-tuned-stage1", start), ("recformer-tuned", start), ("tiger-small", None)]

@@ -55,11 +55,11 @@ class Runs:
 
 @pytest.fixture
 def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
-    found = Runs(request.param)
-    yield found
-    for end in found.ends:
+    started = Runs(request.param)
+    yield started
+    for end in started.ends:
         end.set()
-    for thread in found.threads:
+    for thread in started.threads:
         thread.join(PATIENCE)
 
 
