@@ -11,7 +11,7 @@ from app.looks import DASHES
 from app.reports import drawn, words
 from app.reports.document import Attention, Codes, Estimate, Map, Part, Position, Report
 from app.reports.tables import titled
-from app.text import clean, short
+from app.text import clean, count, short
 from app.views import floor
 from app.views.map_colour import GROUPS, NOTHING, OTHER, PALETTE
 
@@ -249,7 +249,8 @@ def _metrics(report: Report) -> list[Figure]:
 
         return live.judged(report, part, name)
 
-    alt = f"{name} of {len(part)} models with 95 % intervals: popularity and the Markov chain, then best on top"
+    models = count(len({one.model for one in part}), "model")
+    alt = f"{name} of {models} with 95 % intervals: popularity and the Markov chain, then best on top"
     return [Figure("metrics", "metrics", "", alt, draw, live)] if part else []
 
 

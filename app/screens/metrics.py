@@ -161,10 +161,11 @@ def _standing(this: Page) -> None:
     _held_out(this.models)
     st.markdown(views.headline(table, this.metric, this.families, this.titles))
     part = table[table["metric"] == this.metric]
+    models = count(len(views.models_of(part["model"])), "model")
     export.figure(
         export.drawn(figures.dots, part, this.metric, this.titles, this.looks, this.families),
         key="metrics_dots",
-        alt=f"{this.metric} of {len(part)} models with 95 % intervals: the floor first, then the best on top.",
+        alt=f"{this.metric} of {models} with 95 % intervals: the floor first, then the best on top.",
         table=this.named(table),
         name=f"metrics {this.protocol} {this.k}",
         columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR, "p": _P},
@@ -218,13 +219,8 @@ def _baseline(this: Page) -> None:
         st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller cut-off.")
         return
     rows = table[table["verdict"] == "better"]["model"].tolist()
-    better = [f"**{md(this.titles[name])}**" for name in rows]
-    st.markdown(
-        f"{count(len(better), 'model')} of {len(table)} {'is' if len(better) == 1 else 'are'} better than "
-        f"{md(this.titles[baseline])} beyond chance"
-        + (f": {', '.join(better)}." if better else ".")
-        + f"{this.below([baseline, *rows])} {views.ONE_SEED}"
-    )
+    words = views.better_words(table, baseline, views.bold(this.titles))
+    st.markdown(f"{words}{this.below([baseline, *rows])} {views.ONE_SEED}")
     export.figure(
         export.drawn(
             figures.differences, table, this.metric, this.titles[baseline], this.titles, this.looks, this.families

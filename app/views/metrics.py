@@ -85,6 +85,11 @@ def ranked(
     return found
 
 
+def models_of(rows: Iterable[str]) -> list[str]:
+    """The models that rows are of, each once."""
+    return list(dict.fromkeys(map(model_of, rows)))
+
+
 def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
     """Row → what it is called. titles: of the models."""
     return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
@@ -265,6 +270,25 @@ def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataF
         verdict = "level" if level else "better" if test.mean > 0 else "worse"
         rows.append((name, test.mean, test.low, test.high, test.p, p, verdict))
     return pd.DataFrame(rows, columns=["model", "difference", "low", "high", "p", "holm", "verdict"])
+
+
+def better_words(table: pd.DataFrame, baseline: str, called: Mapping[str, str]) -> str:
+    """How many of the other models are better than the baseline, and which. table: of `against`; called: row → its title, escaped
+    for where it is shown. A model counts once, as better where any of its rows is; not the baseline's own second row.
+    """
+    verdicts = dict(zip(table["model"], table["verdict"], strict=True))
+    second = [row for row in verdicts if model_of(row) == model_of(baseline)]
+    others = [row for row in verdicts if row not in second]
+    better = [row for row in others if verdicts[row] == "better"]
+    sentences = []
+    if others:
+        many, all_ = len(models_of(better)), count(len(models_of(others)), "other model")
+        which = f": {listed([called[row] for row in better])}" if better else ""
+        verb = "is" if many == 1 else "are"
+        sentences.append(f"{many} of {all_} {verb} better than {called[baseline]} beyond chance{which}.")
+    how = {"better": "better than", "worse": "worse than", "level": "level with"}
+    sentences += [f"{called[row]} is {how[verdicts[row]]} {called[baseline]}." for row in second]
+    return " ".join(sentences)
 
 
 # --- beyond accuracy

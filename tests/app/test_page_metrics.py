@@ -171,6 +171,16 @@ def test_against_a_baseline_with_holm() -> None:
     assert found["holm"].tolist() == judge.holm(found["p"].tolist())
 
 
+def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
+    found = people(a=0.9, d=0.1)
+    compared = views.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
+    called = views.titled(TITLES, [*compared["model"], "d"])
+    assert "1 of 2 other models is better than D" in views.better_words(compared, "d", called)
+    compared = views.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
+    words = views.better_words(compared, "a", called)
+    assert "1 of 1 other model is" in words and words.endswith("A, user vectors is better than A.")
+
+
 def test_beyond_accuracy_or_the_reason() -> None:
     source = pa.table({"protocol": ["full"] * 2, "k": [10, 10], "item": [0, 1], "count": [5, 5]})
     popularity = np.array([8, 8, 0, 0])
