@@ -37,7 +37,7 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: install ## serve the app with the embedded sample on http://localhost:8501 (HOST=, PORT=)
+run: install ## serve the app with the embedded datasets on http://localhost:8501 (HOST=, PORT=)
 	@test -e $(WORDS) || nice sh -c '$(EXPORT_WORDS)' & \
 	exec $(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 

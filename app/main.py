@@ -96,7 +96,7 @@ def _nothing(page: Any, who: owner.Owner | None) -> None:
         return
     st.title("There is nothing to show yet")
     st.markdown("No exported models were found. Those who run this server train and export one:")
-    st.code("make exports          # the embedded sample\nseqscope export --help", language="bash")
+    st.code("make exports          # those of the embedded datasets\nseqscope export --help", language="bash")
     st.page_link(
         str(_HERE / "screens" / f"{YOUR_DATA}.py"), label="Or bring a catalogue of your own", icon=":material/upload:"
     )

@@ -184,7 +184,7 @@ def _log_reading(owner: str, id: str) -> Reading | None:
 def sources(exports: Path) -> list[Path]:
     """Bundles of the server that know items by their words and can be carried over to others: one of each name."""
     found: dict[str, Path] = {}
-    for zoo in sorted(Zoo.list(exports), key=lambda path: (path.name != "sample", path.name)):
+    for zoo in Zoo.list(exports):
         for path in sorted(zoo.glob("*/manifest.json")):
             with contextlib.suppress(OSError, ValueError):
                 manifest = json.loads(path.read_text("utf-8"))

@@ -29,7 +29,7 @@ from app.store.database import open_store
 from app.top import Top, ask
 from app.work import can_open
 from engine.errors import SeqscopeError
-from engine.runtime import LeaveOneOut, Neighbours, Zoo, items
+from engine.runtime import LeaveOneOut, Neighbours, Zoo, embedded_first, items
 
 History = tuple[int, ...]
 _run = threading.local()  # Streamlit runs a page in one thread
@@ -52,14 +52,14 @@ class Place(NamedTuple):
 
 
 def places(who: str | None) -> dict[str, Place]:
-    """Name in addresses → dataset, of all that this owner may see: the server's, the embedded sample first, then their own.
+    """Name in addresses → dataset, of all that this owner may see: the server's, the embedded ones first, then their own.
 
     Nothing else in the app leads to the files of a dataset. None: nobody, who sees the server's.
     """
     found = {path.name: _title(str(path), _changed(path / "dataset.json")) for path in Zoo.list(root())}
     titles = list(found.values())
     found = {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in found.items()}
-    ordered = sorted(found.items(), key=lambda entry: (entry[0] != "sample", entry[1].casefold()))
+    ordered = sorted(found.items(), key=lambda entry: (embedded_first(entry[0]), entry[1].casefold()))
     return {**{name: Place(root() / name, title, False) for name, title in ordered}, **_own(who)}
 
 
@@ -96,7 +96,7 @@ def _close(folder: Path) -> None:
 
 
 def datasets() -> dict[str, str]:
-    """Name → title of every dataset that the visitor may look at, no title of the server's twice, the embedded sample first."""
+    """Name → title of every dataset that the visitor may look at, no title of the server's twice, the embedded ones first."""
     return {name: place.title for name, place in _places().items()}
 
 

@@ -46,6 +46,14 @@ def _uncounted() -> None:
     torch.onnx.export = quick
 
 
+@pytest.fixture(scope="session")
+def sample_exports(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Exports with the simulated sample alone: for tests that need its items, its models or what was planted in it."""
+    folder = tmp_path_factory.mktemp("sample-alone")
+    (folder / "sample").symlink_to(root / "exports" / "sample")
+    return folder
+
+
 @pytest.fixture
 def quick_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that the test starts place items without UMAP (tests/stand_in)."""

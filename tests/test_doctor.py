@@ -11,6 +11,7 @@ import pytest
 
 from engine import cli, doctor
 from engine.data.dataset import DatasetInfo
+from engine.runtime import EMBEDDED
 
 
 @pytest.fixture
@@ -108,10 +109,10 @@ def test_a_bundle_that_does_not_open_is_reported_with_its_reason(tmp_path: Path,
     assert ability(report, "Serve the app").note == entry["faults"][0]
 
 
-def test_the_embedded_sample_opens(root: Path, empty: Path) -> None:
+def test_the_embedded_datasets_open(root: Path, empty: Path) -> None:
     report = doctor.examine(root / "exports", root / "data", None)
     assert "sample" in {entry["name"] for entry in report.data["exports"]}
-    assert not [fault for entry in report.data["exports"] for fault in entry["faults"] if entry["name"] == "sample"]
+    assert not [fault for entry in report.data["exports"] for fault in entry["faults"] if entry["name"] in EMBEDDED]
     assert report.healthy
 
 

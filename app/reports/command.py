@@ -144,7 +144,7 @@ def _page(base: str | None, query: str) -> str:
 
 def _dataset(args: argparse.Namespace, found: dict[str, str]) -> Path:
     """The folder of the dataset that an address names. Its name is looked up, never made part of a path."""
-    from engine.runtime import Zoo
+    from engine.runtime import EMBEDDED, Zoo
 
     root = args.exports or Path("exports")
     folders = Zoo.list(root)
@@ -152,8 +152,8 @@ def _dataset(args: argparse.Namespace, found: dict[str, str]) -> Path:
     for folder in folders:
         if folder.name == wanted:
             return folder
-    if wanted is None and any(folder.name == "sample" for folder in folders):
-        return next(folder for folder in folders if folder.name == "sample")  # as the app opens
+    if wanted is None and folders and folders[0].name in EMBEDDED:
+        return folders[0]  # as the app opens
     raise SeqscopeError(f"There is no dataset “{(wanted or '')[:80]}” in {root}. Name its folder with --exports.")
 
 

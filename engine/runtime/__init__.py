@@ -43,9 +43,10 @@ from engine.runtime.spaces import Space
 from engine.runtime.studies import Studies, Study
 from engine.runtime.tokenizations import Tokenization
 from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
-from engine.runtime.zoo import Zoo
+from engine.runtime.zoo import EMBEDDED, Zoo, embedded_first
 
 __all__ = [
+    "EMBEDDED",
     "STILL_IMPROVING",
     "Agreement",
     "AttentionMap",
@@ -75,6 +76,7 @@ __all__ = [
     "WordAttention",
     "Zoo",
     "describe",
+    "embedded_first",
     "entropy",
     "jaccard",
     "judge",

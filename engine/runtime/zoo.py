@@ -35,6 +35,9 @@ IDENTIFIERS = "identifiers"
 """The folder of a dataset's tokenizations; no bundle is called so."""
 SPACES = "spaces"
 """The folder of vectors that no model owns; no bundle is called so either."""
+EMBEDDED = ("films", "sample")
+"""The datasets that come with Seqscope, in the order in which they are shown, before all others. The first one that is there is
+where the app opens."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _INFO = TypeAdapter(DatasetInfo)
 T = TypeVar("T", Tokenization, Space)
@@ -42,6 +45,11 @@ Paths = list[Path]  # within the class, `list` is its method
 _NO_USERS = pa.schema(
     [("user", pa.int32()), ("user_id", pa.string()), ("history", pa.list_(pa.int32())), ("target", pa.int32())]
 )
+
+
+def embedded_first(name: str) -> int:
+    """A key to sort datasets by: the place of an embedded one, one number behind these for all others."""
+    return EMBEDDED.index(name) if name in EMBEDDED else len(EMBEDDED)
 
 
 class Zoo:
@@ -145,12 +153,13 @@ class Zoo:
 
     @staticmethod
     def list(root: Path | str) -> Paths:
-        """The dataset folders below exports/, by name; empty where there is no such folder."""
+        """The dataset folders below exports/, the embedded ones first, then by name; empty where there is no such folder."""
         root = Path(root)
         if not root.is_dir():
             return []
         found = (child for child in root.iterdir() if not child.name.startswith("."))
-        return sorted(child for child in found if (child / "dataset.json").is_file())
+        datasets = (child for child in found if (child / "dataset.json").is_file())
+        return sorted(datasets, key=lambda path: (embedded_first(path.name), path.name))
 
     @staticmethod
     def stamp(path: Path | str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +97,18 @@ def test_an_empty_history_is_not_the_example(open_app: Open) -> None:
     assert app.query_params["h"] == ""
     again = open_app(ds="toys", h="")
     assert again.session_state[state._KEY].history == ()
+
+
+def test_the_first_embedded_dataset_opens_and_old_links_lead_to_theirs(
+    open_app: Open, exports: Path, tmp_path: Path
+) -> None:
+    for name in ("another", "sample", "films"):
+        shutil.copytree(exports / "toys", tmp_path / name)
+    assert open_app(tmp_path).session_state[state._KEY].dataset == "films"
+    link = {"v": "1", "ds": "sample", "h": "toy-1", "k": "5"}
+    assert open_app(tmp_path, **link).session_state[state._KEY].dataset == "sample"
+    shutil.rmtree(tmp_path / "films")
+    assert open_app(tmp_path).session_state[state._KEY].dataset == "sample"
 
 
 def test_what_everybody_sees_first_needs_no_address(open_app: Open) -> None:

@@ -105,9 +105,9 @@ def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture(scope="session")
-def server(serve: Callable[[Path], Server], root: Path) -> Server:
-    """The app with the embedded sample."""
-    return serve(root / "exports")
+def server(serve: Callable[[Path], Server], sample_exports: Path) -> Server:
+    """The app with the simulated sample."""
+    return serve(sample_exports)
 
 
 @pytest.fixture(scope="session")
@@ -176,7 +176,7 @@ def page(new_page: Callable[..., Page]) -> Page:
 
 @pytest.fixture
 def visit(page: Page, server: Server) -> Callable[[str], Page]:
-    """visit(path) opens a path of the app with the embedded sample and waits until its script has run."""
+    """visit(path) opens a path of the app with the simulated sample and waits until its script has run."""
 
     def go(path: str = "/") -> Page:
         page.goto(server.url + path)

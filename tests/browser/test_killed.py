@@ -28,7 +28,7 @@ SLOW = 300_000  # milliseconds
 @pytest.mark.timeout(900)
 def test_a_training_goes_on_after_the_app_and_its_runner_were_killed(
     own_server: Callable[..., Any],
-    root: Path,
+    sample_exports: Path,
     new_page: Callable[..., Page],
     settle: Settle,
     tmp_path: Path,
@@ -36,7 +36,7 @@ def test_a_training_goes_on_after_the_app_and_its_runner_were_killed(
     console_errors: list[str],
 ) -> None:
     home = tmp_path / "home"
-    server = own_server(root / "exports", home=home)
+    server = own_server(sample_exports, home=home)
     page = new_page()
     page.goto(f"{server.url}/your_data")
     folder = brought(page, settle, home)
@@ -57,7 +57,7 @@ def test_a_training_goes_on_after_the_app_and_its_runner_were_killed(
     assert left.state == "running" and left.words.startswith("Train SASRec")
     assert len(before) < 100 and not (folder / "exports" / "sasrec").exists()
 
-    server = own_server(root / "exports", home=home)  # at another port, for the same browser
+    server = own_server(sample_exports, home=home)  # at another port, for the same browser
     page = context.new_page()
     page.goto(f"{server.url}/your_data")
     page.get_by_role("heading", name="My shop").wait_for()

@@ -1,4 +1,4 @@
-"""Every page with the embedded sample: what it is, in both colour schemes, on wide screens and narrow ones, for everybody."""
+"""Every page with the simulated sample: what it is, in both colour schemes, on wide screens and narrow ones, for everybody."""
 
 from __future__ import annotations
 

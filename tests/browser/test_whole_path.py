@@ -33,7 +33,7 @@ AT_ONCE = ("Recformer (zero-shot)", "Text neighbours")
 @pytest.mark.timeout(1_200)
 def test_from_a_messy_export_to_a_verified_report(
     own_server: Callable[..., Any],
-    root: Path,
+    sample_exports: Path,
     new_page: Callable[..., Page],
     browser: Browser,
     settle: Settle,
@@ -44,7 +44,7 @@ def test_from_a_messy_export_to_a_verified_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))  # where the command looks, too
-    server = own_server(root / "exports", home=tmp_path / "home")
+    server = own_server(sample_exports, home=tmp_path / "home")
     page = new_page(accept_downloads=True)
     page.goto(f"{server.url}/your_data")
     mended(page, settle)

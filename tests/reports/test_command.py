@@ -66,6 +66,15 @@ def test_from_an_address_and_back(hostile: Path, tmp_path: Path) -> None:
     assert second.lists == first.lists and second.asked == first.asked and second.address == first.address
 
 
+def test_an_address_without_a_dataset_means_the_one_that_the_app_opens(hostile: Path, tmp_path: Path) -> None:
+    words = ["report", "--address", "http://localhost/?k=2", "--exports", str(tmp_path), "--parts", "lists", "history"]
+    for embedded in ("sample", "films"):
+        shutil.copytree(hostile, tmp_path / embedded)
+        out = tmp_path / f"of {embedded}"
+        assert main([*words, "--to", str(out), "--forms", "json"]) == 0
+        assert f"ds={embedded}" in (document.load(next(out.glob("*.json"))).address or "")
+
+
 def test_verify(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made(hostile, tmp_path)
     assert main(["report", "--verify", str(path), "--exports", str(hostile.parent)]) == 0

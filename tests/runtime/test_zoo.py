@@ -49,6 +49,14 @@ def test_datasets_are_found(tmp_path: Path, path: Path) -> None:
     assert Zoo.list(tmp_path / "nowhere") == []
 
 
+def test_embedded_datasets_come_first_and_any_of_them_may_be_missing(tmp_path: Path) -> None:
+    for name in ("another", "sample", "films"):
+        make_zoo(tmp_path, TOYS[:1], name=name)
+    assert [found.name for found in Zoo.list(tmp_path)] == ["films", "sample", "another"]
+    shutil.rmtree(tmp_path / "films")
+    assert [found.name for found in Zoo.list(tmp_path)] == ["sample", "another"]
+
+
 def test_staging_folders_and_stray_files_are_no_bundles(path: Path) -> None:
     shutil.copytree(path / "alpha", path / ".alpha.tmp")
     (path / "README.md").write_text("hello")
