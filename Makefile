@@ -98,8 +98,8 @@ coverage: install-dev ## the tests with a report of what they reach
 
 # --- what the repository carries, rebuilt ------------------------------------------------------------------------------------
 
-exports: install ## rebuild the embedded sample: exports/sample
-	$(PYTHON) -m benchmarks.build_sample
+exports: install ## rebuild what is embedded: exports/$(DATASET) (DATASET=films: hours, sample: minutes)
+	$(PYTHON) -m benchmarks.build_exports $(DATASET)
 
 bench: install ## measure speed and quality
 	$(PYTHON) -m benchmarks.training_speed

@@ -35,7 +35,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     # objectives
     "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),
     "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
-    "step": (POSITIVE, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf),
+    "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf),
     # optimiser and training
     "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
@@ -50,6 +50,11 @@ LIMITS: dict[str, tuple[float, float]] = {
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
 
 
+def added(default: Any) -> Any:
+    """A setting that came after trainings had been begun without it: at its default they go on as they were."""
+    return field(default=default, metadata={"added": True})
+
+
 @dataclass(frozen=True)
 class NextItemConfig:
     """Every position of a sequence predicts the item after it (SASRec)."""
@@ -60,6 +65,8 @@ class NextItemConfig:
     """Uniform negatives per target, outside the user's training items (all losses but cross-entropy)."""
     gbce_t: float = 0.75
     """Calibration t of gBCE."""
+    step: float = added(0.0)
+    """Windows over sequences longer than max_length start every step · max_length items; 0: the latest window alone (authors)."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class ClozeConfig:
     """Share of examples in which the last item alone is hidden, as at recommendation time (authors: one more copy beside
     10 randomly masked ones)."""
     step: float = 0.5
-    """Windows over sequences longer than max_length start every step · max_length items (authors: .5; Beauty .1)."""
+    """Windows over sequences longer than max_length start every step · max_length items (authors: .5; Beauty .1); 0: the last
+    window alone."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +220,15 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+    def identity(self) -> dict[str, Any]:
+        """As `to_dict`, without settings that were `added` and hold their default: what tells this training from others."""
+        tables = self.to_dict()
+        for name in ("model", "objective", "optimiser", "training"):
+            for setting in dataclasses.fields(getattr(self, name)):
+                if setting.metadata.get("added") and tables[name][setting.name] == setting.default:
+                    del tables[name][setting.name]
+        return tables
 
 
 def _typed(value: Any, hint: Any, where: str) -> Any:

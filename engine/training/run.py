@@ -49,7 +49,7 @@ OBJECTIVES: dict[str, Any] = (
 
 def identity(recipe: Recipe, dataset: Dataset, materials: Materials) -> str:
     """Digest of what determines a training; --set of an unimportant key does not exist, so every key counts."""
-    text = json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint + materials.digest
+    text = json.dumps(recipe.identity(), sort_keys=True) + dataset.info.fingerprint + materials.digest
     return hashlib.sha256(text.encode()).hexdigest()
 
 

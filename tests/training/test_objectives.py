@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from engine.models import MODELS, AttRec, BERT4Rec, SASRec
-from engine.training.objectives import gather_last
-from engine.training.objectives.cloze import Cloze, windows
+from engine.training.objectives import gather_last, windows
+from engine.training.objectives.cloze import Cloze
 from engine.training.objectives.next_item import NextItem
 from engine.training.objectives.window import Windows
 from engine.training.recipe import ClozeConfig, NextItemConfig, WindowConfig
@@ -203,6 +203,15 @@ def test_negatives_of_an_objective_belong_to_its_users(name: str) -> None:
         assert not set(row.flatten().tolist()) & set(sequence)
 
 
+def test_windows_of_long_sequences_make_every_item_a_target() -> None:
+    what = objective("sasrec", loss="bce", step=1.0)
+    inputs, targets, negatives = drawn(what)
+    pairs = {(int(i), int(t)) for i, t in zip(inputs[targets != ITEMS], targets[targets != ITEMS], strict=True)}
+    assert pairs >= {(item, item + 1) for item in range(10, 39)}  # of thirty items; eight are read at a time
+    first = inputs[:, -1] == 18  # the earliest window of theirs
+    assert not set(negatives[first].flatten().tolist()) & set(range(10, 40))  # negatives are its owner's
+
+
 # --- cloze
 
 
@@ -224,6 +233,11 @@ def test_windows_cover_a_sequence_from_its_end(length: int, step: int) -> None:
             break
         end -= step
     assert own == expected
+
+
+def test_without_a_step_the_last_window_alone() -> None:
+    ends, lengths = windows(torch.tensor([0, 5, 6, 40]), 8, 0)
+    assert (ends.tolist(), lengths.tolist()) == ([5, 40], [5, 8])
 
 
 def test_windows_of_everybody() -> None:

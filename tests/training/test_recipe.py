@@ -47,6 +47,13 @@ def test_every_model_has_a_default_recipe(name: str) -> None:
     assert name in OBJECTIVES
 
 
+def test_a_setting_that_was_added_tells_trainings_apart_only_where_it_is_used() -> None:
+    before = load("sasrec", "ml-1m", None, [])
+    assert "step" not in before.identity()["objective"]
+    assert load("sasrec", "ml-1m", None, ["objective.step=0.5"]).identity()["objective"]["step"] == 0.5
+    assert load("bert4rec", "ml-1m", None, []).identity()["objective"]["step"] == 0.5  # it was there from the start
+
+
 def test_a_dataset_has_recipes_of_its_own() -> None:
     assert load("sasrec", "ml-1m", None, []).model.max_length == 200
     assert load("sasrec", "elsewhere", None, []).model.max_length == 50
@@ -136,7 +143,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
         "model.layers": [0], "model.heads": [0, 3], "model.inner": [0], "model.attention_dropout": [1.0],
         "model.max_length": [1, 0],
         "objective.mask_share": [0, 1.1], "objective.max_masked": [0], "objective.last_only": [-0.1, 1.1],
-        "objective.step": [0, -0.5, 1.5],
+        "objective.step": [-0.1, -0.5, 1.5],
     },
     "attrec": {
         "model.window": [0], "model.omega": [-0.1, 1.1], "model.fold_in": [0], "model.init_std": [0, -1.0],

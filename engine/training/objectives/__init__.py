@@ -65,4 +65,26 @@ def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: 
     return torch.where(real, values[(ends[:, None] + column).clamp(min=0)], pad)
 
 
-__all__ = ["Objective", "Recommender", "gather_last"]
+def stride(step: float, size: int) -> int:
+    """Events from one window to the next: the share `step` of `size`, one at least; 0 where there are no other windows."""
+    return max(1, int(step * size)) if step else 0
+
+
+def windows(offsets: Tensor, size: int, step: int) -> tuple[Tensor, Tensor]:
+    """End and length (int64 [windows]) of the windows of at most `size` events, every `step` events from the end.
+
+    offsets: int64 [users + 1], where each sequence starts. Without a step there is the last window alone; a sequence of one event
+    has none, because it predicts nothing.
+    """
+    lengths = offsets.diff()
+    earlier = (lengths - size).clamp(min=0).add(step - 1) // step if step else torch.zeros_like(lengths)
+    count = torch.where(lengths >= 2, 1 + earlier, 0)
+    owner = torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), count)
+    place = torch.arange(len(owner), device=offsets.device) - (count.cumsum(0) - count)[owner]
+    ends = (offsets[1:][owner] - place * step).clamp(min=0)
+    # the earliest window is full as well, so it may overlap the next one by more than size − step
+    ends = torch.maximum(ends, offsets[:-1][owner] + torch.minimum(lengths[owner], torch.tensor(size)))
+    return ends, torch.minimum(lengths[owner], torch.tensor(size))
+
+
+__all__ = ["Objective", "Recommender", "gather_last", "stride", "windows"]

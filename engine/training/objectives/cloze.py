@@ -14,22 +14,10 @@ from torch import Tensor
 from engine.models.bert4rec import BERT4Rec
 from engine.training import losses
 from engine.training.batches import by_length
-from engine.training.objectives import gather_last
+from engine.training.objectives import gather_last, stride, windows
 from engine.training.recipe import ClozeConfig
 
 Batch = tuple[Tensor, ...]
-
-
-def windows(offsets: Tensor, size: int, step: int) -> tuple[Tensor, Tensor]:
-    """End and length (int64 [windows]) of the windows of at most `size` events, every `step` events from the end."""
-    lengths = offsets.diff()
-    count = torch.where(lengths >= 2, 1 + (lengths - size).clamp(min=0).add(step - 1) // step, 0)
-    owner = torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), count)
-    place = torch.arange(len(owner), device=offsets.device) - (count.cumsum(0) - count)[owner]
-    ends = (offsets[1:][owner] - place * step).clamp(min=0)
-    # the earliest window is full as well, so it may overlap the next one by more than size − step
-    ends = torch.maximum(ends, offsets[:-1][owner] + torch.minimum(lengths[owner], torch.tensor(size)))
-    return ends, torch.minimum(lengths[owner], torch.tensor(size))
 
 
 class Cloze:
@@ -47,7 +35,7 @@ class Cloze:
         self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
         self.items = items
         size = model.config.max_length
-        ends, lengths = windows(offsets.cpu(), size, max(1, int(config.step * size)))
+        ends, lengths = windows(offsets.cpu(), size, stride(config.step, size))
         self.ends, self.lengths = ends.to(items.device), lengths.to(items.device)
 
     @property

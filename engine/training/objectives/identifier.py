@@ -16,8 +16,7 @@ from torch import Tensor
 
 from engine.generation import Generator
 from engine.training.batches import by_length
-from engine.training.objectives import gather_last
-from engine.training.objectives.cloze import windows
+from engine.training.objectives import gather_last, stride, windows
 from engine.training.recipe import IdentifierConfig
 
 Batch = tuple[Tensor, ...]
@@ -42,7 +41,7 @@ class Identifier:
         self.pad, self.written, self.shared = model.pad, model.written, model.shares
         starts, size = offsets.cpu(), model.max_length
         if self.shared:
-            ends, lengths = windows(starts, size + 1, max(1, int(config.step * size)))
+            ends, lengths = windows(starts, size + 1, stride(config.step, size))
             users = torch.searchsorted(starts, ends - 1, right=True) - 1
             # windows of a user stand from the last to the first; each has as targets what the one before it does not reach
             fresh = lengths - 1

@@ -1,4 +1,4 @@
-"""Next item at every position: the input is a sequence without its last item, the targets are the sequence without its first."""
+"""Next item at every position: the input is a window without its last item, the targets are the window without its first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.models.sasrec import SASRec
 from engine.training import losses
 from engine.training.batches import by_length
-from engine.training.objectives import gather_last
+from engine.training.objectives import gather_last, stride, windows
 from engine.training.recipe import NextItemConfig
 from engine.training.sampling import Taken
 
@@ -32,16 +32,16 @@ class NextItem:
         self.config, self.batch_size = config, batch_size
         self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
         self.items = items
-        lengths = offsets.diff()
-        self.users = (lengths >= 2).nonzero().squeeze(1)  # one item alone predicts nothing
-        self.ends = offsets[1:][self.users]
-        self.lengths = (lengths[self.users] - 1).clamp(max=model.max_length)
+        starts, size = offsets.cpu(), model.max_length
+        ends, lengths = windows(starts, size + 1, stride(config.step, size))
+        self.users = (torch.searchsorted(starts, ends - 1, right=True) - 1).to(items.device)
+        self.ends, self.lengths = ends.to(items.device), (lengths - 1).to(items.device)
         self.sampled = config.loss != "cross-entropy"
         self.taken = Taken(items, offsets, model.num_items) if self.sampled else None
 
     @property
     def steps(self) -> int:
-        return -(-len(self.users) // self.batch_size)
+        return -(-len(self.ends) // self.batch_size)
 
     @property
     def typical_targets(self) -> float:
