@@ -1,6 +1,6 @@
 """Everything a training needs to go on bit for bit, in one safetensors file that is replaced as a whole.
 
-Tensors: ``model.<name>`` and ``optimiser.<parameter>.<state>``; the counters are JSON in the file's metadata.
+Tensors: ``model.<name>``, ``optimiser.<parameter>.<state>`` and ``average.<name>``; the counters are JSON in the file's metadata.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from engine.errors import SeqscopeError
 from engine.files import replacing
+from engine.training.optimiser import Average
 
 
 @dataclass
@@ -50,8 +51,16 @@ class State:
     """Digest of recipe and dataset: a checkpoint continues nothing else."""
 
 
-def save(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None, state: State) -> None:
+def save(
+    path: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer | None,
+    state: State,
+    average: Average | None = None,
+) -> None:
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    if average is not None:
+        tensors |= {f"average.{name}": tensor for name, tensor in average.parameters.items()}
     if optimiser is not None:
         for number, entries in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{key}": value for key, value in entries.items()}
@@ -80,8 +89,15 @@ def check(path: Path, identity: str) -> State:
     return state
 
 
-def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None, *, but: str | None = None) -> None:
-    """Put a checkpoint's tensors into `model` and `optimiser`; the model keeps its own tensor called `but`."""
+def load(
+    path: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer | None,
+    average: Average | None = None,
+    *,
+    but: str | None = None,
+) -> None:
+    """Put a checkpoint's tensors into `model`, `optimiser` and `average`; the model keeps its own tensor called `but`."""
     tensors: dict[str, Tensor] = {}
     try:
         with safe_open(path, "pt") as file:
@@ -91,6 +107,9 @@ def load(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer | None, 
         if but is not None:
             own[but] = model.state_dict()[but]
         model.load_state_dict(own)
+        if average is not None:
+            for name, tensor in average.parameters.items():
+                tensor.copy_(tensors[f"average.{name}"])
         if optimiser is None:
             return
         entries: dict[int, dict[str, Tensor]] = {}

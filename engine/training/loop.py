@@ -6,6 +6,7 @@ have computed without the interruption: on a CPU bit for bit.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import math
@@ -26,7 +27,7 @@ from engine.training import checkpoint, precision
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.objectives import Objective, Staged
-from engine.training.optimiser import build, climb, learning_rate
+from engine.training.optimiser import Average, build, climb, learning_rate
 from engine.training.precision import Compute
 from engine.training.recipe import Recipe
 
@@ -98,6 +99,7 @@ class Trainer:
         self.folder, self.device, self.world = folder, device, world
         self.label = label or recipe.name
         self.optimiser = build(recipe.optimiser, model)
+        self.average = Average(model, recipe.optimiser.average) if recipe.optimiser.average else None
         step: nn.Module = Step(model, objective)
         if recipe.training.compile:
             step.compile()
@@ -116,7 +118,7 @@ class Trainer:
         """Take up the folder's checkpoint, where there is one. Raises SeqscopeError where it is that of another training."""
         if self.checkpoint_path.exists():
             state = checkpoint.check(self.checkpoint_path, identity)
-            checkpoint.load(self.checkpoint_path, self.model, self.optimiser)
+            checkpoint.load(self.checkpoint_path, self.model, self.optimiser, self.average)
             self.state = state
         self.state.identity = identity
 
@@ -271,6 +273,8 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip_norm)
         optimiser.step()
         self.objective.after_step(self.model)
+        if self.average is not None:
+            self.average.update(state.total_steps)
         total = world.sum(loss.detach().double() * own) / max(targets, 1)
         return total, targets
 
@@ -291,6 +295,10 @@ class Trainer:
             )
 
     def _validate(self) -> float:
+        with self.average.in_the_model() if self.average is not None else contextlib.nullcontext():
+            return self._validate_model()
+
+    def _validate_model(self) -> float:
         state, training = self.state, self.recipe.training
         score = self.validation(self.model) if self.world.leads else 0.0
         score = self.world.broadcast([score], self.device)[0]
@@ -305,5 +313,5 @@ class Trainer:
 
     def _save(self) -> None:
         if self.world.leads:
-            checkpoint.save(self.checkpoint_path, self.model, self.optimiser, self.state)
+            checkpoint.save(self.checkpoint_path, self.model, self.optimiser, self.state, self.average)
             write_json(self.folder / CURVE, self.state.curve)  # for those who look on

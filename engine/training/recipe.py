@@ -39,7 +39,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     # optimiser and training
     "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
-    "clip_norm": (0, math.inf), "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
+    "clip_norm": (0, math.inf), "average": (0, 0.999999),
+    "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
     "patience": (0, math.inf), "seed": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
     # tokenizers
     "levels": (1, 16), "codes": (2, 1 << 20), "hidden": (1, math.inf), "commitment": (0, math.inf), "beta": (0, math.inf),
@@ -164,6 +165,8 @@ class OptimiserConfig:
     then lr · sqrt(warmup_steps / step)."""
     clip_norm: float = 0.0
     """Global gradient norm limit; 0 leaves gradients alone."""
+    average: float = added(0.0)
+    """Decay of the exponential moving average of the parameters that is validated and kept; 0: the parameters themselves."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,11 @@ def trains(name: str, data: Path, folder: Path) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # progress
     try:
         train(
-            recipe(name, training=SETTINGS | ({"batch_size": 64} if name == "attrec" else {})),
+            recipe(
+                name,
+                optimiser={"average": 0.9} if name == "sasrec" else {},
+                training=SETTINGS | ({"batch_size": 64} if name == "attrec" else {}),
+            ),
             Dataset(data),
             folder,
             device="cpu",

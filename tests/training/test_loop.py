@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engine.errors import SeqscopeError
@@ -124,6 +125,19 @@ def test_the_best_is_kept_and_patience_ends_it(tmp_path: Path) -> None:
     assert (state.epoch, state.best, state.best_epoch) == (5, 0.3, 2)
     assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 2
     assert [entry["valid_ndcg"] for entry in state.curve] == scores[:5]
+
+
+def test_the_average_is_validated_and_kept_while_training_goes_on_from_the_parameters(tmp_path: Path) -> None:
+    one = trainer(tmp_path, [1.0] * 2, optimiser={"average": 0.9, "lr": 0.1})
+    validated: list[float] = []
+    one.validation = lambda model: validated.append(float(model.value.detach())) or 0.1 * len(validated)  # type: ignore[assignment]
+    one.run()
+    best, last = (load_file(tmp_path / f"{name}.safetensors") for name in ("best", "checkpoint"))
+    assert best["model.value"].item() == validated[-1] == last["average.value"].item()
+    assert last["model.value"].item() == one.model.value.item() < validated[-1] < 0  # behind the parameters, which fall
+    again = trainer(tmp_path, [1.0] * 2, optimiser={"average": 0.9, "lr": 0.1})
+    assert again.average is not None
+    assert again.average.parameters["value"].item() == validated[-1]
 
 
 def test_a_better_one_starts_patience_anew(tmp_path: Path) -> None:

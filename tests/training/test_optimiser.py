@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.training.optimiser import build, learning_rate
+from engine.training.optimiser import Average, build, learning_rate
 from engine.training.recipe import OptimiserConfig
 
 
@@ -51,3 +51,22 @@ def test_settings_arrive() -> None:
     assert (group["lr"], group["betas"], group["eps"], group["weight_decay"]) == (0.5, (0.8, 0.7), 1e-3, 0.2)
     optimiser = build(OptimiserConfig(name="adagrad", initial_accumulator=0.05), nn.Linear(2, 2))
     assert all((state["sum"] == 0.05).all() for state in optimiser.state.values())
+
+
+def test_the_average_of_parameters() -> None:
+    model = nn.Linear(2, 1, bias=False)
+    average = Average(model, 0.5)
+    expected = model.weight.detach().numpy().copy()
+    for step in range(30):
+        with torch.no_grad():
+            model.weight += step
+        average.update(step)
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * model.weight.detach().numpy()
+    assert average.parameters["weight"].numpy() == pytest.approx(expected)
+    own = model.weight.detach().clone()
+    with pytest.raises(KeyError), average.in_the_model():
+        assert model.weight.detach().numpy() == pytest.approx(expected)
+        raise KeyError
+    assert torch.equal(model.weight, own)
+    assert average.parameters["weight"].numpy() == pytest.approx(expected)
