@@ -21,7 +21,40 @@ class Example(NamedTuple):
     history: tuple[str, ...]
 
 
-# Films of the embedded sample. The simulated viewers follow two series in turn (docs/sample.md).
+# Real people. What the sentences say holds for the committed models (docs/films.md).
+_FILMS = (
+    Example(
+        "Two sagas in turn",
+        "Star Wars and Indiana Jones in turn. Who reads all four goes on with both; the Markov chain reads the last one alone.",
+        (
+            "star-wars-1977",
+            "raiders-of-the-lost-ark-1981",
+            "star-wars-episode-v-the-empire-strikes-back-1980",
+            "indiana-jones-and-the-temple-of-doom-1984",
+        ),
+    ),
+    Example(
+        "Theme or date?",
+        "Three space films. What comes next is less about space than about what came out after the last one, late in 2015.",
+        ("gravity-2013", "interstellar-2014", "the-martian-2015"),
+    ),
+    Example(
+        "A director",
+        "Three films by Hayao Miyazaki. Who reads all three finds more of his; the Markov chain reads the last one alone.",
+        ("hauru-no-ugoku-shiro-2004", "mononoke-hime-1997", "tonari-no-totoro-1988"),
+    ),
+    Example(
+        "A film that turns the list",
+        "Hitchcock thrice, then Deadpool: the lists are those of 2016. What if the last item were gone?",
+        ("rear-window-1954", "vertigo-1958", "psycho-1960", "deadpool-2016"),
+    ),
+    Example(
+        "Films that few people rated",
+        "Old horror. Where there is little to count, models disagree: some stay with the taste, some fall back on new releases.",
+        ("halloween-1978", "the-thing-1982", "the-fly-1986"),
+    ),
+)
+# The simulated viewers follow two series in turn (docs/sample.md).
 _SAMPLE = (
     Example(
         "Two series in turn",
@@ -58,11 +91,19 @@ _SAMPLE = (
 )
 
 
+_CHOSEN = {"films": _FILMS, "sample": _SAMPLE}
+"""Of the embedded datasets, by name."""
+
+
 @until_deleted
 @functools.lru_cache(maxsize=8)
 def of(models: Zoo) -> tuple[Example, ...]:
     """At least one example for a dataset: chosen ones where it has their items, else people of it, else what is popular."""
-    chosen = tuple(e for e in _SAMPLE if all(models.position(item_id) is not None for item_id in e.history))
+    chosen = tuple(
+        example
+        for example in _CHOSEN.get(models.info.name, ())
+        if all(models.position(item_id) is not None for item_id in example.history)
+    )
     if chosen:
         return chosen
     row = _typical(models)

@@ -8,7 +8,7 @@ from app import acts, examples, export, guard, looks, run_queue, state, whatif, 
 from app.bars import BARS
 from app.parts import beam_trace
 from app.text import clean, count, listed, md, ordinal
-from app.views import beam_answers, compare, compare_answers
+from app.views import beam_answers, compare, compare_answers, next_in_log
 from engine.runtime import Zoo
 
 
@@ -31,6 +31,8 @@ def show() -> None:
         models, names, asked, now.k, pinned=None if edited is None else history, target=target
     )
     why = _why(models, answers)
+    with guard.watch("what people had next"):
+        _next_in_log(models, asked)
     st.caption(BARS, help=_SHARE)
     widgets.recommendations(
         compare.cards(models, answers, asked, target=target, chosen=why),
@@ -80,6 +82,12 @@ def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
     if person is not None:
         notes.append("a held-out history: no model has seen what came next")
     st.caption(" · ".join([*notes, *([md(words)] if words else [])]))
+
+
+def _next_in_log(models: Zoo, history: tuple[int, ...]) -> None:
+    words = next_in_log.sentence(models, history)
+    if words:
+        st.markdown(words, help=next_in_log.definition(models))
 
 
 def _refused(models: Zoo) -> None:

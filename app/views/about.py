@@ -175,6 +175,13 @@ VIEWS = (
         "Pin and compare, after LIT: Tenney et al., EMNLP 2020",
     ),
     Entry(
+        "What came next in the log",
+        "People who have the last item of the history, or its last two directly one after the other where at least ten people "
+        "do, are counted by the item that they had directly after it, held-out items included. It says what people did and not "
+        "what a list should be: everybody has one next item and would have liked others, too.",
+        "Seqscope's own; the counts of a first-order Markov chain, with those held out",
+    ),
+    Entry(
         "Rank-biased overlap",
         "How much two lists agree, the top counting more. At p = 0.9 the first ten places carry 86 % of the weight.",
         "Webber, Moffat & Zobel, TOIS 2010",
