@@ -85,9 +85,10 @@ format: install-dev ## put the code into its form
 	$(PYTHON) -m ruff check --fix --exit-zero .
 	$(PYTHON) -m ruff format .
 
-# Each file stays with one worker, which makes its fixtures once. In the order of collection: tests in a browser come last, because
-# no other test may meet the event loop that they leave running.
-PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Each file stays with one worker, which makes its fixtures once; tests/conftest.py says which come first. Many tests wait for
+# processes and pages: four workers keep two cores busy. They start hundreds of processes, and each would compile torch anew where
+# the environment forbids to keep bytecode, as containers like to do.
+PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 pytest: install-dev ## the tests alone
 	$(PYTEST)

@@ -12,6 +12,13 @@ import pytest
 from engine.doctor import find_public_data
 
 ROOT = Path(__file__).resolve().parents[1]
+LONGEST = (
+    "browser/test_whole_path.py", "browser/test_pages.py", "browser/test_killed.py", "browser/test_report.py",
+    "browser/test_map.py", "browser/test_compare.py", "browser/test_upload.py", "sample/test_learning.py",
+    "export/test_export.py", "test_readme.py", "jobs/test_chains.py", "jobs/test_engine.py", "browser/test_semantic_ids.py",
+    "browser/test_owner.py", "browser/test_attention.py", "browser/test_your_data.py", "generation/test_export.py",
+)  # fmt: skip
+"""Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done."""
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +74,11 @@ def public_data() -> Path:
     folder = find_public_data(ROOT)
     assert folder is not None
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

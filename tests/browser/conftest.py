@@ -55,12 +55,10 @@ _HARMLESS = re.compile(r"/[^/]+/_stcore/(health|host-config)")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks these tests and puts them last: while Playwright runs, the thread has an event loop, which no other test may meet."""
     here = Path(__file__).parent
-    ours = [item for item in items if here in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.browser)
-    items[:] = [item for item in items if item not in ours] + ours
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
 
 
 def pytest_runtest_setup() -> None:
@@ -110,8 +108,9 @@ def server(serve: Callable[[Path], Server], sample_exports: Path) -> Server:
     return serve(sample_exports)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ends with its file: while Playwright runs, the thread has an event loop, which no other test may meet."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=PATIENCE * 1_000)
