@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import signal
 import subprocess
@@ -11,8 +13,10 @@ from typing import Any
 import pytest
 
 from app.jobs import spec, status
+from app.jobs.runner import LOG, Failed, Runner
 from app.jobs.spec import Job, Step
 from app.jobs.status import Status
+from engine.cli import main
 
 PROGRAM = "tests.jobs.work"
 
@@ -63,3 +67,37 @@ def begin(folder: Path, root: Path) -> Iterator[Callable[..., subprocess.Popen[b
 @pytest.fixture
 def now(folder: Path) -> Callable[[], Status]:
     return lambda: status.read(folder)
+
+
+@pytest.fixture
+def carry_out(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Job], Status]]:
+    """carry_out(job): by its runner, its commands in this process, which has imported torch; without UMAP."""
+    monkeypatch.syspath_prepend(root / "tests" / "stand_in")
+    monkeypatch.delitem(sys.modules, "umap", raising=False)
+    monkeypatch.setattr(Runner, "_command", _here)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def run(job: Job) -> Status:
+        folder = tmp_path / "jobs" / job.id
+        folder.mkdir(parents=True, exist_ok=True)
+        job.write(folder)
+        runner = Runner(folder)
+        try:
+            runner.run()
+        except Failed as error:
+            runner.fail(str(error))
+        return status.read(folder)
+
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _here(runner: Runner, number: int, step: Step) -> str:
+    """In place of Runner._command."""
+    with (runner.folder / LOG).open("a") as log, contextlib.chdir(runner.place):
+        from_here = log.tell()
+        with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [step.program, *step.words])
+            code = main(step.words) if step.program == "engine" else importlib.import_module(step.program).main()
+    return "" if code == 0 else runner._why(code, from_here)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
-import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from app.jobs import kinds
+from app.jobs import estimate, kinds
+from app.jobs.estimate import Estimate
 from app.jobs.spec import Job, Step
 from app.parts import data_train
+from engine.cli import main
 from engine.runtime import Zoo
-from tests.jobs.test_engine import Begin, Now, place  # noqa: F401  (a fixture)
+from tests.jobs.test_engine import CarryOut, place  # noqa: F401  (a fixture)
 from tests.training.tiny import text_encoder
-from tests.waiting import wait
 
 LOG = ("user", "item", "time")
 TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "float32", "training.valid_users": 50}
@@ -35,41 +37,44 @@ def lighter(job: Job, *only: str) -> Job:
     return job.model_copy(update={"steps": tuple(steps)})
 
 
+@pytest.fixture
+def estimated_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, which need not import torch again."""
+
+    def tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> Estimate:
+        command = ["train", model, "--dataset", "data", "--out", f"runs/{model}", *words, "--estimate"]
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
+            assert main(command) == 0
+        return Estimate.model_validate_json(out.getvalue().splitlines()[-1])
+
+    monkeypatch.setattr(estimate, "_tried", tried)
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_models_that_come_after_others(
-    folder: Path,
     place: Path,  # noqa: F811
     tmp_path: Path,
     root: Path,
-    begin: Begin,
-    now: Now,
-    monkeypatch: pytest.MonkeyPatch,
-    quick_maps: None,
+    carry_out: CarryOut,
+    estimated_here: None,
 ) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     jobs = tmp_path / "jobs"
     source = root / "exports" / "sample" / "recformer"
-    first = kinds.prepare("job", place, jobs, name="x", title="A shop", items=41, log=LOG, sources=[source])
+    first = kinds.prepare("first", place, jobs, name="x", title="A shop", items=41, log=LOG, sources=[source])
     first = lighter(first, "data", "zero-shot", "tokenize")
-    assert begin(first).wait() == 0 and now().notes == (), now().message
+    ended = carry_out(first)
+    assert (ended.state, ended.notes) == ("done", ()), ended.message
     assert (place / "runs" / "rqvae" / "identifiers.json").is_file()
 
     tuned = data_train._tried(place, kinds.choose(place, "recformer-tuned", TINY))
     tiger = data_train._tried(place, kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5}))
     assert [one.epochs for one in (*tuned.estimates, *tiger.estimates)] == [2, 2, 2]
     assert tuned.estimates[0].export == 0 < tuned.estimates[1].export
-    job = lighter(kinds.train("job", place, jobs, [tuned, tiger], name="x", title="A shop", log=LOG))
+    job = lighter(kinds.train("second", place, jobs, [tuned, tiger], name="x", title="A shop", log=LOG))
     assert job.timed
-    (folder / "status.json").unlink()
-    child = begin(job)
-    stage = next(number for number, step in enumerate(job.steps) if "recformer-tuned-stage1" in step.words)
-    wait(lambda: now().step > stage, 300)
-    os.kill(child.pid, signal.SIGKILL)  # between the two stages, or in the second
-    child.wait()
-    assert begin().wait() == 0
-    assert (now().state, now().notes) == ("done", ()), (folder / "log.txt").read_text()
-    assert {part.state for part in now().parts} == {"done"}
+    ended = carry_out(job)
+    assert (ended.state, ended.notes) == ("done", ()), (jobs / "second" / "log.txt").read_text()
+    assert {part.state for part in ended.parts} == {"done"}
     for choice in (tuned.before, tuned, tiger):
         assert choice is not None and len(json.loads((place / choice.run / "curve.json").read_text())) == 2
 
