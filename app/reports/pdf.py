@@ -361,8 +361,8 @@ def _made(report: Report) -> list[Block]:
         ["Made", made],
         ["Dataset", f"{clean(data.title, 100)}, fingerprint {data.fingerprint}"],
         ["Repeats", words.repeats(report)],
-        ["Source", clean(data.source, 1_000)],
-        ["Terms", clean(data.licence, 1_000)],
+        ["Source", clean(data.source, 2_000)],
+        ["Terms", clean(data.licence, 2_000)],
         ["Seal", report.seal],
         ["Check it", check],
     ]

@@ -39,6 +39,9 @@ def _data(models: Zoo) -> None:
             "The people and their histories are simulated: nobody's behaviour is in this data.",
             icon=":material/science:",
         )
+    remarks = views.source(info)[1:]
+    if remarks:
+        st.markdown("\n".join(f"- {remark}" for remark in remarks))
     _card(views.data_card(info), f"The dataset {md(info.title)}.")
 
 

@@ -295,7 +295,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
     counts, lengths = info.counts, info.lengths
     if not counts.get("events"):
         return {
-            "Source": md(info.source, 2_000),
+            "Source": source(info)[0],
             "Licence": md(info.licence, 2_000),
             "People": "none: a catalogue without a log",
             "Items": f"{counts.get('items', 0):,}",
@@ -305,7 +305,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
             "Fingerprint": f"`{info.fingerprint}`",
         }
     card = {
-        "Source": md(info.source, 2_000),
+        "Source": source(info)[0],
         "Licence": md(info.licence, 2_000),
         "People": f"{counts.get('users', 0):,}{', **simulated**' if info.simulated else ', real'}",
         "Items": f"{counts.get('items', 0):,}",
@@ -325,6 +325,11 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         "Fingerprint": f"`{info.fingerprint}`",
     }
     return card
+
+
+def source(info: DatasetInfo) -> list[str]:
+    """Where the log comes from, then what to bear in mind about it, each as Markdown."""
+    return [md(line, 2_000) for line in info.source[:10_000].splitlines() if line.strip()] or [""]
 
 
 def model_card(bundle: Bundle) -> dict[str, str]:

@@ -53,7 +53,7 @@ class DatasetInfo:
     title: str
     """Name for people."""
     source: str
-    """Where the log comes from, in a sentence."""
+    """Where the log comes from, in a sentence; in lines of their own, what to bear in mind about it."""
     licence: str
     """The terms of the source, in a sentence."""
     simulated: bool

@@ -32,7 +32,7 @@ def describe(info: DatasetInfo) -> str:
     ]
     if not counts["events"]:  # what would be said of events is said of nothing
         rows = [row for row in rows if row[0] not in ("history", "sparsity", "time", "held out")]
-    return "\n".join(f"{name:<12} {text}" for name, text in rows)
+    return "\n".join(f"{name:<12} {text}".replace("\n", "\n" + " " * 13) for name, text in rows)
 
 
 def _time(info: DatasetInfo) -> str:

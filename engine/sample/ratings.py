@@ -32,15 +32,22 @@ RATINGS, ITEMS, LICENCE = "ratings.parquet", "items.parquet", "LICENSE"
 """Files of the raw table's folder."""
 COLUMNS = {RATINGS: ("user_id", "item_id", "rating", "timestamp", "pos"), ITEMS: ("item_id", "title", "year", "genres")}
 TITLE = "Films, real ratings"
-ABOUT = (
-    "MovieTweetings: ratings that people posted from the IMDb app as public tweets, from February 2013 to September 2016 "
-    "(S. Dooms, T. De Pessemier, L. Martens: “MovieTweetings: a Movie Rating Dataset Collected From Twitter”, CrowdRec at RecSys "
-    "2013). A rating is dated when it was posted, to the day, and need not tell when the film was watched; the order within a "
-    "day is that of posting. People chose themselves by tweeting and rate mostly what they like: the median is {median:g} of "
-    "10, and every rating is an event here, also a low one. New releases dominate: films of {year} and later have {recent:.0%} "
-    "of the events. {known:,} films, with {known_events:.0%} of the events, are in the catalogue that was written for this "
-    "project and have their director, country and description from there, as well as the better known of two titles."
+ABOUT = "\n".join(
+    (
+        "MovieTweetings: ratings that people posted from the IMDb app as public tweets, from February 2013 to September 2016. "
+        "S. Dooms, T. De Pessemier, L. Martens: “MovieTweetings: a Movie Rating Dataset Collected From Twitter”, CrowdRec at "
+        "RecSys 2013.",
+        "Rating is not viewing: an event is dated when it was posted, to the day, and nobody knows when the film was watched. "
+        "The order within a day is that of posting.",
+        "People chose themselves: they use the IMDb app, and tweet.",
+        "Ratings are high, the median is {median:g} of 10, and every rating is an event here, also a low one.",
+        "New releases dominate: films of {year} and later have {recent:.0%} of the events.",
+        "{known:,} films, with {known_events:.0%} of the events, are in the catalogue that was written for this project and have "
+        "their director, country and description from there, as well as the better known of two titles. The others have title, "
+        "year and genres alone.",
+    )
 )
+"""The source, and in lines of their own what to bear in mind (`DatasetInfo.source`)."""
 LICENCE_IN_WORDS = (
     "MIT, © 2013 Simon Dooms (the licence is in the dataset's folder); cite the paper named as the source. Descriptions: "
     "Apache-2.0, written for this project. Pseudonymous, not anonymous: make no attempt to find out who somebody is."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -57,6 +58,15 @@ def _script() -> None:
 
     state.sync(list(zoo.datasets()))
     runpy.run_path("app/screens/about.py", run_name="about")
+
+
+def test_what_to_bear_in_mind_stands_apart_from_the_source(path: Path) -> None:
+    file = path / "dataset.json"
+    said = json.loads(file.read_text("utf-8")) | {"source": "Made up.\nNobody *chose*.\n\nNew ones dominate."}
+    file.write_text(json.dumps(said), "utf-8")
+    assert views.data_card(Zoo.open(path).info)["Source"] == md("Made up.")
+    page = AppTest.from_function(_script, default_timeout=60).run()
+    assert f"- {md('Nobody *chose*.')}\n- {md('New ones dominate.')}" in [markdown.value for markdown in page.markdown]
 
 
 def test_the_page_shows_foreign_text_as_text(path: Path) -> None:
