@@ -21,11 +21,11 @@ class Example(NamedTuple):
     history: tuple[str, ...]
 
 
-# Real people. What the sentences say holds for the committed models (docs/films.md).
+# Real people. tests/sample/test_film_examples.py holds the sentences against the committed models.
 _FILMS = (
     Example(
         "Two sagas in turn",
-        "Star Wars and Indiana Jones in turn. Who reads all four goes on with both; the Markov chain reads the last one alone.",
+        "Star Wars and Indiana Jones in turn. A model that reads all four goes on with both, the Markov chain with the last.",
         (
             "star-wars-1977",
             "raiders-of-the-lost-ark-1981",
@@ -35,22 +35,22 @@ _FILMS = (
     ),
     Example(
         "Theme or date?",
-        "Three space films. What comes next is less about space than about what came out after the last one, late in 2015.",
+        "Three space films, and next come films of late 2015, when the last one came out, rather than films about space.",
         ("gravity-2013", "interstellar-2014", "the-martian-2015"),
     ),
     Example(
         "A director",
-        "Three films by Hayao Miyazaki. Who reads all three finds more of his; the Markov chain reads the last one alone.",
+        "Three films by Hayao Miyazaki. A model that reads all three finds more of his; the Markov chain reads the last alone.",
         ("hauru-no-ugoku-shiro-2004", "mononoke-hime-1997", "tonari-no-totoro-1988"),
     ),
     Example(
         "A film that turns the list",
-        "Hitchcock thrice, then Deadpool: the lists are those of 2016. What if the last item were gone?",
+        "Three films by Hitchcock, then Deadpool, and the lists are those of 2016. What if the last item were gone?",
         ("rear-window-1954", "vertigo-1958", "psycho-1960", "deadpool-2016"),
     ),
     Example(
         "Films that few people rated",
-        "Old horror. Where there is little to count, models disagree: some stay with the taste, some fall back on new releases.",
+        "Old horror. With little to count the Markov chain falls back on new releases; a model of tastes stays with them.",
         ("halloween-1978", "the-thing-1982", "the-fly-1986"),
     ),
 )
@@ -91,7 +91,7 @@ _SAMPLE = (
 )
 
 
-_CHOSEN = {"films": _FILMS, "sample": _SAMPLE}
+CHOSEN = {"films": _FILMS, "sample": _SAMPLE}
 """Of the embedded datasets, by name."""
 
 
@@ -101,7 +101,7 @@ def of(models: Zoo) -> tuple[Example, ...]:
     """At least one example for a dataset: chosen ones where it has their items, else people of it, else what is popular."""
     chosen = tuple(
         example
-        for example in _CHOSEN.get(models.info.name, ())
+        for example in CHOSEN.get(models.info.name, ())
         if all(models.position(item_id) is not None for item_id in example.history)
     )
     if chosen:

@@ -1,0 +1,53 @@
+"""The examples of the films show what their sentences say, in the lists of the committed models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from app import examples
+from engine.runtime import Zoo
+
+ROOT = Path(__file__).parents[2]
+EXPORTS = ROOT / "exports" / "films"
+needs_bundles = pytest.mark.skipif(
+    not (EXPORTS / "dataset.json").is_file(), reason="exports/films is missing: make exports DATASET=films"
+)
+
+
+def test_every_film_of_an_example_is_in_its_dataset() -> None:
+    for name, chosen in examples.CHOSEN.items():
+        there = set(pq.read_table(ROOT / "data" / name / "items.parquet", columns=["item_id"])["item_id"].to_pylist())
+        assert all(set(example.history) <= there for example in chosen), name
+        assert len({example.history for example in chosen}) == len(chosen) >= 4
+
+
+@pytest.fixture(scope="module")
+def zoo() -> Zoo:
+    return Zoo.open(EXPORTS)
+
+
+def ten(zoo: Zoo, model: str, ids: Sequence[str]) -> list[dict[str, object]]:
+    """The rows of the first ten items after a history."""
+    history = [zoo.item_ids.index(item_id) for item_id in ids]
+    return list(zoo.items.take(zoo.bundles[model].recommend_one(history, 10).items).to_pylist())
+
+
+@needs_bundles
+def test_what_the_sentences_say_holds(zoo: Zoo) -> None:
+    sagas, dated, director, turned, rare = (example.history for example in examples.of(zoo))
+
+    def recent(model: str, ids: Sequence[str]) -> int:
+        return sum(int(str(row["year"])) >= 2015 for row in ten(zoo, model, ids))
+
+    def titles(model: str, ids: Sequence[str]) -> set[object]:
+        return {row["title"] for row in ten(zoo, model, ids)}
+
+    assert {"Return of the Jedi", "Indiana Jones and the Last Crusade"} <= titles("sasrec", sagas)
+    assert min(recent("sasrec", dated), recent("markov", dated)) >= 8
+    assert sum(row["director"] == "Hayao Miyazaki" for row in ten(zoo, "sasrec", director)) >= 4
+    assert recent("sasrec", turned) >= 8 and recent("sasrec", turned[:-1]) <= 1
+    assert len(titles("sasrec", rare) & titles("markov", rare)) <= 2
