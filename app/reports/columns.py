@@ -15,39 +15,17 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from app.text import clean, listed, short
+from engine.columns import NAMES as KNOWN
+from engine.columns import called
 from engine.errors import SeqscopeError
 
 NAMES = {
-    "user": (
-        "user",
-        "user_id",
-        "userid",
-        "history_id",
-        "person",
-        "customer",
-        "customer_id",
-        "customerid",
-        "session",
-        "session_id",
-        "history",
-    ),
-    "item": (
-        "item",
-        "item_id",
-        "itemid",
-        "movieid",
-        "movie_id",
-        "product",
-        "product_id",
-        "asin",
-        "parent_asin",
-        "sku",
-        "stockcode",
-    ),
-    "items": ("items", "item_ids", "history", "sequence", "item_id_list", "item_sequence"),
-    "time": ("time", "timestamp", "date", "datetime", "at", "invoicedate"),
+    "user": (*KNOWN["user"], "person", "historyid", "history"),
+    "item": KNOWN["item"],
+    "items": ("items", "itemids", "history", "sequence", "itemidlist", "itemsequence"),
+    "time": (*KNOWN["time"], "at"),
 }
-"""Columns are known by these names, whatever their case."""
+"""What columns are called, the surest first."""
 ROLES = tuple(NAMES)
 LOOKED_AT = 50
 """Rows that columns are told by."""
@@ -105,8 +83,7 @@ def choose(path: Path, rows: Mapping[str, Sequence[Any]], named: Mapping[str, st
 
 
 def match(names: Sequence[str], role: str) -> str | None:
-    lower = {name.lower(): name for name in reversed(names)}
-    return next((lower[name] for name in NAMES[role] if name in lower), None)
+    return next(iter(called(NAMES[role], names)), None)
 
 
 def list_of(value: Any, known: Callable[[str], bool]) -> list[str]:

@@ -16,8 +16,9 @@ from app.uploads.items import id_rules
 from app.uploads.problems import FEW
 from app.uploads.reading import UNITS, HeldOut, Reading
 from app.uploads.refusal import Refused
-from app.uploads.roles import COUNTS, NAMES, plain_name
+from app.uploads.roles import COUNTS
 from app.uploads.times import LATEST, seconds
+from engine.columns import NAMES, called, plain_name
 
 _DAY = 86_400
 SCALES = {3.0: 5, 5.0: 10}
@@ -33,7 +34,7 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
         id_rules(findings, "log", role, place[role], name[role])
     moment = "NULL::BIGINT"
     if "time" not in place:
-        unused = [column.name for column in reading.columns if plain_name(column.name) in NAMES["time"]]
+        unused = called(NAMES["time"], [column.name for column in reading.columns])
         findings.add("log", "no_times", note=f"The column “{unused[0]}” is not used." if unused else "")
     elif reading.time is not None:
         _times(con, place["time"], name["time"], reading.time, findings)

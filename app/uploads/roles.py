@@ -7,38 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.uploads.reading import Choice, Column, Role, Seen, Sure, What
+from engine.columns import NAMES as KNOWN
+from engine.columns import called, plain_name
 
-NAMES: dict[str, tuple[str, ...]] = {
-    "item_id": (
-        "itemid", "item", "iid", "movieid", "productid", "articleid", "parentasin", "asin", "sku", "trackid", "songid",
-        "bookid", "gameid", "isbn", "isbn13", "ean", "gtin", "imdbid", "tconst", "stockcode", "productcode", "itemcode",
-        "id", "code", "key", "번호", "상품id", "상품코드", "상품번호", "商品id", "商品コード", "artikelnummer",
-    ),
-    "title": (
-        "title", "itemtitle", "producttitle", "movietitle", "booktitle", "primarytitle", "tracktitle", "songtitle",
-        "itemname", "productname", "moviename", "trackname", "songname", "bookname", "displayname", "name", "label",
-        "headline", "제목", "이름", "상품명", "영화명", "タイトル", "商品名", "標題", "标题", "titel", "titre", "titulo",
-        "título", "bezeichnung", "nombre", "nom",
-    ),
-    "user": (
-        "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
-        "accountid", "username", "customerno", "customer", "visitor", "session", "사용자", "고객id", "回员id",
-        "ユーザーid", "kunde", "client",
-    ),
-    "item": (
-        "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "trackid", "songid",
-        "bookid", "gameid", "isbn", "contentid", "stockcode", "productcode", "itemcode", "articlecode", "product",
-        "article", "movie", "track", "상품id", "상품코드", "商品id", "id",
-    ),
-    "time": (
-        "timestamp", "time", "ts", "unixreviewtime", "unixtime", "datetime", "eventtime", "eventtimestamp", "date",
-        "createdat", "created", "day", "orderdate", "purchasedate", "invoicedate", "transactiondate", "orderedat",
-        "purchasedat", "viewedat", "occurredat", "시간", "일시", "날짜", "日時", "zeit", "datum", "fecha",
-    ),
-    "weight": ("weight", "rating", "overall", "score", "stars", "count", "playcount", "value", "평점", "評価"),
-    "quantity": ("quantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),
-}  # fmt: skip
-"""What columns are called, the surest first: lower case, letters and digits only."""
+NAMES = KNOWN | {"weight": ("weight", *KNOWN["rating"], "count", "playcount", "value")}
+"""What columns are called, the surest first."""
 COUNTS = {"weight", "count", "playcount", "value", "quantity", "qty"}
 """Columns of weights that are no ratings."""
 _LISTS = {
@@ -87,11 +60,6 @@ class Values:
         )
 
 
-def plain_name(name: str) -> str:
-    """RecBole's "user_id:token" counts as "userid"."""
-    return re.sub(r"[\W_]+", "", name.split(":", maxsplit=1)[0].casefold())
-
-
 def known_name(name: str) -> bool:
     """Whether a column may well be called so."""
     plain = plain_name(name)
@@ -115,9 +83,9 @@ def guess(
     )
     if named:
         for role in wanted:
-            found = _by_name(role, [column.name for column in columns if column.name not in roles])
-            if found is not None:
-                roles[found] = role
+            found = called(NAMES[role], [column.name for column in columns if column.name not in roles])
+            if found:
+                roles[found[0]] = role
     missing = [role for role in wanted if role not in roles.values()]
     free = [column for column in columns if column.name not in roles and column.filled]
     found_by_value = _catalogue(missing, free) if what == "catalogue" else _log(missing, free, named, is_time)
@@ -136,13 +104,6 @@ def guess(
         for column in columns
     )
     return made, _choice(what, made, by_value)
-
-
-def _by_name(role: str, names: Sequence[str]) -> str | None:
-    plain: dict[str, str] = {}
-    for name in names:
-        plain.setdefault(plain_name(name), name)
-    return next((plain[known] for known in NAMES[role] if known in plain), None)
 
 
 def _choice(what: What, columns: tuple[Column, ...], by_value: list[str]) -> Choice:
@@ -213,9 +174,11 @@ def _log(
     # Who comes before what they took, nearly everywhere.
     ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
     ids = [column for column in ids if not named or plain_name(column.name) not in _NO_IDS]
-    for role in ("user", "item"):
-        if role in missing and ids:
-            found[role] = ids.pop(0).name
+    for role, other in (("user", "item"), ("item", "user")):
+        fitting = [column for column in ids if not named or plain_name(column.name) not in NAMES[other]]
+        if role in missing and fitting:
+            found[role] = fitting[0].name
+            ids.remove(fitting[0])
     return found
 
 

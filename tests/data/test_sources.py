@@ -271,8 +271,18 @@ def test_tables_of_every_form_are_one_dataset(bench: Bench) -> None:
     )
     bench.write("log.jsonl", "\n".join(map(json.dumps, values)))
     bench.write("names.csv", LOG.replace("user,item,time", "Reviewer-ID,ASIN,unixReviewTime"))
+    bench.write("places.csv", LOG.replace("user,item,time", "visitor,place,time"))
     bench.write("order.csv", "\n".join(",".join(reversed(line.split(","))) for line in LOG.split()))
-    for name in ("log.parquet", "text.parquet", "log.tsv", "recbole.inter", "log.jsonl", "names.csv", "order.csv"):
+    for name in (
+        "log.parquet",
+        "text.parquet",
+        "log.tsv",
+        "recbole.inter",
+        "log.jsonl",
+        "names.csv",
+        "places.csv",
+        "order.csv",
+    ):
         assert bench.load(bench.folder / name).info.fingerprint == plain, name
         assert "columns guessed from their names" in bench.err
     bare = bench.write("bare.csv", "".join(f"{row[2]},x,{row[1]},{row[0]}\n" for row in rows))

@@ -171,8 +171,16 @@ def test_columns_of_a_log(desk: Desk) -> None:
     assert roles(desk.guess(LOG, "log")) == {"user": "user", "item": "item", "time": "time"}
     named = desk.guess("reviewerID,asin,overall,unixReviewTime,x\n" + "a,b,5,1400000000,q\nc,d,4,1400000100,q\n", "log")
     assert list(roles(named).values()) == ["user", "item", "weight", "time", "skip"]
+    visits = desk.guess("time,place,location,who\n2024-01-01,b,north,u\n2024-01-02,c,south,v\n", "log")
+    assert roles(visits) == {"time": "time", "place": "item", "location": "skip", "who": "user"}
     bare = desk.guess("".join(f"{n % 7}\t{n % 11}\t{1 + n % 5}\t{1_500_000_000 + n}\n" for n in range(60)), "log")
     assert list(roles(bare).values()) == ["user", "item", "weight", "time"]
+
+
+def test_a_log_without_users_is_not_given_the_items_as_users(desk: Desk) -> None:
+    guess = desk.guess("place,time\na,2024-01-01\nb,2024-01-02\n", "log")
+    choice = guess.choice("columns")
+    assert roles(guess) == {"place": "item", "time": "time"} and choice is not None and choice.sure == "unsure"
 
 
 def test_flags_of_a_header_become_one_list(desk: Desk) -> None:

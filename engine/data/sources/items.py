@@ -7,18 +7,16 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from engine.columns import NAMES, called
 from engine.data.catalogue import ItemFile, Record
 from engine.data.options import ImportOptions
 from engine.data.rows import Layout, header
 from engine.data.sources.base import Workshop
 from engine.data.sources.movielens import movies_dat, u_item
 from engine.data.sources.records import delimited_records, document_records, json_records, parquet_records, parse_object
-from engine.data.sources.table import find_delimiter, named
+from engine.data.sources.table import find_delimiter
 from engine.data.text import inspect, kind_by_content
 from engine.errors import UsageError
-
-ID_NAMES = ("item_id", "asin", "parent_asin", "movieId", "id")
-TITLE_NAMES = ("title", "name", "item_title", "product_title", "movie_title", "title:token_seq")
 
 
 def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFile:
@@ -36,8 +34,9 @@ def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFi
     first, *more = [*islice((line.strip() for _, line in text.lines() if line and line.strip()), 2), ""]
     if first.startswith(("{", "[")):
         row = parse_object(first)
-        titles = not any(more) and all(isinstance(value, str) for value in (row or {}).values())
-        if row is None or all(isinstance(value, dict) for value in row.values()) or (titles and not named(row, "item")):
+        texts = not any(more) and all(isinstance(value, str) for value in (row or {}).values())
+        titles = texts and not called(NAMES["item_id"], row or {})
+        if row is None or all(isinstance(value, dict) for value in row.values()) or titles:
             document = partial(document_records, path, encoding)
             return _columns(path, document, list(next(document())[1]), options, workshop)
         lines = partial(json_records, path, encoding, problems)
@@ -59,14 +58,13 @@ def _columns(
     for flag, name in (("item-id", options.columns.item_id), ("title", options.columns.title)):
         if name is not None and name not in names:
             raise UsageError(f"{path.name} has no column {name!r} for --{flag}-column; it has {', '.join(names)}")
-    ids = (options.columns.item_id,) if options.columns.item_id else tuple(named(names, "item"))
+    ids = (options.columns.item_id,) if options.columns.item_id else tuple(called(NAMES["item_id"], names))
     if not ids:
         raise UsageError(
             f"{path.name}: which column is the item's id? Name it with --item-id-column; there are {', '.join(names)}"
         )
-    title = options.columns.title or next(
-        (name for known in TITLE_NAMES for name in names if name.lower() == known), None
-    )
+    rest = [name for name in names if name not in ids]
+    title = options.columns.title or next(iter(called(NAMES["title"], rest)), None)
     if title is None:
         workshop.say(f"{path.name}: no title column, so ids stand in for titles (--title-column names one)")
     return ItemFile(path, source, ids, title)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from engine.columns import NAMES, called
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.data.rows import Layout, Mapping, first_row, header, parquet_columns
@@ -17,63 +17,7 @@ from engine.data.text import Text, inspect, kind_by_content
 from engine.errors import SeqscopeError, UsageError
 
 DELIMITERS = (",", "\t", ";", "|")
-KNOWN_NAMES = {
-    "user": (
-        "userid",
-        "user",
-        "uid",
-        "reviewerid",
-        "customerid",
-        "customerno",
-        "memberid",
-        "visitorid",
-        "sessionid",
-        "account",
-        "username",
-    ),
-    "item": (
-        "itemid",
-        "item",
-        "iid",
-        "parentasin",
-        "asin",
-        "movieid",
-        "productid",
-        "articleid",
-        "sku",
-        "trackid",
-        "bookid",
-        "stockcode",
-        "productcode",
-        "itemcode",
-        "articlecode",
-        "id",
-    ),
-    "time": (
-        "timestamp",
-        "time",
-        "ts",
-        "unixreviewtime",
-        "datetime",
-        "eventtime",
-        "date",
-        "createdat",
-        "day",
-        "orderdate",
-        "purchasedate",
-        "invoicedate",
-        "transactiondate",
-    ),
-    "rating": ("rating", "overall", "score", "stars"),
-    "quantity": ("quantity", "qty", "units"),
-}
-"""What the columns of logs are called, the surest first: lower case, letters and digits only."""
-
-
-def named(names: Iterable[str], what: str) -> list[str]:
-    """The columns of `names` that are called like `what`, the surest first. RecBole's "user_id:token" counts as "user_id"."""
-    plain = {re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower()): name for name in names}
-    return [plain[known] for known in KNOWN_NAMES[what] if known in plain]
+ROLES = ("user", "item", "time", "rating", "quantity")
 
 
 def table_layout(path: Path, options: ImportOptions, workshop: Workshop) -> tuple[Layout, list[str]]:
@@ -122,7 +66,7 @@ def find_delimiter(text: Text, workshop: Workshop) -> str:
 
 def choose_columns(path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
     """Which columns are user, item, time, rating and quantity: as told, else by their names."""
-    told = {what: getattr(options.columns, what) for what in KNOWN_NAMES}
+    told = {what: getattr(options.columns, what) for what in ROLES}
     chosen: dict[str, str | None] = {}
     guessed = []
     for what, name in told.items():
@@ -134,7 +78,7 @@ def choose_columns(path: Path, names: list[str], options: ImportOptions, worksho
             chosen[what] = name
         else:
             taken = {*chosen.values(), *told.values()}
-            candidates = [candidate for candidate in named(names, what) if candidate not in taken]
+            candidates = [candidate for candidate in called(NAMES[what], names) if candidate not in taken]
             chosen[what] = candidates[0] if candidates and options.header else None
             if chosen[what]:
                 guessed.append(f"{what} = {chosen[what]}")
