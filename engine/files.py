@@ -5,13 +5,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from engine.errors import SeqscopeError
+
+_LOCK, _REPLACED = ".lock", ".replaced"
 
 
 @contextmanager
@@ -49,12 +52,61 @@ def put(folder: Path, target: Path, old: Path) -> Path:
 
 
 @contextmanager
+def made(folder: Path) -> Iterator[Path]:
+    """Makes `folder` and its parents where they are missing; those are removed where the block fails and leaves them empty."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # not empty: neither are its parents
+            for path in missing:
+                path.rmdir()
+        raise
+
+
+@contextmanager
+def claimed(folder: Path, replaces: Iterable[str] = ()) -> Iterator[None]:
+    """`folder` for this process alone, made where it is missing; what is refused before it has written a file changes nothing.
+
+    replaces: names of files that are not there while the block runs. They are deleted when it ends, and come back where it failed
+    before it wrote any. Raises SeqscopeError where another process is in the folder.
+    """
+    with made(folder), alone(folder):
+        replaced = folder / _REPLACED
+        _settle(folder)  # of a process that was killed
+        if names := [name for name in replaces if (folder / name).is_file()]:
+            replaced.mkdir()
+            for name in names:
+                (folder / name).rename(replaced / name)
+        try:
+            yield
+        except BaseException:
+            _settle(folder)
+            if [path.name for path in folder.iterdir()] == [_LOCK]:
+                (folder / _LOCK).unlink()
+            raise
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _settle(folder: Path) -> None:
+    """Files that were to be replaced come back where there are no others, and are deleted where there are."""
+    replaced = folder / _REPLACED
+    if not replaced.is_dir():
+        return
+    if all(path.name in (_LOCK, _REPLACED) for path in folder.iterdir()):
+        for path in replaced.iterdir():
+            path.rename(folder / path.name)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+@contextmanager
 def alone(folder: Path, refusal: str | None = None) -> Iterator[None]:
     """Keeps other processes out of `folder` while the block runs. Raises SeqscopeError where one is in it already.
 
     refusal: what it then says, where people know the work by another name than the folder's.
     """
-    with (folder / ".lock").open("w") as file:
+    with (folder / _LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -50,8 +50,6 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--fields, --cache and --to belong to a --dataset")
     if args.to is None and (args.name or args.title):
         raise UsageError("--name and --title belong to --to")
-    if args.title and len(args.title) > 60:
-        raise UsageError(f"--title: {len(args.title)} characters; pages have room for 60")
     facts: dict[str, Any] = {}
     lines: list[str] = []
     if args.dataset is not None:
@@ -67,8 +65,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> Any:
+    from engine.data.dataset import Dataset
+    from engine.export.side import check_words, exported_fingerprint
     from engine.training.device import choose
     from engine.words import embed, understood
+
+    if args.to is not None:  # before anything is computed
+        check_words(args.name or "encoder", args.title)
+        exported_fingerprint(Dataset(args.dataset), args.to)
 
     fields = args.fields.split(",") if args.fields is not None else None
     found = embed(args.dataset, args.encoder, fields, args.cache, str(choose(args.device)))

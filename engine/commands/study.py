@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from engine.data.dataset import Dataset, DatasetInfo
     from engine.errors import UsageError
-    from engine.files import alone
+    from engine.files import claimed
     from engine.studies import carry_out, find, load
     from engine.studies.store import write
 
@@ -37,8 +37,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.to} is of other data than {args.dataset}; no page would show the study there")
     runs = args.runs or Path("runs") / dataset.info.name / "studies"
     plans = {name: load(path) for name, path in find(args.studies, dataset.info.name).items()}
-    runs.mkdir(parents=True, exist_ok=True)
-    with alone(runs):
+    with claimed(runs):
         for name, plan in plans.items():
             command = shlex.join(["seqscope", "study", name, "--dataset", str(args.dataset), "--to", str(args.to)])
             study = carry_out(plan, dataset, runs, device=args.device, command=command, say=_say)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import SeqscopeError
+from engine.files import made, put
 
 
 def refuse_existing(out: Path, overwrite: bool) -> None:
@@ -35,30 +36,20 @@ def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     What stood at `out` is moved aside first and removed last, so that a reader always finds one whole dataset.
     """
     refuse_existing(out, overwrite)
-    made, out = out.parent, out.absolute()
+    parent, out = out.parent, out.absolute()
     folder = out.parent / f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.staging"
     try:
-        made.mkdir(
-            parents=True, exist_ok=True
-        )  # as given: where the working folder was deleted, there is nothing to make it in
-        folder.mkdir()
-        yield folder
-        refuse_existing(out, overwrite)  # somebody else may have written it meanwhile
-        if out.exists():
-            old = folder.with_suffix(".old")
-            out.rename(old)
+        with made(parent):  # as given: where the working folder was deleted, there is nothing to make it in
             try:
-                folder.rename(out)
-            except OSError:
-                old.rename(out)
-                raise
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            folder.rename(out)
+                folder.mkdir()
+                yield folder
+                refuse_existing(out, overwrite)  # somebody else may have written it meanwhile
+                put(folder, out, folder.with_suffix(".old"))
+                shutil.rmtree(folder.with_suffix(".old"), ignore_errors=True)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         where = error.filename or out
         raise SeqscopeError(
             f"{where} cannot be read or written ({error.strerror or error}). Check the path, its permissions and the free space."
         )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

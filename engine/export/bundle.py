@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,7 @@ from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.settled import improving, validated
 from engine.export import check, generator, graphs, places, projection, sentence, text, tokenization
-from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
-from engine.files import put
+from engine.export.side import USERS, check_words, exported, file_of
 from engine.generation import Generator
 from engine.models import Recformer, Recommender, TextNeighbours
 from engine.runtime.bundle import Bundle, Catalogue
@@ -68,13 +66,10 @@ def export_run(
     """
     model, recipe, record, data = open_run(run, dataset)
     name = name or run.name
-    if not NAME.fullmatch(name):
-        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    check_words(name, title)
     reserved = {IDENTIFIERS: "tokenizers", SPACES: "vectors of items", STUDIES: "studies", WORDS: "text encoders"}
     if name in reserved:
         raise UsageError(f"--name {name}: that folder is for {reserved[name]}; give another name")
-    if title and len(title) > TITLE:
-        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
     if users < 1:
         raise UsageError(f"--users {users}: offer at least one person")
     measured = all((run / file).exists() for file in EVALUATION)
@@ -82,36 +77,12 @@ def export_run(
         raise SeqscopeError(
             f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
         )
-    try:
-        write_dataset_side(data, out, users)
-        return _write_bundle(run, out, name, title, model, recipe, record, data)
-    except OSError as error:
-        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.")
-
-
-def _write_bundle(
-    run: Path,
-    out: Path,
-    name: str,
-    title: str | None,
-    model: Recommender,
-    recipe: Recipe,
-    record: dict[str, Any],
-    data: Dataset,
-) -> Path:
-    """Everything in a staging folder, then in its place."""
-    staged = Path(tempfile.mkdtemp(dir=out, prefix=".staging-"))
-    try:
-        folder = staged / name
-        folder.mkdir()
+    with exported(out / name, data, out, users) as folder:
         manifest = _fill(folder, name, title, model, recipe, record, data, run, out)
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
         # the reader has the last word
-        bundle = Bundle.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
-        bundle.warm()
-        return put(folder, out / name, staged / "old")
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        Bundle.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
+    return out / name
 
 
 def _fill(

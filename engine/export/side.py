@@ -6,6 +6,9 @@ import hashlib
 import json
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.dataset import Dataset
-from engine.errors import SeqscopeError
-from engine.files import replacing
+from engine.errors import SeqscopeError, UsageError
+from engine.files import made, put, replacing
 from engine.runtime import Zoo
 from engine.runtime.manifest import File
 from engine.runtime.tokenizations import ABOUT
@@ -27,25 +30,70 @@ USERS = 2_000
 """People with a held-out item that an export offers to try models on, where the dataset has more."""
 
 
+@contextmanager
+def exported(target: Path, data: Dataset, out: Path, users: int | None) -> Iterator[Path]:
+    """An empty folder called like `target`, within `out`, that takes its place when the block ends well.
+
+    The dataset's own tables (`write_dataset_side`) are written then; what is refused leaves nothing behind. users None: tables
+    of this dataset stay as they are. Raises SeqscopeError where `out` holds what was made for other data.
+    """
+    there = exported_fingerprint(data, out)
+    with staged(target) as folder:
+        yield folder
+        if users is not None or there != data.info.fingerprint:
+            write_dataset_side(data, out, USERS if users is None else users)
+
+
+@contextmanager
+def staged(target: Path) -> Iterator[Path]:
+    """An empty folder called like `target` that takes its place when the block ends well, and is removed when it does not."""
+    try:
+        with made(target.parent):
+            beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".staging-"))
+            try:
+                folder = beside / target.name
+                folder.mkdir()
+                yield folder
+                put(folder, target, beside / "old")
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+    except OSError as error:
+        raise SeqscopeError(f"{error.filename or target}: {error.strerror or error}. Nothing was exported.") from None
+
+
+def check_words(name: str, title: str | None) -> None:
+    """Raises UsageError where a folder cannot be called `name`, or pages have no room for `title`."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    if title and len(title) > TITLE:
+        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+
+
+def exported_fingerprint(data: Dataset, out: Path) -> str | None:
+    """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`."""
+    try:
+        found = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
+    except (FileNotFoundError, ValueError, AttributeError):
+        found = None
+    if out.is_dir() and found != data.info.fingerprint:
+        others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
+        for beside in (IDENTIFIERS, SPACES):
+            others += [f"{beside}/{path.parent.name}" for path in out.glob(f"{beside}/*/{ABOUT}")]
+        if others:
+            raise SeqscopeError(
+                f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. "
+                "Export to another folder, or delete it."
+            )
+    return found
+
+
 def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
     """dataset.json, items.parquet and, where there is anybody, users.parquet of an export folder.
 
     Raises SeqscopeError where the folder holds what was made for other data.
     """
+    exported_fingerprint(data, out)
     info = out / "dataset.json"
-    if out.is_dir():
-        try:
-            found = json.loads(info.read_text("utf-8")).get("fingerprint")
-        except (FileNotFoundError, ValueError, AttributeError):
-            found = None
-        others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
-        for beside in (IDENTIFIERS, SPACES):
-            others += [f"{beside}/{path.parent.name}" for path in out.glob(f"{beside}/*/{ABOUT}")]
-        if found != data.info.fingerprint and others:
-            raise SeqscopeError(
-                f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. "
-                "Export to another folder, or delete it."
-            )
     out.mkdir(parents=True, exist_ok=True)
     items = pq.read_table(data.path / "items.parquet").sort_by("item")
     items = items.append_column("popularity", pa.array(data.popularity, pa.int64()))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
-import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +10,9 @@ import numpy.typing as npt
 
 from engine import __version__
 from engine.data.dataset import Dataset
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError
 from engine.export import places, projection
-from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
-from engine.files import put
+from engine.export.side import TITLE, check_words, exported, file_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
 from engine.runtime.zoo import SPACES
@@ -36,29 +32,19 @@ def export_words_space(
     """
     encoder = stored.encoder
     name = name or encoder.name
-    if not NAME.fullmatch(name):
-        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
+    check_words(name, title)
     title = title or f"Words ({_SHORT.get(encoder.name.partition('-')[0], encoder.title)})"
     data = Dataset(dataset)
     if len(stored.texts) != data.num_items:
         raise SeqscopeError(f"{dataset} has {data.num_items:,} items, but {len(stored.texts):,} texts were embedded")
     rows = rounded(stored.vectors, np.array([not text for text in stored.texts]))
-    try:
-        _dataset_side(data, out)
-        (out / SPACES).mkdir(exist_ok=True)
-        staged = Path(tempfile.mkdtemp(dir=out / SPACES, prefix=".staging-"))
-        try:
-            folder = staged / name
-            folder.mkdir()
-            about = _fill(folder, stored, rows, title[:TITLE], data)
-            (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
-            # the reader has the last word
-            Space.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
-            return put(folder, out / SPACES / name, staged / "old")
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-    except OSError as error:
-        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
+    target = out / SPACES / name
+    with exported(target, data, out, None) as folder:
+        about = _fill(folder, stored, rows, title[:TITLE], data)
+        (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
+        # the reader has the last word
+        Space.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
+    return target
 
 
 def rounded(vectors: npt.NDArray[np.float32], without: npt.NDArray[np.bool_]) -> npt.NDArray[np.float16]:
@@ -111,13 +97,3 @@ def _source(words: str) -> str:
     """Without the folders of the machine that an encoder was read from."""
     head, comma, rest = words.partition(",")
     return f"{Path(head).name}{comma}{rest}" if Path(head).is_absolute() or Path(head).is_dir() else words
-
-
-def _dataset_side(data: Dataset, out: Path) -> None:
-    """As with bundles, but what is there of this dataset stays: it may have been exported with other --users."""
-    try:
-        there = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
-    except (FileNotFoundError, ValueError, AttributeError):
-        there = None
-    if there != data.info.fingerprint:
-        write_dataset_side(data, out, USERS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ import pyarrow.parquet as pq
 from engine import __version__
 from engine.data.dataset import Dataset
 from engine.data.identifiers import TABLE, Identifiers
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError
 from engine.export import places, projection
-from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
-from engine.files import put
+from engine.export.side import TITLE, USERS, check_words, exported, file_of
 from engine.identifiers import constrained
 from engine.identifiers.base import Tokenizer, Vectors
 from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
@@ -131,10 +129,7 @@ def export_tokenization(
     """
     tokenizer, table, recipe, record = open_tokenizer(run)
     name = name or run.name
-    if not NAME.fullmatch(name):
-        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
-    if title and len(title) > TITLE:
-        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+    check_words(name, title)
     try:
         report = json.loads((run / REPORT).read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -146,25 +141,16 @@ def export_tokenization(
         raise SeqscopeError(
             f"{run} has identifiers of another state of {data.path}. Run `seqscope tokenize` again, with --restart."
         )
-    try:
-        write_dataset_side(data, out, users)
-        (out / IDENTIFIERS).mkdir(exist_ok=True)
-        staged = Path(tempfile.mkdtemp(dir=out / IDENTIFIERS, prefix=".staging-"))
-        try:
-            folder = staged / name
-            folder.mkdir()
-            wanted = title or recipe.title or name
-            about = _fill(folder, run, wanted[:TITLE], tokenizer, table, record, report, data)
-            (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
-            # the reader has the last word
-            found = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
-            found.warm()
-            _ = found.codebooks, found.latents, found.own
-            return put(folder, out / IDENTIFIERS / name, staged / "old")
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-    except OSError as error:
-        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
+    target = out / IDENTIFIERS / name
+    with exported(target, data, out, users) as folder:
+        shown = (title or recipe.title or name)[:TITLE]
+        about = _fill(folder, run, shown, tokenizer, table, record, report, data)
+        (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
+        # the reader has the last word
+        found = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+        found.warm()
+        _ = found.codebooks, found.latents, found.own
+    return target
 
 
 def _fill(

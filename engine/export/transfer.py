@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,14 @@ from engine import __version__
 from engine.console import Progress, stage
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.parts import accuracy_of_parts
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import write_tables
 from engine.export import places, projection
 from engine.export.said import said
-from engine.export.side import NAME, TITLE, USERS, file_of, write_dataset_side
-from engine.files import put
+from engine.export.side import TITLE, USERS, check_words, exported, exported_fingerprint, file_of
 from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError
@@ -87,12 +85,10 @@ def carry(
     bundle, origin = _open(source)
     data = Dataset(dataset)
     name = name or bundle.name
-    if not NAME.fullmatch(name):
-        raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
-    if title and len(title) > TITLE:
-        raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+    check_words(name, title)
     if data.info.fingerprint == origin.fingerprint:
         raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
+    exported_fingerprint(data, out)
     stage("reading the words")
     words, heard = read_words(bundle, data)
     words, longest, cut = _fitting(words, bundle)
@@ -107,25 +103,15 @@ def carry(
         table = there.map_table()
         return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, True, heard)
     rows = _rows(bundle, words, cache if cache is not None else data.path / "words")
-    try:
-        write_dataset_side(data, out, users)
-        staged = Path(tempfile.mkdtemp(dir=out, prefix=".staging-"))
-        try:
-            folder = staged / name
-            folder.mkdir()
-            placed = _fill(folder, bundle, words, longest, rows)
-            manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about, unknown)
-            catalogue = Catalogue(data.info.name, data.info.fingerprint, data.num_items)
-            made = _opened(folder, manifest, catalogue)
-            if len(data.cases("test")):
-                found = _evaluate(made, data, folder)
-                manifest = manifest.model_copy(update={"metrics": found, "files": _files(folder)})
-                _opened(folder, manifest, catalogue)
-            put(folder, out / name, staged / "old")
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-    except OSError as error:
-        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.") from None
+    with exported(out / name, data, out, users) as folder:
+        placed = _fill(folder, bundle, words, longest, rows)
+        manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about, unknown)
+        catalogue = Catalogue(data.info.name, data.info.fingerprint, data.num_items)
+        made = _opened(folder, manifest, catalogue)
+        if len(data.cases("test")):
+            found = _evaluate(made, data, folder)
+            manifest = manifest.model_copy(update={"metrics": found, "files": _files(folder)})
+            _opened(folder, manifest, catalogue)
     mapped = 0 if placed is None else len(projection.drawn(len(rows)))
     return Carried(out / name, data.num_items, cut, mapped, False, heard)
 

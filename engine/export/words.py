@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import shutil
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import torch
 from engine import __version__
 from engine.errors import SeqscopeError
 from engine.export.graphs import OPSET, serialised
+from engine.export.side import staged
 from engine.runtime.faults import BundleError
 from engine.runtime.manifest import File
 from engine.runtime.words import ABOUT, GRAPH, TOKENIZER, TextEncoder, Words
@@ -36,22 +35,8 @@ def export_words(encoder: Encoder, out: Path) -> Path:
     target = out / encoder.name
     if is_current(encoder, target):
         return target
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        staged = Path(tempfile.mkdtemp(dir=out, prefix=".staging-"))
-    except OSError as error:
-        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.")
-    try:
-        folder = staged / encoder.name
-        folder.mkdir()
+    with staged(target) as folder:
         _fill(folder, encoder)
-        if target.exists():
-            target.rename(staged / "old")
-        folder.rename(target)
-    except OSError as error:
-        raise SeqscopeError(f"{error.filename or out}: {error.strerror or error}. Nothing was exported.")
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
     return target
 
 

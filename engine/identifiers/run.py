@@ -26,7 +26,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
-from engine.files import alone, replacing, write_json
+from engine.files import claimed, replacing, write_json
 from engine.identifiers import TOKENIZERS, stored, teacher
 from engine.identifiers.base import Learning, Material, Tokenizer, Vectors
 from engine.identifiers.collisions import settle
@@ -69,17 +69,13 @@ def tokenize(
 
 @contextmanager
 def taken(folder: Path, restart: bool) -> Iterator[None]:
-    """A run's folder, for one process alone; emptied of a tokenizer's run where `restart` asks for it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    there = {path.name for path in folder.iterdir()} - {".lock"}
+    """A run's folder, for one process alone; without a tokenizer's run where `restart` replaces that."""
+    there = {path.name for path in folder.iterdir()} - {".lock"} if folder.is_dir() else set()
     if restart and there and (not there & OWN or "best.safetensors" in there):
         raise SeqscopeError(
             f"{folder} is not a run of a tokenizer, so --restart does not replace it. Give another --out."
         )
-    with alone(folder):
-        if restart:
-            for name in OWN:
-                (folder / name).unlink(missing_ok=True)
+    with claimed(folder, OWN if restart else ()):
         yield
 
 
@@ -191,6 +187,15 @@ def gather(
                 )
     items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
     material = Material(items, training=dataset.training)
+    if "collaborative" in needs:
+        run = teacher.find(recipe.tokenizer.teacher, folder.parent)
+        rows, _, origin = teacher.table(run, dataset)
+        try:
+            rows, _, kept = teacher.fitted(rows, recipe.tokenizer.dim, recipe.tokenizer.scale, recipe.tokenizer.unit)
+        except ValueError as error:
+            raise UsageError(f"{recipe.name}: {error}") from None
+        material = replace(material, collaborative=rows)
+        about["teacher"] = {**origin, "kept": round(kept, 4)}
     if "vectors" in needs or vectors is not None:
         said: dict[str, Any] = {"source": "a file"}
         if vectors is None:
@@ -206,15 +211,6 @@ def gather(
         except ValueError as error:
             raise UsageError(f"item vectors: {error}") from None
         about["vectors"] = {**said, "dim": vectors.shape[1], "digest": _digest(vectors)}
-    if "collaborative" in needs:
-        run = teacher.find(recipe.tokenizer.teacher, folder.parent)
-        rows, _, origin = teacher.table(run, dataset)
-        try:
-            rows, _, kept = teacher.fitted(rows, recipe.tokenizer.dim, recipe.tokenizer.scale, recipe.tokenizer.unit)
-        except ValueError as error:
-            raise UsageError(f"{recipe.name}: {error}") from None
-        material = replace(material, collaborative=rows)
-        about["teacher"] = {**origin, "kept": round(kept, 4)}
     return material, about
 
 

@@ -22,7 +22,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded
 from engine.evaluation.settled import improving, validated
-from engine.files import alone, write_json
+from engine.files import claimed, write_json
 from engine.models import Recformer, Recommender
 from engine.registry import MODELS
 from engine.training import checkpoint
@@ -79,14 +79,8 @@ def train(
     finish: take the best model so far as the result instead of going on. Returns what run.json holds. Raises SeqscopeError
     where the folder holds another training (and `restart` is not given), or where another process trains in it.
     """
-    if restart and world.leads:
-        _refuse_what_is_no_run(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder) if world.leads else contextlib.nullcontext():
-        if restart and world.leads:
-            for path in folder.iterdir():
-                if path.is_file() and path.name != ".lock":
-                    path.unlink()
+    replaced = _files_of_run(folder) if restart and world.leads else []
+    with claimed(folder, replaced) if world.leads else contextlib.nullcontext():
         world.wait()
         return _train(recipe, dataset, folder, device, world, finish)
 
@@ -119,12 +113,12 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
     else:
         trainer = build_trainer(recipe, dataset, model, folder, where, world)
         trainer.resume(key)
-        if world.leads:
-            materials.keep(folder)
         if finish and not trainer.state.finished:
             if trainer.state.best < 0:
                 raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
             trainer.state.finished = True
+        if world.leads:
+            materials.keep(folder)
         state = trainer.run()
         if state.compute:
             record |= {
@@ -211,11 +205,13 @@ def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
     return model.eval()
 
 
-def _refuse_what_is_no_run(folder: Path) -> None:
-    """`--restart` throws a run away, and nothing else that people may have at `folder`."""
-    names = {path.name for path in folder.iterdir()} - {".lock"} if folder.is_dir() else set()
+def _files_of_run(folder: Path) -> list[str]:
+    """What `--restart` replaces: the files of a run, and nothing else that people may have at `folder`."""
+    paths = list(folder.iterdir()) if folder.is_dir() else []
+    names = {path.name for path in paths} - {".lock"}
     if names and not names & {"run.json", "checkpoint.safetensors", "best.safetensors"}:
         raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
+    return [path.name for path in paths if path.is_file() and path.name != ".lock"]
 
 
 def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from engine.console import Progress
 from engine.errors import SeqscopeError
-from engine.files import alone, replacing, write_json
+from engine.files import claimed, replacing, write_json
 from engine.words.bert import Bert, BertConfig, Sentence
 from engine.words.encoder import Encoder, padded, tokenizers_package
 from engine.words.text import SEPARATOR
@@ -87,8 +87,7 @@ def scratch(items: Attributes, folder: Path, config: ScratchConfig | None = None
     identity = _identity(said, config)
     target = folder / f"scratch-{identity[:16]}"
     if not (target / ABOUT).exists():
-        target.mkdir(parents=True, exist_ok=True)
-        with alone(target):
+        with claimed(target):
             _train(said, config, target, identity, device)
     return open_scratch(target)
 

@@ -138,5 +138,4 @@ def test_nothing_half_done_is_seen(made: tuple[Path, Path], tmp_path: Path, monk
     monkeypatch.setattr(generator, "write", write)
     with pytest.raises(SeqscopeError):
         export_run(made[0] / "alone", tmp_path)
-    assert not (tmp_path / "alone").exists()
-    assert {path.name for path in tmp_path.iterdir()} == {"dataset.json", "items.parquet", "users.parquet"}
+    assert not list(tmp_path.iterdir())

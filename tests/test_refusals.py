@@ -1,0 +1,117 @@
+"""What is refused leaves nothing behind, and takes nothing away: every command that writes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main
+from engine.files import claimed
+
+LOG = "user,item,time\n" + "".join(f"{u},{i},{100 * u + i}\n" for u in range(1, 7) for i in range(1, 7))
+ITEMS = "item,title\n" + "".join(f"{i},Film {i}\n" for i in range(1, 7))
+
+REFUSED = {
+    "train, wrong start": ("train", "recformer", "--dataset", "data/log", "--set", "model.start=nowhere"),
+    "train, unknown key": ("train", "sasrec", "--dataset", "data/log", "--set", "model.nothing=1"),
+    "train, bad value": ("train", "sasrec", "--dataset", "data/log", "--set", "model.heads=3"),
+    "train, no log": ("train", "sasrec", "--dataset", "data/catalogue"),
+    "train, no such column": (
+        "train", "recformer-pretrained", "--dataset", "data/log", "--set", 'model.fields=["nothing"]',
+    ),
+    "train, no identifiers": ("train", "tiger", "--dataset", "data/log", "--out", "elsewhere/tiger"),
+    "train, nothing to finish": ("train", "sasrec", "--dataset", "data/log", "--finish"),
+    "train, nothing to finish, with words": ("train", "recformer-pretrained", "--dataset", "data/log", "--finish"),
+    "train, another run": ("train", "markov", "--dataset", "data/log", "--out", "runs/log/popularity"),
+    "train, restart refused": (
+        "train", "sasrec", "--dataset", "data/catalogue", "--out", "runs/log/popularity", "--restart",
+    ),
+    "train, estimate": ("train", "recformer", "--dataset", "data/log", "--set", "model.start=nowhere", "--estimate"),
+    "tokenize, unknown recipe": ("tokenize", "nothing", "--dataset", "data/log"),
+    "tokenize, no teacher": ("tokenize", "letter", "--dataset", "data/log"),
+    "tokenize, no log": ("tokenize", "p5-cid", "--dataset", "data/catalogue"),
+    "tokenize, wrong vectors": ("tokenize", "rqvae", "--dataset", "data/log", "--vectors", "data/vectors.npy"),
+    "tokenize, no such run": ("tokenize", "--from", "runs/nothing", "--dataset", "data/log"),
+    "tokenize, restart refused": (
+        "tokenize", "letter", "--dataset", "data/log", "--out", "runs/log/random", "--restart",
+    ),
+    "evaluate, no run": ("evaluate", "runs/nothing"),
+    "evaluate, other data": ("evaluate", "runs/log/popularity", "--dataset", "data/catalogue"),
+    "export, not evaluated": ("export", "runs/log/popularity", "--to", "exports/new"),
+    "export, bad name": ("export", "runs/log/random", "--to", "exports/new", "--name", "A B"),
+    "export, other data": ("export", "runs/log/random", "--to", "exports/new", "--dataset", "data/catalogue"),
+    "embed, bad name": ("embed", "--dataset", "data/log", "--encoder", "minilm", "--to", "exports/new", "--name", "A B"),
+    "embed, unknown column": ("embed", "--dataset", "data/log", "--fields", "nothing", "--export", "made/words"),
+    "study, unknown": ("study", "nothing", "--dataset", "data/log", "--to", "exports/new"),
+    "study, no tokenizer": ("study", "temperature", "--dataset", "data/log", "--to", "exports/new"),
+    "zero-shot, no bundle": ("zero-shot", "exports/nothing", "--dataset", "data/log", "--to", "exports/new"),
+    "zero-shot, bad name": (
+        "zero-shot", "{sample}/recformer", "--dataset", "data/log", "--to", "exports/new", "--name", "A B",
+    ),
+    "zero-shot, items by number": ("zero-shot", "{sample}/sasrec", "--dataset", "data/log", "--to", "exports/new"),
+    "catalogue, no file": ("catalogue", "import", "nothing.csv", "--out", "made/here"),
+    "catalogue, no id": ("catalogue", "import", "data/log.txt", "--out", "made/here"),
+    "data import, no user": ("data", "import", "items.csv", "--out", "made/here"),
+    "data import, one user": ("data", "import", "one.csv", "--out", "made/here"),
+    "data fetch, unknown": ("data", "fetch", "nothing", "--to", "made/here"),
+    "sample films, no table": ("sample", "films", "--from", "nothing", "--out", "made/films"),
+    "sample build, no viewers": ("sample", "build", "--viewers", "0", "--out", "made/sample"),
+    "sample procedural, too few": (
+        "sample", "procedural", "--items", "0", "--events", "9", "--out", "made/large",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """data/ with a log, a catalogue, and items without words; a run of a model and one of a tokenizer."""
+    folder = tmp_path_factory.mktemp("workplace")
+    (folder / "log.csv").write_text(LOG)
+    (folder / "one.csv").write_text("user,item\n1,1\n1,2\n1,3\n")
+    (folder / "items.csv").write_text(ITEMS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for words in (
+            ("data", "import", "log.csv", "--items", "items.csv", "--out", "data/log"),
+            ("data", "import", "log.csv", "--out", "data/bare"),
+            ("catalogue", "import", "items.csv", "--out", "data/catalogue"),
+            ("train", "popularity", "--dataset", "data/log"),
+            ("tokenize", "random", "--dataset", "data/log"),
+        ):
+            assert main(list(words)) == 0
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
+def test_nothing_is_left_behind(
+    words: tuple[str, ...],
+    workplace: Path,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(workplace)
+    before = contents(workplace)
+    assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
+    assert contents(workplace) == before
+
+
+@pytest.mark.parametrize(("written", "found"), [((), {"run.json"}), (("checkpoint",), {"checkpoint"})])
+def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
+    written: tuple[str, ...], found: set[str], tmp_path: Path
+) -> None:
+    run, killed = tmp_path / "run", tmp_path / "killed"
+    run.mkdir()
+    (run / "run.json").touch()
+    with claimed(run, ["run.json"]):
+        for name in written:
+            (run / name).touch()
+        shutil.copytree(run, killed)
+    with claimed(killed):
+        assert {path.name for path in killed.iterdir()} == {*found, ".lock"}
