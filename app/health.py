@@ -76,7 +76,7 @@ def models_hang() -> str:
     limit = runs.limit()
     if (seconds := runs.stalled()) > HANGS * limit:
         return f"Models are not answered: all {runs.PLACES} places have been held by the same questions for {seconds:.0f} s."
-    late = [run for run in runs.running() if run.seconds > run.limit * (1 + HANGS)]
+    late = [run for run in runs.running() if run.options.terminate and run.seconds > run.limit * (1 + HANGS)]
     return f"A model came to no end within {late[0].limit:g} s, and could not be ended." if late else ""
 
 

@@ -1,4 +1,4 @@
-"""Graphs that come to no end: ended by the clock, refused from then on, and no other model waits for them."""
+"""Graphs that come to no end: ended, refused from then on, and no other model waits for them."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ def test_all_places_are_free_again(path: Path) -> None:
     def ask(history: list[int]) -> str:
         try:
             return str(len(zoo.bundles["alpha"].recommend_one(history, 3).items))
+        except BusyError:  # "try again in a while"
+            return ask(history)
         except BundleError as error:
             return error.reason
 
@@ -61,6 +63,14 @@ def test_all_places_are_free_again(path: Path) -> None:
         answers = list(pool.map(ask, [[1, n] for n in range(8)]))
     assert all("did not end within" in words for words in answers)
     assert len(zoo.bundles["beta"].recommend_one([1, 2], 3).items) == 3 and runs.stalled() == 0
+
+
+def test_a_graph_that_gets_no_processor_is_not_the_one_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(runs.LIMIT, "0.1")
+    had = time.process_time()
+    monkeypatch.setattr(time, "process_time", lambda: had)
+    with runs.place("of a machine that does something else"):
+        time.sleep(0.1 + 2 * runs._TICK)
 
 
 def test_who_gets_no_place_is_told_so(path: Path) -> None:
@@ -77,5 +87,5 @@ def test_who_gets_no_place_is_told_so(path: Path) -> None:
         with pytest.raises(BusyError, match="busy"):
             zoo.bundles["beta"].recommend_one([1, 2], 3)
         release.set()
-    assert all(isinstance(place.exception(), runs.Endless) for place in held)  # their limit was as short
+    assert not any(place.exception() for place in held)
     assert list(zoo.sound().bundles) == ["alpha", "beta"]  # no bundle is at fault
