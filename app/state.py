@@ -14,7 +14,8 @@ Everything that another person needs to see the same is in the address, by item_
 
 and what a page has for itself, such as the model that Attention looks into: see `choices`.
 
-An address that names something unknown shows the rest, and says what it could not find.
+An address that names something unknown shows the rest, and says what it could not find. One without a dataset means the one that
+the app opens with (`engine.runtime.EMBEDDED`); the app leaves the dataset out only where everything is as it opens.
 """
 
 from __future__ import annotations

@@ -72,8 +72,7 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
     if found is None:
         return "The log was not exported with the models, so what people had next is not known here."
     after = listed([f"*{md(models.titles[item], 60)}*" for item in found.after], "and then")
-    simulated = "simulated " if models.info.simulated else ""
-    who = count(found.people, f"{simulated}person", f"{simulated}people")
+    who = count(found.people, *(("simulated viewer",) if models.info.simulated else ("person", "people")))
     if not found.people:
         return f"Nobody in the log had anything directly after {after}."
     if not found.items:
