@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from engine.words import scratch as module
 from engine.words.scratch import ScratchConfig, open_scratch, scratch
 from tests.words.tiny import KOREAN, groups, purity
 
-CONFIG = ScratchConfig(vocabulary=800, dim=32, heads=2, batch=64, max_length=32, steps=120)
+CONFIG = ScratchConfig(vocabulary=800, dim=32, heads=2, batch=64, max_length=32, steps=60)
 SHORT = ScratchConfig(vocabulary=300, dim=16, heads=2, layers=1, batch=8, max_length=16, steps=6)
 ITEMS = [[("title", title), ("category", "뷰티")] for title in KOREAN]
 
@@ -33,7 +34,7 @@ class TestLearns:
         """Titles of any group's words say nothing of an item's group, except to one who was told the categories."""
         items, group = groups("korean", shuffled=True, size=20)
         told = items.append_column("category", pa.array([f"c{g}" for g in group]))
-        encoder = scratch(attributes(told), tmp_path, CONFIG)
+        encoder = scratch(attributes(told), tmp_path, dataclasses.replace(CONFIG, steps=120))
         assert purity(encoder.embed(items["title"].to_pylist()), group) > 0.3  # 1 in 6 by chance
 
 
