@@ -71,20 +71,18 @@ def pytest_runtest_setup() -> None:
         pytest.skip("browser tests: chromium not found (apt-get install chromium, or name one in SEQSCOPE_CHROMIUM)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Server]]:
-    """serve(exports) starts the app on that folder of bundles, once per folder."""
-    running: dict[Path, Server] = {}
+    """serve(exports) starts the app on that folder of bundles, which ends with the file: no memory is held for it further on."""
+    running: list[Server] = []
 
     def start(exports: Path) -> Server:
-        exports = exports.resolve()
-        if exports not in running:
-            folder = tmp_path_factory.mktemp("server")
-            running[exports] = clients.start(exports, folder / "home", folder / "log.txt")
-        return running[exports]
+        folder = tmp_path_factory.mktemp("server")
+        running.append(clients.start(exports, folder / "home", folder / "log.txt"))
+        return running[-1]
 
     yield start
-    clients.stop(*running.values())
+    clients.stop(*running)
 
 
 @pytest.fixture
@@ -103,9 +101,12 @@ def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture(scope="session")
-def server(serve: Callable[[Path], Server], sample_exports: Path) -> Server:
+def server(tmp_path_factory: pytest.TempPathFactory, sample_exports: Path) -> Iterator[Server]:
     """The app with the simulated sample."""
-    return serve(sample_exports)
+    folder = tmp_path_factory.mktemp("server")
+    running = clients.start(sample_exports, folder / "home", folder / "log.txt")
+    yield running
+    clients.stop(running)
 
 
 @pytest.fixture(scope="module")

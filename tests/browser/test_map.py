@@ -212,9 +212,8 @@ def test_codes_and_words_for_everybody(
     assert not console_errors and not foreign_requests
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_chosen_item_is_not_wider_than_a_phone(new_page: Callable, url: str, settle: Callable, scheme: str) -> None:
-    page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+def test_a_chosen_item_is_not_wider_than_a_phone(new_page: Callable, url: str, settle: Callable) -> None:
+    page = new_page(viewport={"width": 390, "height": 844})
     page.goto(url + "/map?item=toy-3")
     page.get_by_text("nearest items by each model's own measure").wait_for()
     settle(page)

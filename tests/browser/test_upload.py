@@ -107,11 +107,8 @@ def test_what_is_no_table_ends_in_words(page: Page, start: Callable, console_err
     assert not console_errors
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_steps_are_not_wider_than_a_phone(
-    new_page: Callable, start: Callable, settle: Callable, scheme: str
-) -> None:
-    page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+def test_the_steps_are_not_wider_than_a_phone(new_page: Callable, start: Callable, settle: Callable) -> None:
+    page = new_page(viewport={"width": 390, "height": 844})
     start(page)
     put(page, 0, "a file with a rather long name of its own.csv", ITEMS.encode("cp949"))
     page.get_by_role("heading", name="How the catalogue is read").wait_for()
