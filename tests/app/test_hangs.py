@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.runtime.bundles import TOYS, make_endless, make_zoo
 def health(url: str) -> str:
     """As a deployment asks: without cookies."""
     try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=clients.PATIENCE) as answer:
             return str(answer.read().decode())
     except urllib.error.HTTPError as error:
         return f"{error.code} {error.read().decode()}"
@@ -34,7 +35,8 @@ def test_a_model_that_comes_to_no_end(tmp_path: Path) -> None:
             return str(visitor.elements)
 
         async def watch() -> None:
-            while "200" not in heard and len(heard) < 200:
+            until = time.monotonic() + 3 * clients.PATIENCE  # a graph is ended by the time that it had
+            while "200" not in heard and time.monotonic() < until:
                 answer = await asyncio.to_thread(health, server.url)
                 heard.append("200" if answer == "ok" and any("503" in earlier for earlier in heard) else answer)
                 await asyncio.sleep(0.1)

@@ -32,7 +32,7 @@ def test_one_asks_and_the_others_wait() -> None:
 
 def test_different_questions_do_not_wait_for_each_other() -> None:
     kept: Kept[str] = Kept(5)
-    here = threading.Barrier(2, timeout=10)
+    here = threading.Barrier(2, timeout=60)
 
     def make() -> str:
         here.wait()  # both are inside at once

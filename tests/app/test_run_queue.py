@@ -10,7 +10,7 @@ import pytest
 
 from app.run_queue import RunQueue
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 FOREVER = 1_000.0
 
 

@@ -15,7 +15,7 @@ import pytest
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from tests.clients import Server, visitor
+from tests.clients import PATIENCE, Server, visitor
 from tests.door.conftest import begun_upload
 
 
@@ -23,7 +23,7 @@ def status(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str
     """What the server answers: status, headers."""
     request = urllib.request.Request(url, method=method, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, {name.lower(): value for name, value in answer.headers.items()}
     except urllib.error.HTTPError as error:
         return error.code, {name.lower(): value for name, value in error.headers.items()}
@@ -97,7 +97,7 @@ def test_nobody_clears_the_caches_of_all(small: Server) -> None:
 def leave(server: Server, sent: bytes, read: int = 0) -> None:
     """Sends that, reads so many bytes, and is gone without a word."""
     where = urlsplit(server.url)
-    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+    with socket.create_connection((where.hostname, where.port), timeout=PATIENCE) as connection:
         connection.sendall(sent)
         if read:
             connection.recv(read)
@@ -112,7 +112,7 @@ async def speak(server: Server, *messages: bytes | str, abort: bool = False) -> 
         if abort:
             someone.connection.transport.abort()
         else:
-            await asyncio.wait_for(someone.connection.wait_closed(), 10)
+            await asyncio.wait_for(someone.connection.wait_closed(), PATIENCE)
 
 
 async def leave_an_upload(server: Server) -> None:
@@ -124,7 +124,7 @@ async def leave_an_upload(server: Server) -> None:
 
 def asset(server: Server) -> str:
     """The largest script of the page."""
-    page = urllib.request.urlopen(server.url, timeout=30).read().decode()
+    page = urllib.request.urlopen(server.url, timeout=PATIENCE).read().decode()
     script = re.search(r'src="\.?(/static/[^"]+\.js)"', page)
     assert script is not None
     return script[1]

@@ -73,7 +73,8 @@ def test_visitors_stay_on_their_replica(root: Path, tmp_path: Path) -> None:
                 (which,) = (
                     number
                     for number, replica in enumerate(replicas)
-                    if again.session in urllib.request.urlopen(f"{replica.url}/held", timeout=5).read().decode()
+                    if again.session
+                    in urllib.request.urlopen(f"{replica.url}/held", timeout=clients.PATIENCE).read().decode()
                 )
                 return which
 
