@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 from collections.abc import Callable, Iterator
@@ -78,10 +77,12 @@ def at(raw: Any, path: Place) -> Any:
 
 def forged(raw: dict[str, Any], path: Place, other: Any) -> Report | None:
     """With the seal that fits; None where no reader takes it."""
-    changed = copy.deepcopy(raw)
-    at(changed, path[:-1])[path[-1]] = other
+    holder, key = at(raw, path[:-1]), path[-1]
+    value, holder[key] = holder[key], other
+    content = json.dumps(raw).encode()
+    holder[key] = value
     try:
-        return document.sealed(document.read(json.dumps(changed).encode()))
+        return document.sealed(document.read(content))
     except SeqscopeError:
         return None
 
