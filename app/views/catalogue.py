@@ -50,8 +50,9 @@ def _useless(facet: Facet, items: int) -> str | None:
         return "It is the place within a series."
     if facet.kind == "range":
         return "All items have the same value." if facet.low == facet.high else None
-    if len(facet.values) > _ALL_DIFFERENT * items and items > PILLS:
-        return f"{len(facet.values):,} different values for {items:,} items: it groups nothing."
+    valued = items - facet.missing
+    if len(facet.values) > _ALL_DIFFERENT * valued and items > PILLS:
+        return f"{len(facet.values):,} different values for {valued:,} items: it groups nothing."
     return "All items have the same value." if len(facet.values) == 1 and not facet.missing else None
 
 

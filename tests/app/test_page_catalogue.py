@@ -69,10 +69,12 @@ def test_known_columns_are_found_and_others_do_without() -> None:
 
 
 def test_what_groups_nothing_is_left_out_with_a_reason() -> None:
-    found = views.usable(Catalogue(films()).facets, 40)
+    few = Facet("also_known_as", "category", values=tuple((f"name {i}", 1) for i in range(9)), missing=31)
+    found = views.usable([*Catalogue(films()).facets, few], 40)
     assert [facet.name for facet in found.facets][:2] == ["genres", "year"]
     reasons = dict(found.left_out)
-    assert "groups nothing" in reasons["Description"] and "names the items" in reasons["Imdb"]
+    assert "groups nothing" in reasons["Description"] and "9 items: it groups nothing" in reasons["Also known as"]
+    assert "names the items" in reasons["Imdb"]
 
 
 def test_filters_in_words() -> None:
