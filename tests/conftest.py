@@ -12,6 +12,7 @@ import pytest
 from engine.doctor import find_public_data
 
 ROOT = Path(__file__).resolve().parents[1]
+STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
     "browser/test_whole_path.py", "browser/test_pages.py", "browser/test_killed.py", "browser/test_report.py",
     "browser/test_map.py", "browser/test_compare.py", "browser/test_upload.py", "sample/test_learning.py",
@@ -31,6 +32,13 @@ def root() -> Path:
 def _home(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What the app keeps for its visitors lies in a folder of this run of the tests, one per worker: one process holds it."""
     os.environ["SEQSCOPE_HOME"] = str(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_maps() -> None:
+    """Tests, and the commands that they start, place items without UMAP, unless they ask for it."""
+    sys.path.insert(0, str(STAND_IN))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -59,13 +67,6 @@ def sample_exports(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("sample-alone")
     (folder / "sample").symlink_to(root / "exports" / "sample")
     return folder
-
-
-@pytest.fixture
-def quick_maps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that the test starts place items without UMAP (tests/stand_in)."""
-    found = [str(ROOT / "tests" / "stand_in"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(found))
 
 
 @pytest.fixture(scope="session")

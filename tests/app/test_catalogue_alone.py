@@ -13,16 +13,11 @@ from streamlit.testing.v1 import AppTest
 from app.views import known
 from engine import cli
 from engine.data.without_log import fill_catalogue
-from engine.export import projection
 from tests.training.tiny import text_encoder
 
 PAGES = ("compare", "catalogue", "attention", "semantic_ids", "map", "metrics", "about")
 BRANDS = ("Ruby", "Dune", "Fjord")
 WRONG = ("0 people", "popular", "0 events", "most taken", "less taken", "split", "real person")
-
-
-def quick(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:
-    return np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32), {"metric": metric}
 
 
 def make(root: Path, out: Path, name: str, columns: dict[str, list[object]], source: Path) -> None:
@@ -58,10 +53,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Path
     }
     titles: dict[str, list[object]] = {"title": [f"Thing {n}" for n in range(10)]}
     source = root / "exports" / "sample" / "recformer"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(projection, "umap", quick)
-        make(root, base, "shop", shop, source)
-        make(root, base, "titles", titles, source)
+    make(root, base, "shop", shop, source)
+    make(root, base, "titles", titles, source)
     yield base / "exports"
 
 

@@ -32,7 +32,6 @@ def test_a_training_goes_on_after_the_app_and_its_runner_were_killed(
     new_page: Callable[..., Page],
     settle: Settle,
     tmp_path: Path,
-    quick_maps: None,
     console_errors: list[str],
 ) -> None:
     home = tmp_path / "home"

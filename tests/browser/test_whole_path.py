@@ -38,7 +38,6 @@ def test_from_a_messy_export_to_a_verified_report(
     browser: Browser,
     settle: Settle,
     tmp_path: Path,
-    quick_maps: None,
     console_errors: list[str],
     foreign_requests: list[str],
     monkeypatch: pytest.MonkeyPatch,

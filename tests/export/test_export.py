@@ -52,7 +52,7 @@ def spoiled(how: str) -> Callable[[Recommender, Path], None]:
 
 @pytest.mark.parametrize("how", ["a little", "not a number"])
 def test_a_graph_that_differs_is_refused(
-    run_of: RunOf, tmp_path: Path, no_umap: None, monkeypatch: pytest.MonkeyPatch, how: str
+    run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(graphs, "write_encoder", spoiled(how))
     monkeypatch.setattr(graphs, "write_attention", lambda model, path: None)

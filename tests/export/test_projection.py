@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from sklearn.manifold import trustworthiness
 
 from engine.export import projection
+from tests.conftest import STAND_IN
 
 
 def rows(items: int = 60, dim: int = 6) -> np.ndarray:
@@ -52,17 +56,28 @@ def test_a_perfect_map() -> None:
     assert projection.trustworthiness(table, table * 3, "euclidean", 10, 0) == 1
 
 
-def test_the_map_is_the_same_twice_and_keeps_groups_together(recwarn: pytest.WarningsRecorder) -> None:
+@pytest.fixture
+def real_umap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(STAND_IN)])
+    sys.modules.pop("umap", None)
+    yield
+    sys.modules.pop("umap", None)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_map_is_the_same_twice_and_keeps_groups_together(
+    metric: str, real_umap: None, recwarn: pytest.WarningsRecorder
+) -> None:
     rng = np.random.default_rng(5)
     table = np.concatenate([rng.normal(size=(30, 8)) + 8 * np.eye(8)[group] for group in range(2)]).astype(np.float32)
-    one, parameters = projection.umap(table, "euclidean", 42)
-    other, _ = projection.umap(table, "euclidean", 42)
+    one, parameters = projection.umap(table, metric, 42)
+    other, _ = projection.umap(table, metric, 42)
     assert np.array_equal(one, other)
     assert one.shape == (60, 2)
     assert one.dtype == np.float32
-    assert parameters["n_neighbors"] == 15
+    assert parameters["n_neighbors"] == 15 and parameters["version"] != "0"
     assert parameters["random_state"] == 42
-    assert projection.trustworthiness(table, one, "euclidean", 15, 0) > 0.8
+    assert projection.trustworthiness(table, one, metric, 15, 0) > 0.8
     middle = one[:30].mean(0), one[30:].mean(0)
     closer = np.linalg.norm(one - middle[0], axis=1) < np.linalg.norm(one - middle[1], axis=1)
     assert closer[:30].all()

@@ -35,7 +35,7 @@ def stored(dataset: Dataset, tiny: Encoder) -> Stored:
     return Stored(tiny.embed(words), tiny, ("title", "release_year:3"), words, Path("nowhere"), False, 1.0)
 
 
-def test_it_is_read_as_it_was_made(stored: Stored, dataset: Dataset, no_umap: None, tmp_path: Path) -> None:
+def test_it_is_read_as_it_was_made(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     folder = space.export_words_space(stored, dataset.path, out)
     assert folder == out / "spaces" / "tiny"
@@ -60,7 +60,7 @@ def test_it_is_read_as_it_was_made(stored: Stored, dataset: Dataset, no_umap: No
 
 
 def test_people_of_an_export_stay_as_they_are(
-    stored: Stored, run_of: Callable[[str], Path], dataset: Dataset, no_umap: None, tmp_path: Path
+    stored: Stored, run_of: Callable[[str], Path], dataset: Dataset, tmp_path: Path
 ) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), "--to", str(out), "--users", "3"]) == 0
@@ -73,7 +73,7 @@ def test_people_of_an_export_stay_as_they_are(
     assert Zoo.open(out).spaces["mine"].about.title == "Again"
 
 
-def test_a_folder_of_other_data_is_left_alone(stored: Stored, dataset: Dataset, no_umap: None, tmp_path: Path) -> None:
+def test_a_folder_of_other_data_is_left_alone(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     space.export_words_space(stored, dataset.path, out)
     info = json.loads((out / "dataset.json").read_text())
@@ -83,7 +83,7 @@ def test_a_folder_of_other_data_is_left_alone(stored: Stored, dataset: Dataset, 
     assert [path.name for path in (out / "spaces").iterdir()] == ["tiny"]
 
 
-def test_what_cannot_be_exported(stored: Stored, dataset: Dataset, no_umap: None, tmp_path: Path) -> None:
+def test_what_cannot_be_exported(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     few = Stored(stored.vectors, stored.encoder, (), [""] * (dataset.num_items - 15) + ["x"] * 15, Path(), False, 1.0)
     with pytest.raises(SeqscopeError, match="15 items with words"):
         space.export_words_space(few, dataset.path, tmp_path / "exports")
@@ -110,7 +110,7 @@ def test_the_machine_is_not_named(tmp_path: Path) -> None:
 
 
 def test_the_command(
-    dataset: Dataset, tiny: Encoder, no_umap: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    dataset: Dataset, tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     data = Path(shutil.copytree(dataset.path, tmp_path / "data"))

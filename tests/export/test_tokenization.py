@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> Path:
 
 
 def test_it_is_read_as_it_was_made(
-    runs: Path, dataset: Dataset, no_umap: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(runs / "rqvae"), str(runs / "random"), "--to", str(out)]) == 0
@@ -83,7 +83,7 @@ def test_it_is_read_as_it_was_made(
     assert "codebooks_map" not in raw and "latents_map" not in raw  # as readers of format 1 know it
 
 
-def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, no_umap: None, tmp_path: Path) -> None:
+def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     for title in ("One", "Two"):
         assert main(["export", str(runs / "rqvae"), "--to", str(out), "--title", title, "--name", "mine"]) == 0
@@ -91,7 +91,7 @@ def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, no_umap: None, 
     assert Zoo.open(out).tokenizations["mine"].about.title == "Two"
 
 
-def test_beside_bundles(runs: Path, run_of: Callable[[str], Path], no_umap: None, tmp_path: Path) -> None:
+def test_beside_bundles(runs: Path, run_of: Callable[[str], Path], tmp_path: Path) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), str(runs / "random"), "--to", str(out)]) == 0
     zoo = Zoo.open(out)

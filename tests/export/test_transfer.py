@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +22,14 @@ from engine.data.without_log import fill_catalogue
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
-from engine.export import projection, transfer
-from engine.export.bundle import export_run
+from engine.export import transfer
 from engine.export.transfer import carry
 from engine.runtime import Bundle, Zoo
 from engine.training.run import open_run
-from tests.training.tiny import mixed, text_encoder, tiny_dataset, tiny_run, write_log
+from tests.training.tiny import mixed, text_encoder, write_log
 from tests.words.tiny import KOREAN
 
+RunOf = Callable[[str], Path]
 TITLES = [f"{'gold' if n % 3 else '은'} {n % 30}" for n in range(40)]
 
 
@@ -38,22 +39,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def source(base: Path) -> Path:
-    """The bundle of a small Recformer and one that knows no words, of a dataset of 150 items."""
-    for name in ("recformer", "popularity", "text-neighbours"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(projection, "umap", quick)
-            export_run(tiny_run(base, name), base / "exports")
-    return base / "exports" / "recformer"
-
-
-@pytest.fixture(autouse=True)
-def no_umap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "umap", quick)
-
-
-def quick(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:
-    return np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32), {"metric": metric}
+def source(exports: Path) -> Path:
+    """The bundle of a small Recformer, among those of other models, of a dataset of 150 items."""
+    return exports / "recformer"
 
 
 def alone(folder: Path, titles: list[str | None]) -> Path:
@@ -72,17 +60,15 @@ def fill(folder: Path, columns: dict[str, list[str]]) -> Path:
 def carried(base: Path, source: Path) -> Bundle:
     """To 40 items that somebody has taken."""
     data = write_log(base / "other", mixed(30, 40, seed=9), 40, name="other", titles=TITLES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(projection, "umap", quick)
-        found = carry(source, data.path, base / "other-exports")
+    found = carry(source, data.path, base / "other-exports")
     assert (found.items, found.cut, found.mapped, found.found) == (40, 0, 40, False)
     zoo = Zoo.open(base / "other-exports", warm=True)
     assert not zoo.refused
     return zoo.bundles["recformer"]
 
 
-def test_scores_are_those_of_pytorch_on_that_catalogue(base: Path, carried: Bundle) -> None:
-    model, *_ = open_run(tiny_run(base, "recformer"), base / "other", elsewhere=True)
+def test_scores_are_those_of_pytorch_on_that_catalogue(base: Path, carried: Bundle, run_of: RunOf) -> None:
+    model, *_ = open_run(run_of("recformer"), base / "other", elsewhere=True)
     rng = np.random.default_rng(0)
     for length in (1, 2, model.max_length, model.max_length + 3):
         for history in rng.integers(0, 40, (5, length)).tolist():
@@ -97,8 +83,8 @@ def test_scores_are_those_of_pytorch_on_that_catalogue(base: Path, carried: Bund
             )
 
 
-def test_people_with_held_out_items_are_ranked(base: Path, carried: Bundle) -> None:
-    model, _, _, data = open_run(tiny_run(base, "recformer"), base / "other", elsewhere=True)
+def test_people_with_held_out_items_are_ranked(base: Path, carried: Bundle, run_of: RunOf) -> None:
+    model, _, _, data = open_run(run_of("recformer"), base / "other", elsewhere=True)
     ranks = full_ranks(model, data.cases("test")).ranks
     table = carried.ranks_table()
     assert table is not None
@@ -200,14 +186,14 @@ def test_more_words_than_the_graphs_take_are_cut(source: Path, tmp_path: Path) -
     assert np.isfinite(bundle.scores([40, 3])).all()
 
 
-def test_what_is_refused(base: Path, source: Path, tmp_path: Path) -> None:
+def test_what_is_refused(dataset: Dataset, source: Path, tmp_path: Path) -> None:
     data = alone(tmp_path / "shop", list(TITLES))
     with pytest.raises(SeqscopeError, match=r"Popularity cannot be carried over\. It knows items by their numbers"):
         carry(source.parent / "popularity", data, tmp_path / "zoo")
     with pytest.raises(SeqscopeError, match="needs no training"):
         carry(source.parent / "text-neighbours", data, tmp_path / "zoo")
     with pytest.raises(SeqscopeError, match="was trained on"):
-        carry(source, tiny_dataset(base).path, tmp_path / "zoo")
+        carry(source, dataset.path, tmp_path / "zoo")
     with pytest.raises(SeqscopeError, match="is no bundle"):
         carry(tmp_path / "nothing", data, tmp_path / "zoo")
     carry(source, data, tmp_path / "zoo")
@@ -274,10 +260,10 @@ def test_words_that_it_does_not_know_are_said_and_kept(
 
 
 def test_training_and_evaluation_say_it_as_well(
-    base: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_of: RunOf, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     korean = fill(tmp_path / "korean", {"title": [f"{text} 토너" for text in KOREAN]})
-    open_run(tiny_run(base, "recformer"), korean, elsewhere=True)
+    open_run(run_of("recformer"), korean, elsewhere=True)
     said = capsys.readouterr().err
     assert "Warning: 100% of the words" in said and "unknown to recformer" in said
     run, out = tmp_path / "runs" / "near", tmp_path / "zoo"

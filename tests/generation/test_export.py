@@ -13,7 +13,7 @@ import torch
 
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
-from engine.export import generator, projection
+from engine.export import generator
 from engine.export.bundle import export_run
 from engine.generation import Generator
 from engine.generation.search import beam_search
@@ -29,10 +29,6 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def quick_umap(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str, object]]:
-    return np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32), {"metric": metric}
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The folder of the runs and that of their bundles. No test may change them."""
@@ -41,13 +37,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     runs = base / "runs"
     store(dataclasses.replace(circle(), about={"tokenizer": "letter", "family": "letter"}), runs / "codes")
     np.save(runs / "codes" / "latents.npy", np.random.default_rng(0).normal(size=(ITEMS, 4)).astype(np.float32))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(projection, "umap", quick_umap)
-        for name, (family, model) in FAMILIES.items():
-            training = {"epochs": 2, "validate_every": 2}
-            train(recipe(family, model=model, training=training), dataset, runs / name, device="cpu")
-            evaluate(open_run(runs / name)[0], dataset, runs / name)
-            export_run(runs / name, base / "exports" / "tiny")
+    for name, (family, model) in FAMILIES.items():
+        training = {"epochs": 2, "validate_every": 2}
+        train(recipe(family, model=model, training=training), dataset, runs / name, device="cpu")
+        evaluate(open_run(runs / name)[0], dataset, runs / name)
+        export_run(runs / name, base / "exports" / "tiny")
     return runs, base / "exports" / "tiny"
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from engine.data.dataset import Dataset
-from tests.training.fixtures import dataset, one_thread, run_of
+from tests.training.fixtures import dataset, one_thread, run_of, shared
 
-__all__ = ["dataset", "one_thread", "run_of", "vectors"]
+__all__ = ["dataset", "one_thread", "run_of", "shared", "vectors"]
 
 
 @pytest.fixture(scope="session")

@@ -70,10 +70,8 @@ def now(folder: Path) -> Callable[[], Status]:
 
 
 @pytest.fixture
-def carry_out(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Job], Status]]:
-    """carry_out(job): by its runner, its commands in this process, which has imported torch; without UMAP."""
-    monkeypatch.syspath_prepend(root / "tests" / "stand_in")
-    monkeypatch.delitem(sys.modules, "umap", raising=False)
+def carry_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Job], Status]]:
+    """carry_out(job): by its runner, its commands in this process, which has imported torch."""
     monkeypatch.setattr(Runner, "_command", _here)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 

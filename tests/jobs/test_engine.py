@@ -73,7 +73,6 @@ def test_a_killed_training_ends_as_if_it_had_not_been(
     begin: Begin,
     now: Now,
     carry_out: CarryOut,
-    quick_maps: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""In place of UMAP, which takes seconds to begin: for commands that a test starts, with this folder in PYTHONPATH."""
+"""In place of UMAP, which takes seconds to begin; tests/conftest.py puts this folder before it."""
 
 from __future__ import annotations
 

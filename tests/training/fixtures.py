@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,12 +23,19 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """A small dataset that no test may change."""
-    return tiny_dataset(tmp_path_factory.getbasetemp())
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of these tests have in common, for what `once` makes."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
 
 
 @pytest.fixture(scope="session")
-def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def dataset(shared: Path) -> Dataset:
+    """A small dataset that no test may change."""
+    return tiny_dataset(shared)
+
+
+@pytest.fixture(scope="session")
+def run_of(shared: Path) -> Callable[[str], Path]:
     """run_of("sasrec"): the folder of a small run, trained and evaluated, that no test may change."""
-    return lambda name: tiny_run(tmp_path_factory.getbasetemp(), name)
+    return lambda name: tiny_run(shared, name)

@@ -313,5 +313,5 @@ def test_a_run_without_its_model(small_dataset: Dataset, tmp_path: Path) -> None
         open_run(tmp_path)
 
 
-def test_the_shared_dataset_is_made_once(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> None:
-    assert tiny_dataset(tmp_path_factory.getbasetemp()) is dataset
+def test_the_shared_dataset_is_made_once(shared: Path, dataset: Dataset) -> None:
+    assert tiny_dataset(shared) is dataset

@@ -1,12 +1,16 @@
-"""Small logs with a known answer, and one small run per model, made once for all tests of training, evaluation and export."""
+"""Small logs with a known answer, and one small run per model, made once for all tests of training, evaluation and export, in
+whichever of their processes."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,18 +145,37 @@ def mixed(people: int = 80, items: int = 150, seed: int = 4) -> list[list[int]]:
     return [*sequences, *np.array_split(rng.permutation(items), 6)]
 
 
+@contextlib.contextmanager
+def once(folder: Path) -> Iterator[bool]:
+    """Whether the block is to make `folder`: the first process that comes does, the others wait until it is whole."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = folder.parent / f".{folder.name}.made"
+    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of one that failed
+        yield not made.exists()
+        made.touch()
+
+
 @functools.cache
 def tiny_dataset(base: Path) -> Dataset:
     """The dataset of the small runs: 86 people, 150 items, sequences of 1 to 25."""
-    return write_log(base / "shared" / "data" / "tiny", mixed(), 150)
+    folder = base / "data" / "tiny"
+    with once(folder) as first:
+        if first:
+            write_log(folder, mixed(), 150)
+    return Dataset(folder)
 
 
 @functools.cache
 def tiny_run(base: Path, name: str) -> Path:
     """A trained and evaluated run of the model `name`; no test may change it."""
     dataset = tiny_dataset(base)
-    folder = base / "shared" / "runs" / name
-    train(recipe(name), dataset, folder, device="cpu")
-    model, *_ = open_run(folder)
-    evaluate(model, dataset, folder, protocols=["u100", "p100"])
+    folder = base / "runs" / name
+    with once(folder) as first:
+        if first:
+            train(recipe(name), dataset, folder, device="cpu")
+            model, *_ = open_run(folder)
+            evaluate(model, dataset, folder, protocols=["u100", "p100"])
     return folder
