@@ -51,6 +51,7 @@ def estimated_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_models_that_come_after_others(
     place: Path,  # noqa: F811
     tmp_path: Path,

@@ -66,6 +66,7 @@ def best(place: Path, job: Job) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_killed_training_ends_as_if_it_had_not_been(
     folder: Path,
     place: Path,
@@ -104,6 +105,7 @@ def test_a_killed_training_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
     place: Path, tmp_path: Path, root: Path, carry_out: CarryOut
 ) -> None:
