@@ -25,7 +25,7 @@ class Example(NamedTuple):
 _FILMS = (
     Example(
         "Two sagas in turn",
-        "Star Wars and Indiana Jones in turn. A model that reads all four goes on with both, the Markov chain with the last.",
+        "Star Wars and Indiana Jones in turn. Which saga goes on, or do both? The Markov chain reads the last film alone.",
         (
             "star-wars-1977",
             "raiders-of-the-lost-ark-1981",
@@ -35,22 +35,22 @@ _FILMS = (
     ),
     Example(
         "Theme or date?",
-        "Three space films, and next come films of late 2015, when the last one came out, rather than films about space.",
+        "Three space films, and next come films of 2015, when the last one came out, rather than films about space.",
         ("gravity-2013", "interstellar-2014", "the-martian-2015"),
     ),
     Example(
         "A director",
-        "Three films by Hayao Miyazaki. A model that reads all three finds more of his; the Markov chain reads the last alone.",
+        "Three films by Hayao Miyazaki. Which models find more of his? The Markov chain reads the last film alone.",
         ("hauru-no-ugoku-shiro-2004", "mononoke-hime-1997", "tonari-no-totoro-1988"),
     ),
     Example(
         "A film that turns the list",
-        "Three films by Hitchcock, then Deadpool, and the lists are those of 2016. What if the last item were gone?",
+        "Three films by Hitchcock, then Deadpool, and the lists turn to new releases. What if the last item were gone?",
         ("rear-window-1954", "vertigo-1958", "psycho-1960", "deadpool-2016"),
     ),
     Example(
         "Films that few people rated",
-        "Old horror. With little to count the Markov chain falls back on new releases; a model of tastes stays with them.",
+        "Old horror. With little to count the Markov chain falls back on new releases; others stay with the taste, more or less.",
         ("halloween-1978", "the-thing-1982", "the-fly-1986"),
     ),
 )
