@@ -65,7 +65,6 @@ class Builder:
         self.fingerprint = Dataset(self.data).info.fingerprint
         self.runs.mkdir(parents=True, exist_ok=True)
         self.ledger = self.runs / "built.json"
-        self.built: dict[str, dict[str, Any]] = json.loads(self.ledger.read_text()) if self.ledger.is_file() else {}
         self.keys: dict[str, str] = {}
 
     def make(self, name: str) -> str:
@@ -80,7 +79,7 @@ class Builder:
         made_from = [self.fingerprint, tables, *(self.make(source) for source in sources if source)]
         key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
         self.keys[name] = key
-        before = self.built.get(name, {})
+        before = self._built().get(name, {})
         changed = bool(before) and before["key"] != key
         seconds = 0.0 if changed or not before else before["seconds"]
         if changed or not before.get("finished"):
@@ -96,9 +95,14 @@ class Builder:
         print(f"{self.dataset}/{name}: made in {duration(seconds)}", flush=True)
         return key
 
+    def _built(self) -> dict[str, dict[str, Any]]:
+        return json.loads(self.ledger.read_text("utf-8")) if self.ledger.is_file() else {}
+
     def _note(self, name: str, key: str, seconds: float, *, finished: bool) -> None:
-        self.built[name] = {"key": key, "seconds": round(seconds, 1), "finished": finished}
-        write_json(self.ledger, self.built)
+        # read anew: another process may have made other runs (--only) meanwhile
+        write_json(
+            self.ledger, self._built() | {name: {"key": key, "seconds": round(seconds, 1), "finished": finished}}
+        )
 
 
 def run(*words: str) -> None:
