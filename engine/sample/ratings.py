@@ -163,6 +163,8 @@ def film_table(items: pa.Table, names: Mapping[int, str], known: Mapping[int, Fi
 
 
 def _read(path: Path) -> pa.Table:
+    if not path.is_file():
+        raise SeqscopeError(f"There is no {path}; data/films/README.md tells where the table comes from.")
     try:
         return pq.read_table(path, columns=list(COLUMNS[path.name]))
     except (OSError, pa.ArrowException) as error:
