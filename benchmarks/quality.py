@@ -46,6 +46,7 @@ GOALS: dict[str, dict[str, dict[str, float]]] = {
     "ml-1m-sasrec-ce": {"full": {"HR@10": 0.303, "NDCG@10": 0.175}},
     "beauty-sasrec-ce": {"full": {"HR@10": 0.085, "NDCG@10": 0.050}},
     "ml-1m-bert4rec": {"full": {"HR@10": 0.258, "NDCG@10": 0.139}},
+    "films-sasrec": {"full, warm": {"HR@10": 0.260, "NDCG@10": 0.150}},
     "ml-1m-attrec": {"u100+user": {"HR@10": 0.787, "NDCG@10": 0.536}},
 }
 METRICS = ("HR@10", "NDCG@10")
