@@ -62,7 +62,8 @@ class Builder:
 
     def __init__(self, dataset: str, runs: Path) -> None:
         self.dataset, self.data, self.runs = dataset, Path("data") / dataset, runs / dataset
-        self.fingerprint = Dataset(self.data).info.fingerprint
+        info = Dataset(self.data).info
+        self.fingerprint, self.people = info.fingerprint, info.counts["users"]
         self.runs.mkdir(parents=True, exist_ok=True)
         self.ledger = self.runs / "built.json"
         self.keys: dict[str, str] = {}
@@ -156,7 +157,7 @@ def main() -> None:
     staged = builder.runs / "exports"
     shutil.rmtree(staged, ignore_errors=True)
     for name in plan.names:
-        run("export", str(builder.runs / name), "--to", str(staged))
+        run("export", str(builder.runs / name), "--to", str(staged), "--users", str(builder.people))
     for encoder in SPACES:
         run("embed", "--dataset", str(builder.data), "--encoder", encoder, "--to", str(staged))
     out = args.out or Path("exports") / args.dataset

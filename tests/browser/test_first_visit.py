@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 EXPORTS = Path(__file__).parents[2] / "exports"
-pytestmark = pytest.mark.skipif(
-    not (EXPORTS / "films" / "dataset.json").is_file(), reason="exports/films is missing: make exports DATASET=films"
-)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,9 +13,6 @@ from engine.runtime import Zoo
 
 ROOT = Path(__file__).parents[2]
 EXPORTS = ROOT / "exports" / "films"
-needs_bundles = pytest.mark.skipif(
-    not (EXPORTS / "dataset.json").is_file(), reason="exports/films is missing: make exports DATASET=films"
-)
 
 
 def test_every_film_of_an_example_is_in_its_dataset() -> None:
@@ -36,7 +33,6 @@ def ten(zoo: Zoo, model: str, ids: Sequence[str]) -> list[dict[str, object]]:
     return list(zoo.items.take(zoo.bundles[model].recommend_one(history, 10).items).to_pylist())
 
 
-@needs_bundles
 def test_what_the_sentences_say_holds(zoo: Zoo) -> None:
     sagas, dated, director, turned, rare = (example.history for example in examples.of(zoo))
 
