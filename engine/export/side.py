@@ -73,7 +73,7 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
     """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`."""
     try:
         found = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
-    except (FileNotFoundError, ValueError, AttributeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, AttributeError):
         found = None
     if out.is_dir() and found != data.info.fingerprint:
         others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]

@@ -64,7 +64,7 @@ def test_people_of_an_export_stay_as_they_are(
 ) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), "--to", str(out), "--users", "3"]) == 0
-    space.export_words_space(stored, dataset.path, out, name="mine", title="T" * 80)
+    space.export_words_space(stored, dataset.path, out, name="mine", title="T" * 60)
     zoo = Zoo.open(out)
     assert zoo.users.num_rows == 3 and list(zoo.bundles) == ["popularity"]
     assert zoo.spaces["mine"].about.title == "T" * 60

@@ -226,8 +226,8 @@ def interrupted(settings: object, data: Dataset, folder: Path, after: int) -> No
     """Train, and interrupt after so many epochs."""
     save = checkpoint.save
 
-    def stop(path: Path, model: object, optimiser: object, state: checkpoint.State) -> None:
-        save(path, model, optimiser, state)  # type: ignore[arg-type]
+    def stop(path: Path, model: object, optimiser: object, state: checkpoint.State, average: object = None) -> None:
+        save(path, model, optimiser, state, average)  # type: ignore[arg-type]
         if path.name == "checkpoint.safetensors" and state.epoch == after:
             raise KeyboardInterrupt
 
