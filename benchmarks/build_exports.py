@@ -67,6 +67,7 @@ class Builder:
         self.runs.mkdir(parents=True, exist_ok=True)
         self.ledger = self.runs / "built.json"
         self.keys: dict[str, str] = {}
+        self.titles: dict[str, str] = {}
 
     def make(self, name: str) -> str:
         """Train or fit `name` and all that it learns from, where this has not been done; returns a digest of its sources."""
@@ -77,6 +78,7 @@ class Builder:
             tables.get(table, {}).get(key)
             for table, key in (("model", "start"), ("model", "identifiers"), ("tokenizer", "teacher"))
         ]
+        self.titles[name] = tables.pop("title", "")  # a model is not trained again for what it is called
         made_from = [self.fingerprint, tables, *(self.make(source) for source in sources if source)]
         key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
         self.keys[name] = key
@@ -157,7 +159,8 @@ def main() -> None:
     staged = builder.runs / "exports"
     shutil.rmtree(staged, ignore_errors=True)
     for name in plan.names:
-        run("export", str(builder.runs / name), "--to", str(staged), "--users", str(builder.people))
+        title = ["--title", builder.titles[name]] if builder.titles[name] else []
+        run("export", str(builder.runs / name), "--to", str(staged), "--users", str(builder.people), *title)
     for encoder in SPACES:
         run("embed", "--dataset", str(builder.data), "--encoder", encoder, "--to", str(staged))
     out = args.out or Path("exports") / args.dataset
