@@ -87,10 +87,11 @@ class Builder:
         seconds = 0.0 if changed or not before else before["seconds"]
         if changed or not before.get("finished"):
             began = time.monotonic()
+            if changed:
+                shutil.rmtree(self.runs / name, ignore_errors=True)
             self._note(name, key, seconds, finished=False)
             trained = tables["family"] in MODELS
-            folder = ["--dataset", str(self.data), "--out", str(self.runs / name)]
-            run("train" if trained else "tokenize", name, *folder, *(["--restart"] if changed else []))
+            run("train" if trained else "tokenize", name, "--dataset", str(self.data), "--out", str(self.runs / name))
             if trained:
                 run("evaluate", str(self.runs / name), "--protocol", "u100")
             seconds += time.monotonic() - began

@@ -68,18 +68,18 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
         return ""
     if not models.has_log:
         return "There is no log, so nobody knows what people had next."
-    found = count_next(models, history)
-    if found is None:
+    following = count_next(models, history)
+    if following is None:
         return "The log was not exported with the models, so what people had next is not known here."
-    after = listed([f"*{md(models.titles[item], 60)}*" for item in found.after], "and then")
-    who = count(found.people, *(("simulated viewer",) if models.info.simulated else ("person", "people")))
-    if not found.people:
+    after = listed([f"*{md(models.titles[item], 60)}*" for item in following.after], "and then")
+    who = count(following.people, *(("simulated viewer",) if models.info.simulated else ("person", "people")))
+    if not following.people:
         return f"Nobody in the log had anything directly after {after}."
-    if not found.items:
+    if not following.items:
         return f"{who} had something directly after {after}: no item twice."
     shares = [
         f"**{md(models.titles[item], 60)}** {percent(share)}"
-        for item, share in zip(found.items, found.shares, strict=True)
+        for item, share in zip(following.items, following.shares, strict=True)
     ]
     return f"What came next for {who} who had {after}: {', '.join(shares)}."
 

@@ -72,10 +72,10 @@ def check_words(name: str, title: str | None) -> None:
 def exported_fingerprint(data: Dataset, out: Path) -> str | None:
     """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`."""
     try:
-        found = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
+        fingerprint = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
     except (FileNotFoundError, NotADirectoryError, ValueError, AttributeError):
-        found = None
-    if out.is_dir() and found != data.info.fingerprint:
+        fingerprint = None
+    if out.is_dir() and fingerprint != data.info.fingerprint:
         others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]
         for beside in (IDENTIFIERS, SPACES):
             others += [f"{beside}/{path.parent.name}" for path in out.glob(f"{beside}/*/{ABOUT}")]
@@ -84,7 +84,7 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
                 f"{out} holds bundles ({', '.join(sorted(others))}) of other data or another state of it. "
                 "Export to another folder, or delete it."
             )
-    return found
+    return fingerprint
 
 
 def write_dataset_side(data: Dataset, out: Path, users: int) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from engine.training.recipe import OptimiserConfig
 
@@ -83,6 +83,6 @@ class Average:
     @torch.no_grad()
     def _exchange(self) -> None:
         for name, parameter in self.model_parameters.items():
-            own: Tensor = parameter.clone()
+            replaced = parameter.clone()
             parameter.copy_(self.parameters[name])
-            self.parameters[name] = own
+            self.parameters[name] = replaced

@@ -64,9 +64,9 @@ def test_the_average_of_parameters() -> None:
         decay = min(0.5, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * model.weight.detach().numpy()
     assert average.parameters["weight"].numpy() == pytest.approx(expected)
-    own = model.weight.detach().clone()
+    trained = model.weight.detach().clone()
     with pytest.raises(KeyError), average.in_the_model():
         assert model.weight.detach().numpy() == pytest.approx(expected)
         raise KeyError
-    assert torch.equal(model.weight, own)
+    assert torch.equal(model.weight, trained)
     assert average.parameters["weight"].numpy() == pytest.approx(expected)
