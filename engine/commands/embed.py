@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> Any:
     from engine.data.dataset import Dataset
-    from engine.export.side import check_words, exported_fingerprint
+    from engine.export.side import check_name_and_title, exported_fingerprint
     from engine.training.device import choose
     from engine.words import embed, understood
 
     if args.to is not None:  # before anything is computed
-        check_words(args.name or "encoder", args.title)
+        check_name_and_title(args.name or "encoder", args.title)
         exported_fingerprint(Dataset(args.dataset), args.to)
 
     fields = args.fields.split(",") if args.fields is not None else None

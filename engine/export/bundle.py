@@ -21,7 +21,7 @@ from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.settled import improving, validated
 from engine.export import check, generator, graphs, places, projection, sentence, text, tokenization
-from engine.export.side import USERS, check_words, exported, file_of
+from engine.export.side import USERS, check_name_and_title, exported, file_of
 from engine.generation import Generator
 from engine.models import Recformer, Recommender, TextNeighbours
 from engine.runtime.bundle import Bundle, Catalogue
@@ -66,7 +66,7 @@ def export_run(
     """
     model, recipe, record, data = open_run(run, dataset)
     name = name or run.name
-    check_words(name, title)
+    check_name_and_title(name, title)
     reserved = {IDENTIFIERS: "tokenizers", SPACES: "vectors of items", STUDIES: "studies", WORDS: "text encoders"}
     if name in reserved:
         raise UsageError(f"--name {name}: that folder is for {reserved[name]}; give another name")

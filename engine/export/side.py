@@ -61,7 +61,7 @@ def staged(target: Path) -> Iterator[Path]:
         raise SeqscopeError(f"{error.filename or target}: {error.strerror or error}. Nothing was exported.") from None
 
 
-def check_words(name: str, title: str | None) -> None:
+def check_name_and_title(name: str, title: str | None) -> None:
     """Raises UsageError where a folder cannot be called `name`, or pages have no room for `title`."""
     if not NAME.fullmatch(name):
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")

@@ -12,7 +12,7 @@ from engine import __version__
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.export import places, projection
-from engine.export.side import TITLE, check_words, exported, file_of
+from engine.export.side import TITLE, check_name_and_title, exported, file_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
 from engine.runtime.zoo import SPACES
@@ -32,7 +32,7 @@ def export_words_space(
     """
     encoder = stored.encoder
     name = name or encoder.name
-    check_words(name, title)
+    check_name_and_title(name, title)
     title = title or f"Words ({_SHORT.get(encoder.name.partition('-')[0], encoder.title)})"
     data = Dataset(dataset)
     if len(stored.texts) != data.num_items:

@@ -17,7 +17,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import TABLE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export import places, projection
-from engine.export.side import TITLE, USERS, check_words, exported, file_of
+from engine.export.side import TITLE, USERS, check_name_and_title, exported, file_of
 from engine.identifiers import constrained
 from engine.identifiers.base import Tokenizer, Vectors
 from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
@@ -129,7 +129,7 @@ def export_tokenization(
     """
     tokenizer, table, recipe, record = open_tokenizer(run)
     name = name or run.name
-    check_words(name, title)
+    check_name_and_title(name, title)
     try:
         report = json.loads((run / REPORT).read_text("utf-8"))
     except (OSError, ValueError) as error:

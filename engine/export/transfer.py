@@ -32,7 +32,7 @@ from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import write_tables
 from engine.export import places, projection
 from engine.export.said import said
-from engine.export.side import TITLE, USERS, check_words, exported, exported_fingerprint, file_of
+from engine.export.side import TITLE, USERS, check_name_and_title, exported, exported_fingerprint, file_of
 from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError
@@ -85,7 +85,7 @@ def carry(
     bundle, origin = _open(source)
     data = Dataset(dataset)
     name = name or bundle.name
-    check_words(name, title)
+    check_name_and_title(name, title)
     if data.info.fingerprint == origin.fingerprint:
         raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
     exported_fingerprint(data, out)
