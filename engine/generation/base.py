@@ -100,10 +100,10 @@ class Generator(Recommender):
         """
         raise TypeError(f"{type(self).__name__} defines no decode")
 
-    def teach(self, window: Tensor, users: Tensor | None = None) -> Tensor:
+    def teach(self, window: Tensor, users: Tensor | None = None, last: int | None = None) -> Tensor:
         """One pass for all targets of a window: logits of every item but the first after the items before it.
 
-        window: int64 [people, length + 1] → float32 [people, length, levels, vocabulary].
+        window: int64 [people, length + 1] → float32 [people, length, levels, vocabulary]; with `last`, of the last so many items.
         """
         raise TypeError(f"{type(self).__name__} defines no teach")
 

@@ -180,11 +180,11 @@ class DecoderOnly(Generator):
             values.append(v)
         return self._logits(x), Past(torch.stack(keys, 2), torch.stack(values, 2))
 
-    def teach(self, window: Tensor, users: Tensor | None = None) -> Tensor:
+    def teach(self, window: Tensor, users: Tensor | None = None, last: int | None = None) -> Tensor:
         x, _ = self._read(window)
         # after BOS comes the first code, after the first the second, …; after the last comes the next item's BOS
         by_item = x.unflatten(1, (-1, 1 + self.levels))[:, 1:, :-1]
-        return self._logits(by_item)
+        return self._logits(by_item[:, -(last or by_item.shape[1]) :])
 
     def hidden(self, items: Tensor) -> Tensor:
         """States by item, [people, length, (1 + levels) · dim]."""

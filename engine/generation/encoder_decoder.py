@@ -267,18 +267,18 @@ class EncoderDecoder(Generator):
     def shares(self) -> bool:
         return self.config.causal
 
-    def teach(self, window: Tensor, users: Tensor | None = None) -> Tensor:
+    def teach(self, window: Tensor, users: Tensor | None = None, last: int | None = None) -> Tensor:
         if not self.config.causal:
             raise TypeError("an encoder that looks both ways reads one history per target; see `after`")
-        items, targets = window[:, :-1], window[:, 1:]
+        items, length = window[:, :-1], window.shape[1] - 1
         memory = self._memory(*self.states(items, users))
-        length = items.shape[1]
         # target t sees the items up to t, and the user's token, which stands after all of them
+        targets = torch.arange(length - (last or length), length, device=items.device)
         place = torch.arange(memory.mask.shape[1], device=items.device) // self.levels
-        ahead = (place[None, :] > torch.arange(length, device=items.device)[:, None]) & (place < length)
+        ahead = (place[None, :] > targets[:, None]) & (place < length)
         mask = memory.mask[:, None].masked_fill(ahead, -torch.inf)
         mask = torch.where((mask == -torch.inf).all(-1, keepdim=True), 0.0, mask)  # padding, which nobody asks about
-        return self.decode(self.inputs(targets), memory._replace(mask=mask))[0]
+        return self.decode(self.inputs(window[:, targets + 1]), memory._replace(mask=mask))[0]
 
     # --- looking
 

@@ -67,6 +67,7 @@ def test_one_pass_for_all_targets_is_as_one_pass_each(family: str, kind: str) ->
         some = window[:, place - 1] != model.pad
         alone = model.after(window[some, :place], window[some, place : place + 1])[:, 0]
         torch.testing.assert_close(together[some, place - 1], alone, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model.teach(window, last=2), together[:, -2:], atol=1e-5, rtol=1e-5)
 
 
 def test_an_encoder_that_looks_both_ways_has_no_common_pass() -> None:

@@ -52,6 +52,7 @@ class Identifier:
             users = torch.searchsorted(starts, ends - 1, right=True) - 1
             lengths, fresh = (place[ends - 1] + 1).clamp(max=size + 1), torch.ones_like(ends)
         self.users, self.ends, self.lengths, self.fresh = users, ends, lengths, fresh
+        self.alike = fresh * (size + 2) + lengths  # batches hold examples with as many targets, then as many items
         codes = torch.cat([torch.zeros(1, dtype=torch.int64), self.written[items].sum(1).cpu().cumsum(0)])
         self.codes = int((codes[ends] - codes[ends - fresh]).sum())
         limit = config.per_user if config.per_user and not self.shared else len(items)
@@ -67,14 +68,14 @@ class Identifier:
 
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
         if self.examples == len(self.ends):
-            yield from by_length(self.lengths, self.batch_size, generator)
+            yield from by_length(self.alike, self.batch_size, generator)
             return
         shuffled = torch.randperm(len(self.ends), generator=generator)
         by_user = shuffled[torch.argsort(self.users[shuffled], stable=True)]
         users = self.users[by_user]
         nth = torch.arange(len(users)) - torch.searchsorted(users, users)  # users are sorted: their first place
         chosen = by_user[nth < self.config.per_user]
-        for batch in by_length(self.lengths[chosen], self.batch_size, generator):
+        for batch in by_length(self.alike[chosen], self.batch_size, generator):
             yield chosen[batch]
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
@@ -93,7 +94,8 @@ class Identifier:
         items, wanted, users = batch
         targets = items[:, 1:][wanted]
         if self.shared:
-            logits = model.teach(items, users)[wanted]
+            last = int(wanted.sum(1).max())  # the wanted stand at the end
+            logits = model.teach(items, users, last)[wanted[:, -last:]]
         else:
             logits = model.after(items[:, :-1], items[:, -1:], users)[:, 0]
         real = self.written[targets]
