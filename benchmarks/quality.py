@@ -50,6 +50,8 @@ GOALS: dict[str, dict[str, dict[str, float]]] = {
     "ml-1m-attrec": {"u100+user": {"HR@10": 0.787, "NDCG@10": 0.536}},
 }
 METRICS = ("HR@10", "NDCG@10")
+SEEDS = (1, 2, 3)
+"""Of training.seed: tables are of the first, and what was trained with all of them has a table of its own."""
 FLOORS = ("popularity", "markov")
 """They stand first in every table: what is below them has learned less than they count."""
 Ranks = dict[str, np.ndarray]
@@ -111,7 +113,8 @@ def record(run: Path, as_it_is: bool) -> Path:
         "metrics": {p: {k: round(v, 5) for k, v in values.items()} for p, values in found.items()},
         "intervals95": intervals,
     }
-    path = RESULTS / f"{dataset.info.name}-{recipe.name}.json"
+    seed = recipe.training.seed
+    path = RESULTS / f"{dataset.info.name}-{recipe.name}{'' if seed == SEEDS[0] else f'-seed{seed}'}.json"
     write_json(path, result)
     return path
 
@@ -207,14 +210,31 @@ def add_options(datasets: list[Path]) -> list[Path]:
 
 
 @functools.cache
-def results() -> dict[str, dict[str, dict[str, Any]]]:
-    """dataset → recipe → result, of all that were recorded."""
+def results(seed: int = SEEDS[0]) -> dict[str, dict[str, dict[str, Any]]]:
+    """dataset → recipe → result, of all that were recorded with `seed`."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text("utf-8"))
-        if "intervals95" in result:  # else of another benchmark
+        # what has no intervals is of another benchmark
+        if "intervals95" in result and result["recipe"]["training"]["seed"] == seed:
             found.setdefault(result["dataset"], {})[result["recipe"]["name"]] = result
     return found
+
+
+def seeds(dataset: str) -> list[str]:
+    """The table of what was trained with several seeds: each of them, their mean and standard deviation."""
+    runs = [results(seed).get(dataset, {}) for seed in SEEDS]
+    protocol = "full, warm" if all("full, warm" in run["metrics"] for run in runs[0].values()) else "full"
+    lines = [
+        f"| {dataset}, {protocol}, NDCG@10 | {' | '.join(f'seed {seed}' for seed in SEEDS)} | mean ± standard deviation | HR@10 |",
+        "|---|" + "---|" * (len(SEEDS) + 2),
+    ]
+    rows = []
+    for name in [name for name in runs[0] if all(name in run for run in runs[1:])]:
+        gains, hits = (np.array([run[name]["metrics"][protocol][metric] for run in runs]) for metric in METRICS[::-1])
+        cells = [name, *(f"{gain:.4f}" for gain in gains), f"{gains.mean():.4f} ± {gains.std(ddof=1):.4f}"]
+        rows.append((-gains.mean(), [*cells, f"{hits.mean():.4f} ± {hits.std(ddof=1):.4f}"]))
+    return [*lines, *("| " + " | ".join(cells) + " |" for _, cells in sorted(rows)), ""] if rows else []
 
 
 def floors(dataset: str, protocol: str) -> dict[str, float]:
@@ -338,6 +358,8 @@ def table() -> tuple[str, bool]:
         some, passed = of_one_log(dataset, there[dataset])
         lines += [*some, ""]
         met &= passed
+    for dataset in sorted(there):
+        lines += seeds(dataset)
     for dataset in sorted(there):
         if f"{dataset}-shuffled" in there:
             lines += [*ties(dataset, there), ""]
