@@ -42,6 +42,7 @@ _MODELS = {
     "sasrec": _BLUE,
     "bert4rec": _RED,
     "attrec": _GREEN,
+    "mult-vae": _BROWN,
     "recformer": _SKY,
     "tiger": _YELLOW,
     "letter-tiger": _PINK,

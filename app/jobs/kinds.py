@@ -35,6 +35,7 @@ MODELS: dict[str, str] = {
     "sasrec": "SASRec",
     "bert4rec": "BERT4Rec",
     "attrec": "AttRec",
+    "mult-vae": "Mult-VAE",
     "markov": "Markov chain",
     "popularity": "Popularity",
     "text-neighbours": "Text neighbours",
@@ -62,6 +63,7 @@ LEAST_BATCH, EPOCH_STEPS = 16, 10
 _EXAMPLES: dict[str, tuple[int, int]] = {
     "sasrec": (128, 1),
     "bert4rec": (128, 1),
+    "mult-vae": (500, 1),
     "recformer-tuned": (128, 2),
     "tiger": (64, 1),
 }
@@ -274,7 +276,7 @@ def batches(model: str, people: int) -> dict[str, int]:
     whole, each = _EXAMPLES[model]
     batch = whole
     while batch > LEAST_BATCH and people * each < EPOCH_STEPS * batch:
-        batch //= 2
+        batch = max(LEAST_BATCH, batch // 2)
     return {} if batch == whole else {"training.batch_size": batch}
 
 

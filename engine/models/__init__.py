@@ -8,6 +8,7 @@ from engine.models.attrec import AttRec, AttRecConfig
 from engine.models.base import AttentionShape, Card, ItemIndex, Recommender, score
 from engine.models.bert4rec import BERT4Rec, BERT4RecConfig
 from engine.models.markov import Markov, MarkovConfig
+from engine.models.mult_vae import MultVAE, MultVAEConfig
 from engine.models.popularity import Popularity, PopularityConfig
 from engine.models.recformer import Recformer, RecformerConfig
 from engine.models.sasrec import SASRec, SASRecConfig
@@ -20,6 +21,7 @@ MODELS: dict[str, tuple[type[Any], type[Recommender]]] = {
         (SASRecConfig, SASRec),
         (BERT4RecConfig, BERT4Rec),
         (AttRecConfig, AttRec),
+        (MultVAEConfig, MultVAE),
         (RecformerConfig, Recformer),
         (TextNeighboursConfig, TextNeighbours),
         (MarkovConfig, Markov),
@@ -32,6 +34,8 @@ __all__ = [
     "AttentionShape",
     "Card",
     "ItemIndex",
+    "MultVAE",
+    "MultVAEConfig",
     "Recformer",
     "RecformerConfig",
     "Recommender",

@@ -72,7 +72,8 @@ def save(
 def read_state(path: Path) -> State:
     """The counters of a checkpoint, without its tensors."""
     try:
-        with safe_open(path, "pt") as file:
+        # as "pt" the file would be opened twice, and those who look on may get another one in between
+        with safe_open(path, "np") as file:
             return State(**json.loads((file.metadata() or {})["state"]))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, error) from None

@@ -26,7 +26,7 @@ from engine.models import Recommender
 from engine.training import checkpoint, precision
 from engine.training.checkpoint import State
 from engine.training.distributed import World
-from engine.training.objectives import Objective, Staged
+from engine.training.objectives import Annealed, Objective, Staged
 from engine.training.optimiser import Average, build, climb, learning_rate
 from engine.training.precision import Compute
 from engine.training.recipe import Recipe
@@ -106,6 +106,7 @@ class Trainer:
         self.step = world.wrap(step, device)
         self.typical_targets = objective.typical_targets
         self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
+        self.annealed: Annealed | None = objective if hasattr(objective, "begin_step") else None  # type: ignore[assignment]
         self.state = State()
         self.compute = Compute("float32", precision.available(device), precision.available(device), "not chosen yet")
         self.progress: Progress | None = None
@@ -252,6 +253,8 @@ class Trainer:
         training, state, world, optimiser = self.recipe.training, self.state, self.world, self.optimiser
         place = (training.seed, state.epoch, state.step)
         generator = torch.Generator(self.device).manual_seed(seed_of(*place, "draw"))
+        if self.annealed:
+            self.annealed.begin_step(state.total_steps)
         batch = self.objective.draw(examples, generator)
         targets = int(self.objective.targets(batch).sum())
         whole, batch = batch, world.rows(batch)

@@ -35,7 +35,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     # objectives
     "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),
     "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
-    "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf),
+    "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf), "anneal_steps": (0, math.inf),
     # optimiser and training
     "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
@@ -100,6 +100,17 @@ class WindowConfig:
     """On the gathered vectors of users and items (an option of later implementations)."""
     l2: float = 0.001
     """Weight of ½‖·‖² over the vectors that an example touches (authors' code: .001 over whole tables)."""
+
+
+@dataclass(frozen=True)
+class MultinomialConfig:
+    """All items of a history are draws of one distribution (Mult-VAE)."""
+
+    beta: float = 0.2
+    """Cap of β, the weight of the KL divergence (authors: .2 on ML-20M; best on validation, so each dataset has its own)."""
+    anneal_steps: int = 200_000
+    """β grows from 0 by 1 / anneal_steps a step until it has its cap, after beta · anneal_steps (authors: 200,000, thus 40,000);
+    0: it has its cap from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +209,7 @@ OBJECTIVES: dict[str, type[Any]] = {
     "sasrec": NextItemConfig,
     "bert4rec": ClozeConfig,
     "attrec": WindowConfig,
+    "mult-vae": MultinomialConfig,
     "recformer": TextConfig,
     "encoder-decoder": IdentifierConfig,
     "decoder-only": IdentifierConfig,

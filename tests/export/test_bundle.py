@@ -36,7 +36,9 @@ def lengths(model: Recommender) -> list[int]:
 
 def test_every_model_is_offered(zoo: Zoo) -> None:
     assert zoo.refused == []
-    assert list(zoo.bundles) == ["sasrec", "bert4rec", "attrec", "recformer", "text-neighbours", "markov", "popularity"]
+    assert list(zoo.bundles) == [
+        "sasrec", "bert4rec", "attrec", "mult-vae", "recformer", "text-neighbours", "markov", "popularity",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(MODELS))

@@ -253,7 +253,7 @@ def chain(choice: Choice) -> list[Choice]:
     return [*([choice.before] if choice.before else []), choice]
 
 
-@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "recformer-tuned", "tiger"])
+@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "mult-vae", "recformer-tuned", "tiger"])
 def test_a_small_log_has_small_batches(tmp_path: Path, model: str) -> None:
     """An epoch has at least so many steps, or the smallest batches; on a log of some size batches are the recipe's."""
     last: dict[str, int] = {}

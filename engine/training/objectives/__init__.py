@@ -42,6 +42,13 @@ class Objective(Protocol):
         """Whatever constraint the model's paper puts on its parameters."""
 
 
+class Annealed(Objective, Protocol):
+    """An objective that changes with the steps of a training."""
+
+    def begin_step(self, step: int) -> None:
+        """Before the batch of the step with this number is drawn: from 0, counted over all epochs."""
+
+
 class Staged(Objective, Protocol):
     """An objective that keeps something up to date that no gradient reaches. Every process does the same."""
 

@@ -1,0 +1,97 @@
+"""The items of a history as draws of one multinomial distribution (Mult-VAE, 2.2): −Σ_i log π_i + β · KL(q(z | x) ‖ N(0, 1)).
+
+An example is a user with all training items, each once. β grows from 0 by the same amount with every step of a training until it
+has its cap; it follows the number of the step, so that an interruption does not change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.models.base import score
+from engine.models.mult_vae import MultVAE
+from engine.training.batches import shuffled
+from engine.training.objectives import gather_last
+from engine.training.recipe import MultinomialConfig
+
+Batch = tuple[Tensor, ...]
+
+
+class Multinomial:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+
+    A batch is histories, int64 [users, width], and each one's β, float32 [users].
+    """
+
+    def __init__(
+        self,
+        config: MultinomialConfig,
+        model: MultVAE,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+    ) -> None:
+        self.config, self.batch_size, self.pad, self.beta = config, batch_size, model.pad, 0.0
+        lengths = offsets.diff()
+        user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
+        to_come = offsets[1:][user] - torch.arange(len(items), device=items.device)
+        read = to_come <= model.max_length
+        users_items = torch.unique(user[read] * model.num_items + items[read])
+        self.items = users_items % model.num_items
+        self.lengths = torch.unique_consecutive(users_items // model.num_items, return_counts=True)[1]
+        self.ends = self.lengths.cumsum(0)
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.ends) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return len(self.ends) / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from shuffled(len(self.ends), self.batch_size, generator)
+
+    def begin_step(self, step: int) -> None:
+        steps = self.config.anneal_steps
+        self.beta = min(self.config.beta, step / steps) if steps else self.config.beta
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        lengths = self.lengths[rows]
+        histories = gather_last(self.items, self.ends[rows], lengths, int(lengths.max()), self.pad)
+        return histories, torch.full((len(rows),), self.beta, device=rows.device)
+
+    def targets(self, batch: Batch) -> Tensor:
+        """Every user weighs the same."""
+        return torch.ones_like(batch[0][:, 0])
+
+    def loss(self, model: MultVAE, batch: Batch) -> Tensor:
+        histories, beta = batch
+        mean, log_variance = model.code(histories)
+        loss = negative_log_likelihood(score(model.decode(mean, log_variance), model.index()), histories)
+        if log_variance is not None:
+            loss = loss + beta * divergence(mean, log_variance)
+        return loss.mean()
+
+    def after_step(self, model: MultVAE) -> None:
+        pass
+
+
+def negative_log_likelihood(logits: Tensor, histories: Tensor) -> Tensor:
+    """−Σ log softmax(logits) over the items of each history, float32 [users].
+
+    logits: [users, items]; histories: int64 [users, width], padded with the number of items.
+    """
+    real = histories < logits.shape[1]
+    log_shares = F.log_softmax(logits.float(), 1).gather(1, histories.clamp(max=logits.shape[1] - 1))
+    return -(log_shares * real).sum(1)
+
+
+def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """KL(N(mean, e^log_variance) ‖ N(0, 1)), [users], of [users, dim] each."""
+    return 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum(1)

@@ -1,0 +1,155 @@
+"""Mult-VAE against its re-derivation in numpy, and what makes it a model of sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor
+
+from engine.export import graphs
+from engine.models import MultVAE, mult_vae
+from engine.training.objectives.multinomial import Multinomial
+from engine.training.recipe import MultinomialConfig
+from tests.models import numpy_mult_vae
+from tests.models.contract import ITEMS, batch, build, histories
+
+NAMES = {
+    "w1": "items.weight", "b1": "items_bias", "w2": "encoder.weight", "b2": "encoder.bias",
+    "w3": "decoder.weight", "b3": "decoder.bias", "w4": "output.weight", "b4": "output.bias",
+}  # fmt: skip
+SEQUENCES = [[3, 1, 3, 8], [], [5], list(range(12)), [22, 0]]
+"""Training histories; the longest exceeds `max_length` of the small model, and one has an item twice."""
+
+
+def as_in_numpy(name: str, tensor: Tensor) -> np.ndarray:
+    """A parameter, or its gradient, as [inputs, outputs] and without the row of the padding."""
+    values = tensor.detach().double().numpy()
+    return values[:ITEMS] if name == "w1" else values.T
+
+
+def mult(**settings: object) -> MultVAE:
+    model = build("mult-vae", **settings)
+    assert isinstance(model, MultVAE)
+    return model
+
+
+def numpy_parameters(model: MultVAE) -> numpy_mult_vae.Parameters:
+    return {name: as_in_numpy(name, model.get_parameter(ours)) for name, ours in NAMES.items()}
+
+
+def objective(model: MultVAE, **config: float) -> Multinomial:
+    offsets = torch.tensor([0, *np.cumsum([len(history) for history in SEQUENCES])])
+    return Multinomial(
+        MultinomialConfig(**config),
+        model,
+        torch.tensor([item for history in SEQUENCES for item in history]),
+        offsets,
+        batch_size=4,
+    )
+
+
+def test_scores_are_those_of_the_paper() -> None:
+    model = mult()
+    for history in histories(model):
+        _, _, logits = numpy_mult_vae.loss(history, numpy_parameters(model), np.zeros(8), 0)
+        np.testing.assert_allclose(model.scores(torch.tensor([history]))[0].detach(), logits, atol=1e-5)
+
+
+def test_loss_and_gradient_are_those_of_the_paper() -> None:
+    model = mult(dropout=0.0).train()
+    learnt = objective(model, beta=0.3, anneal_steps=0)
+    learnt.begin_step(0)
+    examples = torch.arange(4)
+    torch.manual_seed(5)
+    loss = learnt.loss(model, learnt.draw(examples, torch.Generator()))
+    loss.backward()
+    torch.manual_seed(5)
+    noise = torch.randn(4, 8).double().numpy()
+    users = [
+        numpy_mult_vae.loss(history, numpy_parameters(model), eps, 0.3)
+        for history, eps in zip((SEQUENCES[0], SEQUENCES[2], SEQUENCES[3][-8:], SEQUENCES[4]), noise, strict=True)
+    ]
+    assert loss.item() == pytest.approx(np.mean([value for value, _, _ in users]), rel=1e-5)
+    for name, ours in NAMES.items():
+        expected = np.mean([gradient[name] for _, gradient, _ in users], axis=0)
+        found = model.get_parameter(ours).grad
+        assert found is not None
+        np.testing.assert_allclose(as_in_numpy(name, found), expected, atol=1e-5, err_msg=name)
+
+
+def test_the_normalised_input_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropout acts after the division by the length: what stays is 1 / (length · (1 − rate))."""
+    model, weights = mult(dropout=0.5, max_length=400).train(), []
+    monkeypatch.setattr(mult_vae, "weighted_sum", lambda table, rows, of: (weights.append(of), table[rows[:, 0]])[1])
+    model.code(torch.arange(16).repeat(200, 1))
+    (drawn,) = weights
+    assert set(drawn.unique().tolist()) == {0.0, 0.5}
+    assert float((drawn == 0).float().mean()) == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_history_is_a_set(tmp_path: Path, exported: bool) -> None:
+    """Neither order nor repetition changes a bit, in PyTorch or in the graph that the app runs."""
+    model = mult(hidden=64, max_length=20)
+    graphs.write_encoder(model, tmp_path / "encoder.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "encoder.onnx")
+
+    def query(history: list[int]) -> bytes:
+        items = torch.tensor([history])
+        if exported:
+            return bytes(session.run(["query"], {"items": items.numpy()})[0])
+        return model.query(items).detach().numpy().tobytes()
+
+    rng = np.random.default_rng(0)
+    for length in (2, 3, 10):
+        history = rng.permutation(ITEMS)[:length].tolist()
+        answers = {query(rng.permutation(history).tolist()) for _ in range(8)}
+        assert answers == {query([*history, history[0]])} == {query([history[1], *history[::-1], history[1]])}
+        assert query(history[1:]) not in answers
+
+
+def test_a_denoising_autoencoder_has_no_variance() -> None:
+    """Mult-DAE: z = tanh(…), the same in training; β counts for nothing."""
+    model = mult(variational=False, dropout=0.0)
+    items = batch(model, histories(model))
+    code, log_variance = model.code(items)
+    assert log_variance is None and code.shape == (7, 8) and code.abs().max() < 1
+    assert torch.equal(model.train().query(items), model.eval().query(items))
+    learnt = objective(model, beta=5.0, anneal_steps=0)
+    learnt.begin_step(0)
+    histories_, beta = learnt.draw(torch.arange(4), torch.Generator())
+    assert torch.equal(learnt.loss(model, (histories_, beta)), learnt.loss(model, (histories_, 0 * beta)))
+
+
+def test_how_it_starts() -> None:
+    model = MultVAE(mult_vae.MultVAEConfig(), 3000, 1, torch.Generator().manual_seed(0))
+    edge = (6 / 3600) ** 0.5  # Glorot: both tables of items have 3,000 and 600 ends
+    for table in (model.items.weight[:3000], model.output.weight):
+        assert 0.99 * edge < table.abs().max() <= edge
+    assert 0 < model.output.bias.abs().max() <= 0.002
+    assert not model.items.weight[3000].any()
+
+
+# --- β
+
+
+def test_an_example_is_a_user_with_every_item_once() -> None:
+    learnt = objective(mult())  # reads eight events
+    items, _ = learnt.draw(torch.arange(4), torch.Generator())
+    rows = [[item for item in row if item < ITEMS] for row in items.tolist()]
+    assert rows == [[1, 3, 8], [5], [4, 5, 6, 7, 8, 9, 10, 11], [0, 22]]
+
+
+def test_beta_grows_to_its_cap() -> None:
+    """By 1 / anneal_steps a step, as in the authors' code: the cap does not change how fast."""
+    learnt = objective(mult(), beta=0.25, anneal_steps=100)
+    found = []
+    for step in (0, 1, 10, 24, 25, 26, 10_000):
+        learnt.begin_step(step)
+        found.append(learnt.draw(torch.arange(2), torch.Generator())[1].tolist())
+    expected = [0, 0.01, 0.1, 0.24, 0.25, 0.25, 0.25]
+    assert [row[0] for row in found] == pytest.approx(expected) == [row[1] for row in found]
