@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,8 +120,7 @@ def test_a_bomb_is_refused_and_nothing_is_left(exports: Path, monkeypatch: pytes
 @pytest.mark.usefixtures("real")
 def test_it_is_cancelled(exports: Path) -> None:
     job = start(exports / "toys", b"toy-9 toy-12\n" * 300_000, name="histories.txt")
-    while work.one(ANNA, job.id).status.state == "queued":
-        time.sleep(0.05)
+    wait(lambda: work.one(ANNA, job.id).status.state != "queued")
     work.cancel(ANNA, job.id)
     assert over(job).row.state == "cancelled"
     assert not (home.job(job.id) / FILES).exists()
