@@ -58,12 +58,14 @@ def writes(bundle: Bundle) -> dict[str, str]:
 
 
 def in_short(bundle: Bundle) -> dict[str, str]:
-    """Term → words, the same terms for every model: first what sets models apart, then what else it shows or does not."""
+    """Term → words: first what sets models apart, then what else it shows or does not."""
     found = able(bundle)
     unseen = next(one.cannot for one in found if one.name == "unseen_items")
+    unordered = bundle.cannot("reads_order")
     others = [one for one in found if one.name not in _SAID_APART]
     shows = [one.words for one in others if one.cannot is None]
     return {
+        **({} if unordered is None else {"Order of the history": unordered}),
         "Items it has never seen": unseen or "It reads what is said of an item, so it can recommend new ones, too.",
         "Ties": "Every item has a score of its own; equal scores stand in the order of the catalogue.",
         "Invalid codes": "It scores items and writes no codes, so nothing but items can come out.",

@@ -342,6 +342,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     card = {
         "From": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
+        + ("" if said.capabilities.reads_order else ", but not their order")
         + ("" if said.encoder.min_history else ", and answers without any"),
         "Recommends": "what the history does not have"
         if bundle.excludes_history

@@ -118,8 +118,11 @@ def _note(models: Zoo, name: str, length: int) -> str:
         words.append("writes codes")
     if bundle.manifest.family == "popularity":
         words.append("the same for everybody")
-    elif read < length:
-        words.append("reads the last item" if read == 1 else f"reads the latest {read} of {length:,}")
+    else:
+        if read < length:
+            words.append("reads the last item" if read == 1 else f"reads the latest {read} of {length:,}")
+        if bundle.cannot("reads_order") is not None:
+            words.append("does not read order")
     if bundle.cannot("probability") is not None:
         words.append(NO_BARS)
     return ", ".join(words)

@@ -47,6 +47,7 @@ ORDER = {
 }
 
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
+UNORDERED = "It reads a history as a set: in any order its list is the same."
 UNWRITTEN = "It writes the identifiers of this catalogue alone."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
@@ -156,6 +157,8 @@ def _fill(
         reasons["unseen_items"] = UNSEEN if described is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
+    if not model.reads_order:
+        reasons.setdefault("reads_order", UNORDERED)
     paper, order = model.card.paper, ORDER.get(model.name, 50)
     if isinstance(model, Generator):
         made = tokenization.card(
@@ -197,6 +200,7 @@ def _fill(
             map=placed is not None,
             unseen_items=read is not None or asks is not None,
             trained_users=model.trained_users,
+            reads_order=model.reads_order,
             reasons=reasons,
         ),
         training=Training(

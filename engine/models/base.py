@@ -53,6 +53,7 @@ class Recommender(nn.Module):
         max_length: how many of the latest items the encoder reads.
         min_history: 0 where the model answers without any history, else 1.
         trained_users: the model keeps a vector per training user.
+        reads_order: False where a history is a set: no order of its items changes a bit of the query.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         needs: what else the model is built from, by the names that engine.training.materials knows.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
@@ -62,6 +63,7 @@ class Recommender(nn.Module):
     card: ClassVar[Card]
     min_history: ClassVar[int] = 1
     trained_users: ClassVar[bool] = False
+    reads_order: ClassVar[bool] = True
     unseen_items: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     needs_log: ClassVar[bool] = True

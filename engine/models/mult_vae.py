@@ -47,6 +47,7 @@ class MultVAE(Recommender):
         paper="Liang, Krishnan, Hoffman & Jebara, Variational Autoencoders for Collaborative Filtering, WWW 2018",
         reasons={"attention": "Mult-VAE adds up the items of a history and attends to none of them."},
     )
+    reads_order = False
     histories = 128
 
     def __init__(self, config: MultVAEConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:

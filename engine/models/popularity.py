@@ -24,12 +24,14 @@ class Popularity(Recommender):
         paper="The usual baseline; counts of the training log",
         geometry="none",
         reasons={
+            "reads_order": "Popularity does not read the history.",
             "attention": "Popularity does not read the history, so it attends to nothing.",
             "neighbours": "Popularity knows one number per item, not a place among other items.",
             "map": "Popularity knows one number per item; there is no space to draw.",
         },
     )
     min_history = 0
+    reads_order = False
 
     def __init__(self, config: PopularityConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
         super().__init__()

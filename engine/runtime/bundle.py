@@ -43,6 +43,7 @@ _REASONS = {
     "map": "This model has no item vectors to draw on a map.",
     "unseen_items": "This model knows only the items it was trained on.",
     "trained_users": "This model has no vectors for people; it knows them by their histories.",
+    "reads_order": "This model reads a history as a set: in any order its list is the same.",
     "identifiers": "This model does not write identifiers; it matches the history with a vector of every item.",
     "words": "This model knows items by their numbers, not by their words.",
     "cross_attention": "This model has no attention between what it writes and the history to show.",
@@ -129,9 +130,9 @@ class Bundle:
         """None where the model can, else why not, in a sentence a page can show.
 
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
-        "trained_users", "identifiers" (write them, and show the beam), "cross_attention", "words" (read them, and show which it
-        looked at), "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every
-        other); KeyError for any other.
+        "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
+        (read them, and show which it looked at), "probability" (say how likely each item is to be the next), or "distinct_items"
+        (tell every item from every other); KeyError for any other.
         """
         if capability == "probability":
             return probability.lacking(self.manifest.family)

@@ -229,8 +229,15 @@ class Capabilities(Strict):
     unseen_items: bool
     trained_users: bool
     """True: the model has a vector per training user; in the app it works from the fold-in."""
+    reads_order: bool = True
+    """False: a history is a set, and no order of its items changes the answer. Stated only where it is False."""
     reasons: dict[str, str] = {}
     """For each capability that is False: why, in one sentence."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Readers that are older know no such entry; bundles of before have none, and read order."""
+        return {name: value for name, value in write(self).items() if name != "reads_order" or not value}
 
 
 class Training(Strict):

@@ -19,7 +19,7 @@ from app.views import compare
 from app.views import compare_answers as answers
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
-from tests.runtime.bundles import count_repeats, make_zoo
+from tests.runtime.bundles import count_repeats, make_zoo, seal
 
 Open = Callable[..., AppTest]
 
@@ -183,6 +183,16 @@ def test_every_column_says_what_its_model_can_and_cannot_do(models: Zoo) -> None
         for name in ("attention", "neighbours", "map"):
             reason = bundle.cannot(name)
             assert (name in said["Can show"]) == (reason is None) and said.get(f"No {name}") == reason
+
+
+def test_a_list_says_that_its_model_does_not_read_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_zoo(tmp_path / "exports")
+    able = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))["capabilities"]
+    seal(path / "alpha", capabilities=able | {"reads_order": False})
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+    shown = {card["name"]: card for card in cards(zoo.open_zoo("toys"), (1, 2), 3)}
+    assert {name for name, card in shown.items() if "does not read order" in card["note"]} == {"alpha"}
+    assert {name for name, card in shown.items() if "Order of the history" in card["can"]} == {"alpha"}
 
 
 def test_cards_are_plain_data(hostile: Zoo) -> None:

@@ -132,9 +132,10 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     can = manifest.capabilities
     assert can.attention == (name in ("sasrec", "bert4rec", "attrec", "recformer"))
     assert can.trained_users == (name == "attrec")
+    assert can.reads_order == (name not in ("mult-vae", "popularity"))
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))
     assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3}.get(name, 1)
-    for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users"):
+    for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users", "reads_order"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")
 

@@ -257,6 +257,15 @@ class Contract:
         assert max(CUTOFFS) > ITEMS
         assert found.exposure[max(CUTOFFS)].sum() == (ITEMS - 1) + (ITEMS - 2)
 
+    def test_order_counts_where_it_says_so(self, name: str) -> None:
+        """To the last bit where it does not. Of the items that it reads, not of which these are: the Markov chain reads one."""
+        model, rng = build(name), np.random.default_rng(4)
+        changes = []
+        for _ in range(5):
+            history = torch.from_numpy(rng.permutation(ITEMS)[None, : model.max_length])
+            changes.append(not torch.equal(model.query(history), model.query(history.flip(1))))
+        assert any(changes) == (model.reads_order and model.max_length > 1)
+
     # --- randomness and storage
 
     def test_the_generator_alone_decides_how_it_starts(self, name: str) -> None:

@@ -245,6 +245,16 @@ def test_still_improving_is_stated_and_follows_from_the_curve_in_bundles_of_befo
         assert Zoo.open(path).bundles[ALPHA.name].improving is expected
 
 
+def test_a_model_reads_order_unless_its_bundle_says_that_it_does_not(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (ALPHA,))
+    opened = Zoo.open(path).bundles[ALPHA.name]
+    assert opened.cannot("reads_order") is None
+    able = opened.manifest.capabilities.model_dump()
+    assert "reads_order" not in able  # so that readers of before take the bundle
+    seal(path / ALPHA.name, capabilities=able | {"reads_order": False})
+    assert "set" in (Zoo.open(path).bundles[ALPHA.name].cannot("reads_order") or "")
+
+
 def test_errors_survive_a_pickle() -> None:
     # caches and process pools send them
     error = pickle.loads(pickle.dumps(BundleError("a", "b.npy", "c")))  # noqa: S301
