@@ -42,6 +42,7 @@ _MODELS = {
     "sasrec": _BLUE,
     "bert4rec": _RED,
     "attrec": _GREEN,
+    "lightgcn": _TEAL,
     "mult-vae": _BROWN,
     "recformer": _SKY,
     "tiger": _YELLOW,

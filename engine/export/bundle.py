@@ -37,6 +37,7 @@ ORDER = {
     "sasrec": 10,
     "bert4rec": 20,
     "attrec": 30,
+    "lightgcn": 34,
     "mult-vae": 37,
     "recformer": 40,
     "text-neighbours": 70,

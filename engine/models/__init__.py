@@ -7,6 +7,7 @@ from typing import Any
 from engine.models.attrec import AttRec, AttRecConfig
 from engine.models.base import AttentionShape, Card, ItemIndex, Recommender, score
 from engine.models.bert4rec import BERT4Rec, BERT4RecConfig
+from engine.models.lightgcn import LightGCN, LightGCNConfig
 from engine.models.markov import Markov, MarkovConfig
 from engine.models.mult_vae import MultVAE, MultVAEConfig
 from engine.models.popularity import Popularity, PopularityConfig
@@ -21,6 +22,7 @@ MODELS: dict[str, tuple[type[Any], type[Recommender]]] = {
         (SASRecConfig, SASRec),
         (BERT4RecConfig, BERT4Rec),
         (AttRecConfig, AttRec),
+        (LightGCNConfig, LightGCN),
         (MultVAEConfig, MultVAE),
         (RecformerConfig, Recformer),
         (TextNeighboursConfig, TextNeighbours),

@@ -18,6 +18,7 @@ from engine.data.identifiers import Identifiers
 from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError
 from engine.files import replacing
+from engine.models.graph import Graph, GraphRecommender
 from engine.registry import MODELS
 from engine.training import texts, vectors
 from engine.training.recipe import Recipe
@@ -177,6 +178,35 @@ class _Attributes:
         pass
 
 
+class _Graph:
+    """What is propagated over: the pairs of the training log. Read from the dataset whenever needed."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        material = _Graph.kept(recipe, dataset, folder)
+        graph, kind = material.value, MODELS[recipe.family][1]
+        assert issubclass(kind, GraphRecommender)
+        try:
+            graph.check_bytes(kind.bytes_needed(recipe.model, graph))
+        except ValueError as error:
+            raise SeqscopeError(f"{dataset.path}: {error}.") from None
+        return replace(material, note=str(graph))
+
+    @staticmethod
+    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        log = dataset.training
+        try:
+            graph = Graph.of(log.values, log.offsets, dataset.num_items)
+        except ValueError as error:
+            raise SeqscopeError(f"{dataset.path}: {error}.") from None
+        digest = hashlib.sha256(graph.offsets.tobytes() + graph.items.tobytes()).hexdigest()
+        return Material(graph, digest, dataset.path)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        pass
+
+
 class _Vectors:
     """What a model that compares texts is given: a vector of every item's words."""
 
@@ -215,4 +245,5 @@ KINDS: dict[str, type[Kind]] = {
     "start": _Start,
     "attributes": _Attributes,
     "vectors": _Vectors,
+    "graph": _Graph,
 }

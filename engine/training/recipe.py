@@ -103,6 +103,19 @@ class WindowConfig:
 
 
 @dataclass(frozen=True)
+class PairsConfig:
+    """An item that a user has scores above one that the user has not: BPR (LightGCN, NGCF)."""
+
+    sampling: Literal["pairs", "users"] = "pairs"
+    """pairs: every training pair once an epoch, as BPR is defined. users: as many draws of a uniform user and one of their items,
+    as both authors' code does, so that users with few items weigh as much as those with many."""
+    negatives: int = 1
+    """Negatives per pair, uniform outside the user's training items."""
+    l2: float = 1e-4
+    """λ of ½‖·‖² per example (LightGCN: 10⁻⁴ over the batch's rows of E⁰; NGCF: 10⁻⁵)."""
+
+
+@dataclass(frozen=True)
 class MultinomialConfig:
     """All items of a history are draws of one distribution (Mult-VAE)."""
 
@@ -209,6 +222,7 @@ OBJECTIVES: dict[str, type[Any]] = {
     "sasrec": NextItemConfig,
     "bert4rec": ClozeConfig,
     "attrec": WindowConfig,
+    "lightgcn": PairsConfig,
     "mult-vae": MultinomialConfig,
     "recformer": TextConfig,
     "encoder-decoder": IdentifierConfig,

@@ -36,13 +36,21 @@ from engine.training.objectives.identifier import Identifier
 from engine.training.objectives.instructions import Instructions
 from engine.training.objectives.multinomial import Multinomial
 from engine.training.objectives.next_item import NextItem
+from engine.training.objectives.pairs import Pairs
 from engine.training.objectives.text import text
 from engine.training.objectives.window import Windows
 from engine.training.recipe import Recipe, from_dict
 
 ALONE = World()
 OBJECTIVES: dict[str, Any] = (
-    {"sasrec": NextItem, "bert4rec": Cloze, "attrec": Windows, "mult-vae": Multinomial, "recformer": text}
+    {
+        "sasrec": NextItem,
+        "bert4rec": Cloze,
+        "attrec": Windows,
+        "lightgcn": Pairs,
+        "mult-vae": Multinomial,
+        "recformer": text,
+    }
     | dict.fromkeys(("encoder-decoder", "decoder-only"), Identifier)
     | {"language-model": Instructions}
 )

@@ -24,6 +24,7 @@ from engine.data.words import ItemWords, tokenize
 from engine.evaluation.metrics import CUTOFFS
 from engine.evaluation.ranks import full_ranks
 from engine.models import Recommender
+from engine.models.graph import Graph
 from engine.registry import MODELS
 from engine.words.tokenizer import learn
 
@@ -81,8 +82,14 @@ def vectors() -> np.ndarray:
     return found
 
 
+def graph() -> Graph:
+    """That of `log`."""
+    items, offsets = log()
+    return Graph.of(items.numpy(), offsets.numpy(), ITEMS)
+
+
 MATERIALS: dict[str, Any] = {
-    "identifiers": identifiers(), "words": tokenized(words()), "start": None, "vectors": vectors(),
+    "identifiers": identifiers(), "words": tokenized(words()), "start": None, "vectors": vectors(), "graph": graph(),
 }  # fmt: skip
 
 
@@ -95,6 +102,9 @@ def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
         found["identifiers"] = dataclasses.replace(found["identifiers"], codes=codes)
     if new is not None and "vectors" in found:
         found["vectors"] = found["vectors"][torch.argsort(new).numpy()]
+    if new is not None and "graph" in found:
+        items, offsets = log()
+        found["graph"] = Graph.of(new[items].numpy(), offsets.numpy(), ITEMS)
     if new is not None and "words" in found:
         found["words"] = tokenized([words()[old] for old in torch.argsort(new).tolist()])
     return found

@@ -15,8 +15,8 @@ from engine.models import MODELS
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
-EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60}
-BATCH = {"attrec": 256}  # windows; sequences elsewhere
+EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60}
+BATCH = {"attrec": 256, "lightgcn": 512}  # windows, pairs; sequences elsewhere
 
 
 def ranks(name: str, dataset: Dataset, folder: Path) -> np.ndarray:
@@ -35,7 +35,7 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: flo
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > least
 
 
-@pytest.mark.parametrize("name", ["markov", "sasrec", "bert4rec", "attrec", "mult-vae"])
+@pytest.mark.parametrize("name", ["markov", "sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae"])
 def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
     """Two to four items of the group are left: the best that can be is about 0.7; chance is about 0.12."""
     dataset = write_log(tmp_path / "clusters", clusters(), 60)

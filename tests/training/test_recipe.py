@@ -150,6 +150,9 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
         "objective.targets": [0], "objective.negatives": [0], "objective.margin": [-0.1], "objective.dropout": [1.0],
         "objective.l2": [-0.1],
     },
+    "lightgcn": {
+        "model.layers": [0], "objective.negatives": [0], "objective.sampling": ["items"], "objective.l2": [-0.1],
+    },
     "mult-vae": {
         "model.hidden": [0], "model.dim": [0], "model.dropout": [1.0], "objective.beta": [-0.1, "inf"],
         "objective.anneal_steps": [-1],

@@ -18,7 +18,7 @@ from engine.training import checkpoint
 from engine.training.run import open_run, train
 from tests.training.tiny import cycles, mixed, recipe, tiny_dataset, write_log
 
-LEARNED = ["sasrec", "bert4rec", "attrec", "mult-vae", "recformer"]
+LEARNED = ["sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae", "recformer"]
 SHORT = {"epochs": 2}
 
 
@@ -315,3 +315,12 @@ def test_a_run_without_its_model(small_dataset: Dataset, tmp_path: Path) -> None
 
 def test_the_shared_dataset_is_made_once(shared: Path, dataset: Dataset) -> None:
     assert tiny_dataset(shared) is dataset
+
+
+@pytest.mark.parametrize(
+    ("histories", "reason"), [([[0, 1, 2, 3]], "two users"), ([[0, 1, 2], [0, 2, 1]], "two items")]
+)
+def test_a_log_without_a_graph_is_refused(tmp_path: Path, histories: list[list[int]], reason: str) -> None:
+    with pytest.raises(SeqscopeError, match=reason):
+        train(recipe("lightgcn"), write_log(tmp_path / "data", histories, 4), tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()

@@ -42,6 +42,10 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"targets": 2, "negatives": 4, "l2": 0.0},
         "optimiser": {"name": "adagrad", "lr": 0.1},
     },
+    "lightgcn": {
+        "model": {"dim": 16, "layers": 2, "max_length": 30},
+        "optimiser": {"lr": 0.02, "beta2": 0.999},
+    },
     "mult-vae": {
         "model": {"hidden": 32, "dim": 8, "max_length": 30},
         "objective": {"beta": 0.2, "anneal_steps": 100},
@@ -72,7 +76,7 @@ def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     raw = {table: dict(entries) for table, entries in RECIPES[name].items()}
     if name == "text-neighbours":
         raw["model"] = {"encoder": text_encoder()}
-    if name in ("sasrec", "bert4rec", "attrec", "mult-vae", "recformer"):
+    if name in ("sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae", "recformer"):
         raw["training"] = TRAINING | raw.get("training", {})
     for table, entries in tables.items():
         raw[table] = raw.get(table, {}) | entries

@@ -1,0 +1,220 @@
+"""Models over a graph against their re-derivation in numpy, on the ten nodes that docs/models.md draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor
+
+from engine.export import graphs
+from engine.models.graph import Graph, GraphRecommender, Propagation, distinct
+from engine.registry import MODELS
+from engine.training.objectives.pairs import Pairs
+from engine.training.recipe import PairsConfig
+from tests.models import numpy_graph
+from tests.models.contract import ITEMS, build, move, small
+from tests.models.numpy_graph import HISTORIES
+
+BATCH = [(0, 0, 2), (1, 3, 5), (2, 3, 0), (3, 4, 1), (3, 0, 2)]
+NAMES = ["lightgcn"]
+
+
+def log() -> tuple[Tensor, Tensor]:
+    return (
+        torch.tensor([item for items in HISTORIES for item in items]),
+        torch.tensor([0, *np.cumsum([len(items) for items in HISTORIES])]),
+    )
+
+
+def ten_nodes() -> Graph:
+    items, offsets = log()
+    return Graph.of(items.numpy(), offsets.numpy(), numpy_graph.ITEMS)
+
+
+def model(name: str = "lightgcn", **settings: object) -> GraphRecommender:
+    """Over the ten nodes."""
+    found = MODELS[name][1](
+        small(name, **settings), numpy_graph.ITEMS, numpy_graph.USERS, torch.Generator().manual_seed(0),
+        graph=ten_nodes(),
+    )  # fmt: skip
+    assert isinstance(found, GraphRecommender)
+    move(found, 1)
+    return found.eval()
+
+
+def start(of: GraphRecommender) -> np.ndarray:
+    """E⁰, float64 [10, dim]."""
+    return torch.cat([of.users.weight, of.items.weight]).detach().double().numpy()
+
+
+def vectors(of: GraphRecommender) -> np.ndarray:
+    with torch.no_grad():
+        return torch.cat(of.final(of.layers())).double().numpy()
+
+
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    users, items, negatives = torch.tensor(BATCH).T
+    return users, items, negatives[:, None]
+
+
+# --- propagation
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("times", ["embedding_bag", "csr"])
+def test_a_propagation_and_its_gradient(monkeypatch: pytest.MonkeyPatch, times: str) -> None:
+    """Both sides receive what the dense matrix says, and send back the same of their gradients."""
+    if times == "csr":  # what GPUs take
+        monkeypatch.setattr("engine.models.graph.Sparse.times", lambda self, dense: self.csr() @ dense.contiguous())
+    node = Propagation(ten_nodes())
+    vectors = torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
+    users, items = (part.clone().requires_grad_() for part in (vectors[:4], vectors[4:]))
+    received = torch.cat(node(users, items))
+    np.testing.assert_allclose(received.detach(), numpy_graph.normalised() @ vectors.numpy(), atol=1e-6)
+    assert not received[4 + 5].any()  # nobody has item 5
+    weights = torch.randn(10, 3, generator=torch.Generator().manual_seed(1))
+    (received * weights).sum().backward()
+    assert users.grad is not None and items.grad is not None
+    expected = numpy_graph.normalised().T @ weights.numpy()
+    np.testing.assert_allclose(torch.cat([users.grad, items.grad]), expected, atol=1e-6)
+
+
+def test_a_pair_is_one_edge() -> None:
+    graph = Graph.of(np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4]), 4)
+    assert (graph.items.tolist(), graph.offsets.tolist(), graph.repeated) == ([0, 2, 1], [0, 2, 2, 3], 1)
+    for part in ("3 edges", "1 repeated", "1 items without", "1 users without"):
+        assert part in str(graph)
+
+
+@pytest.mark.parametrize(
+    ("items", "offsets", "reason"),
+    [
+        ([0, 1], [0, 2, 2], "two users"),
+        ([1, 1], [0, 1, 2], "two items"),
+        ([0, 1, 2, 0], [0, 3, 4], "3 different items"),
+    ],
+)
+def test_what_is_no_graph(monkeypatch: pytest.MonkeyPatch, items: list[int], offsets: list[int], reason: str) -> None:
+    monkeypatch.setattr("engine.models.graph.MOST_ITEMS", 2)
+    with pytest.raises(ValueError, match=reason):
+        Graph.of(np.array(items), np.array(offsets), 3)
+
+
+# --- LightGCN
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_vectors_are_those_of_the_paper(layers: int) -> None:
+    found = model(layers=layers)
+    expected = np.mean(numpy_graph.layers(start(found), layers), axis=0)
+    np.testing.assert_allclose(vectors(found), expected, atol=1e-6)
+    np.testing.assert_allclose(found.index().rows, expected[4:], atol=1e-6)
+    np.testing.assert_allclose(
+        found.query(torch.zeros(4, 1, dtype=torch.int64), torch.arange(4)), expected[:4], atol=1e-6
+    )
+
+
+def test_loss_and_gradient_are_those_of_the_paper() -> None:
+    found = model().train()
+    expected, gradient = numpy_graph.lightgcn_loss(start(found), 2, BATCH, 0.3)
+    loss = Pairs(PairsConfig(l2=0.3), found, *log(), 4).loss(found, batch())
+    loss.backward()
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    assert found.users.weight.grad is not None and found.items.weight.grad is not None
+    np.testing.assert_allclose(torch.cat([found.users.weight.grad, found.items.weight.grad]), gradient, atol=1e-6)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_history_is_a_new_node(layers: int) -> None:
+    found = model(layers=layers)
+    for history in ([3], [4, 0, 1], [5, 2, 5], [0, 1, 2, 3, 4, 5]):
+        expected = numpy_graph.folded(start(found), layers, history)
+        np.testing.assert_allclose(found.query(torch.tensor([history]))[0].detach(), expected, atol=1e-6)
+
+
+def test_a_training_user_folded_in_differs_by_the_first_layer_alone() -> None:
+    found = model()
+    for user, history in enumerate(HISTORIES):
+        stored, folded = (found.query(torch.tensor([history]), of)[0] for of in (torch.tensor([user]), None))
+        own = found.users.weight[user] - found.items.weight[history].mean(0)
+        torch.testing.assert_close(stored - folded, own / 3)
+
+
+# --- all of them
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_history_is_a_set(tmp_path: Path, name: str, exported: bool) -> None:
+    """Neither order nor repetition changes a bit, in PyTorch or in the graph that the app runs."""
+    found = build(name, dim=16, max_length=60)
+    session = None
+    if exported:
+        graphs.write_encoder(found, tmp_path / "encoder.onnx")
+        session = onnxruntime.InferenceSession(tmp_path / "encoder.onnx")
+
+    def query(history: list[int]) -> bytes:
+        items = torch.tensor([history])
+        if session is not None:
+            return bytes(session.run(["query"], {"items": items.numpy()})[0])
+        return found.query(items).detach().numpy().tobytes()
+
+    rng = np.random.default_rng(0)
+    for length in (1, 3, 20):
+        history = rng.permutation(ITEMS)[:length].tolist()
+        answers = {query(rng.permutation(history).tolist()) for _ in range(6)}
+        assert answers == {query([*history, *history, history[0]])}
+        assert length == 1 or query(history[1:]) not in answers
+
+
+def test_sets() -> None:
+    assert distinct(torch.tensor([[3, 1, 3, 1, 3], [9, 9, 0, 2, 0]]), 9).tolist() == [[1, 3, 9, 9, 9], [0, 2, 9, 9, 9]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_are_kept_until_training_goes_on(name: str) -> None:
+    found, history = model(name), torch.tensor([[0, 3]])
+    before = found.query(history)
+    found.layers = None  # type: ignore[assignment,method-assign]
+    assert torch.equal(found.query(history), before)  # nothing is computed anew
+    del found.layers
+    found.train()
+    with torch.no_grad():
+        found.items.weight += 1
+    assert not torch.equal(found.eval().query(history), before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_graph_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    config, graph, kind = small(name), ten_nodes(), MODELS[name][1]
+    assert issubclass(kind, GraphRecommender)
+    needed = kind.bytes_needed(config, graph)
+    assert needed > graph.bytes + 4 * 4 * 10 * config.dim  # parameters, gradient and Adam's moments alone
+    assert graph.bytes == sum(b.numel() * 4 for name, b in Propagation(graph).named_buffers() if "degrees" not in name)
+    graph.check_bytes(needed)
+    monkeypatch.setattr("engine.models.graph.MOST_BYTES", needed - 1)
+    with pytest.raises(ValueError, match=r"GB is the bound.*model\.dim"):
+        graph.check_bytes(needed)
+
+
+# --- pairs
+
+
+@pytest.mark.parametrize("sampling", ["pairs", "users"])
+def test_pairs(sampling: str) -> None:
+    """Every pair once, or users alike often; a negative is never the user's own."""
+    pairs = Pairs(PairsConfig(sampling=sampling, negatives=2), model(), *log(), 4)  # type: ignore[arg-type]
+    assert (pairs.steps, pairs.typical_targets) == (3, 3)
+    plan = torch.cat(list(pairs.batches(torch.Generator().manual_seed(0))))
+    assert plan.sort().values.tolist() == list(range(9))
+    users, items, negatives = pairs.draw(plan.repeat(300), torch.Generator().manual_seed(0))
+    assert negatives.shape == (2700, 2)
+    for user, item, others in zip(users.tolist(), items.tolist(), negatives.tolist(), strict=True):
+        assert item in HISTORIES[user] and not {*others} & {*HISTORIES[user]}
+    shares = users.bincount() / len(users)
+    expected = [2 / 9, 3 / 9, 1 / 9, 3 / 9] if sampling == "pairs" else [0.25] * 4
+    assert shares.tolist() == pytest.approx(expected, abs=0.03)
