@@ -1,0 +1,218 @@
+"""Paths through the graph of people and items that carry a recommendation: history → people → their items → … (NGCF, 1 and 2.2).
+
+A model that propagates vectors along this graph without anything in between (LightGCN) scores an item by a sum over paths, which
+is taken apart here exactly. The history is a new person with an edge to each of its items: p(h, j) = 1/√(|h|·|N_j|); the others'
+edges have p(u, i) = 1/√(|N_u|·|N_i|), |N| being how many neighbours there are. With vectors e⁰ before any layer,
+
+    q⁰ = mean of e⁰_j over the history      qᵏ = Σ_j p(h, j) eᵏ⁻¹_j       eᵏ_i = Σ_u p(u, i) eᵏ⁻¹_u, and so for people
+    score(i) = (q⁰ + … + q^K) · (e⁰_i + … + e^K_i) / (K + 1)²             (LightGCN, equations 3, 4 and 8)
+
+and every qᵏ is a sum over walks of length k from the history to an item (k odd) or a person (k even).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Float32 = npt.NDArray[np.float32]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+class Neighbours(NamedTuple):
+    """Of every node of one side its neighbours on the other: node x has others[offsets[x] : offsets[x + 1]], ascending."""
+
+    offsets: Int64
+    others: Int32
+
+    @property
+    def degrees(self) -> Int64:
+        return np.diff(self.offsets)
+
+    def of(self, nodes: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
+        """(places of `nodes`, each as often as it has neighbours; the neighbours)"""
+        counts = self.degrees[nodes]
+        starts = np.repeat(self.offsets[nodes] - (np.cumsum(counts) - counts), counts)
+        return np.repeat(np.arange(len(nodes)), counts), self.others[starts + np.arange(counts.sum())]
+
+
+class Step(NamedTuple):
+    """Items that the people of a branch have, at the end of a path history → item → people → item."""
+
+    item: int
+    people: int
+    """How many have both."""
+    weight: float
+    """Sum of p over their walks, from the history on."""
+    adds: float | None
+    """To the score of the item that is explained; None where the model's score is no sum over paths."""
+
+
+class Branch(NamedTuple):
+    """What comes of one item of the history."""
+
+    item: int
+    weight: float
+    """p(h, item)."""
+    people: int
+    """Who has it in training."""
+    itself: float | None
+    """What its own vector adds to the score: as one of the history (layer 0) and as the end of a walk of one step."""
+    through_people: float | None
+    """What the vectors of these people add (walks of two steps)."""
+    steps: list[Step]
+    """Where walks of three steps end: those that add most (or weigh most), the explained item first. Empty where the branch is
+    not opened."""
+    others: int
+    """Further items that such walks reach."""
+    others_add: float | None
+    deeper: float | None
+    """What walks of four steps and more add."""
+
+    @property
+    def adds(self) -> float | None:
+        """All that comes of this item; a score is the sum over the history's."""
+        parts = [self.itself, self.through_people, *(step.adds for step in self.steps), self.others_add, self.deeper]
+        return None if None in parts else sum(part for part in parts if part is not None)
+
+
+@dataclass(frozen=True)
+class InteractionGraph:
+    """Who has which items in training. Nobody is named: people are rows."""
+
+    people: Neighbours
+    """Of every person the items."""
+    items: Neighbours
+    """Of every item the people."""
+
+    @classmethod
+    def of(cls, offsets: Int64, items: Int32, num_items: int) -> InteractionGraph:
+        """Of every person's items: person u has items[offsets[u] : offsets[u + 1]], each once and ascending."""
+        order = np.argsort(items, kind="stable")
+        person = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=num_items))])
+        return cls(Neighbours(offsets, items), Neighbours(starts.astype(np.int64), person[order]))
+
+    @cached_property
+    def scale(self) -> tuple[Float32, Float32]:
+        """1/√|N| of people and of items; 0 where there is nobody."""
+        found = []
+        for side in (self.people, self.items):
+            degrees = side.degrees.astype(np.float64)
+            found.append(
+                np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0).astype(np.float32)
+            )
+        return found[0], found[1]
+
+    def edges(self, history: Sequence[int]) -> tuple[Int64, Float32]:
+        """(the items of a history, each once and ascending; p(h, item) of each)"""
+        unique = np.unique(np.asarray(history, np.int64))
+        return unique, self.scale[1][unique] / np.float32(np.sqrt(max(len(unique), 1)))
+
+    def reached(self, item: int) -> tuple[Int64, npt.NDArray[np.float64]]:
+        """From an item through its people to theirs: how many people [items], and the sum of p over their walks [items]."""
+        people = self.items.others[self.items.offsets[item] : self.items.offsets[item + 1]]
+        person, others = self.people.of(people)
+        weight = (self.scale[0][people] ** 2 * self.scale[1][item])[person] * self.scale[1][others]
+        size = len(self.items.offsets) - 1
+        return np.bincount(others, minlength=size), np.bincount(others, weight, minlength=size)
+
+    def propagated(self, of_items: Float32, of_people: Float32, layers: int) -> tuple[Float32, Float32]:
+        """(eᵏ of items [layers + 1, items, dim], of people [layers + 1, people, dim]) for k = 0 … layers"""
+        from scipy.sparse import csr_matrix  # a moment to import, and few pages need it
+
+        person = np.repeat(np.arange(len(of_people)), self.people.degrees)
+        values = self.scale[0][person] * self.scale[1][self.people.others]
+        walks = csr_matrix((values, self.people.others, self.people.offsets), (len(of_people), len(of_items)))
+        back = walks.T.tocsr()
+        items, people = [of_items], [of_people]
+        for _ in range(layers):
+            items, people = [*items, back @ people[-1]], [*people, walks @ items[-1]]
+        return np.stack(items), np.stack(people)
+
+
+class Paths:
+    """A LightGCN taken apart. All vectors are float32; layers 0 … K are averaged on both sides."""
+
+    def __init__(self, graph: InteractionGraph, of_items: Float32, of_people: Float32, layers: int) -> None:
+        """of_items [items, dim], of_people [people, dim]: the vectors before any layer."""
+        self.graph, self.layers = graph, layers
+        self.items, self.people = graph.propagated(of_items, of_people, layers)
+
+    def queries(self, history: Sequence[int]) -> Float32:
+        """qᵏ of a history of one item or more, [layers + 1, dim]."""
+        items, weights = self.graph.edges(history)
+        return np.concatenate(
+            [self.items[0, items].mean(0)[None], np.einsum("j,kjd->kd", weights, self.items[:-1, items])]
+        )
+
+    def by_layer(self, history: Sequence[int], item: int) -> Float32:
+        """What layer k of the history (rows) with layer l of the item (columns) adds to its score: [layers + 1, layers + 1]."""
+        return self.queries(history) @ self.items[:, item].T / np.float32((self.layers + 1) ** 2)
+
+    def scores(self, history: Sequence[int], without: int | None = None) -> Float32:
+        """Of all items; `without` one layer: the mean is over the others, for the history and for the items. [items]"""
+        kept = [layer for layer in range(self.layers + 1) if layer != without]
+        return self.items[kept].mean(0) @ self.queries(history)[kept].mean(0)
+
+    def branches(self, history: Sequence[int], item: int, ends: int = 6, opened: int = 8) -> list[Branch]:
+        """The score of `item` by paths: one branch per item of the history, those that add most (or take most away) first.
+
+        ends: how many ends of walks a branch names, what the others add is summed up; opened: the first so many branches have
+        any, since following all walks from a popular item takes milliseconds.
+        """
+        target = self.items[:, item].mean(0) / np.float32(self.layers + 1)
+        items, weights = self.graph.edges(history)
+        adds = np.zeros((len(items), max(self.layers, 3) + 1))  # by the length of the walk
+        adds[:, 0] = self.items[0, items] @ target / len(items)
+        adds[:, 1 : self.layers + 1] = (np.einsum("kjd,d->kj", self.items[:-1, items], target) * weights).T
+        at_ends = (self.items[0] @ target).astype(np.float64)
+        found = []
+        for row in np.argsort(-np.abs(adds.sum(1)), kind="stable"):
+            j, weight = int(items[row]), float(weights[row])
+            itself, through, rest, deeper = adds[row, :2].sum(), adds[row, 2], adds[row, 3], adds[row, 4:].sum()
+            steps: list[Step] = []
+            others = 0
+            if len(found) < opened and self.layers >= 3:
+                counts, walks = self.graph.reached(j)
+                each = weight * walks * at_ends
+                steps, others = chosen(counts, weight * walks, each, np.abs(each), item, ends)
+                rest -= sum(step.adds or 0.0 for step in steps)
+            people = int(self.graph.items.degrees[j])
+            found.append(
+                Branch(j, weight, people, *map(float, (itself, through)), steps, others, float(rest), float(deeper))
+            )
+        return found
+
+
+def chosen(
+    counts: Int64, weights: npt.NDArray[np.float64], adds: npt.NDArray[np.float64] | None, by: npt.NDArray[np.float64],
+    item: int, most: int,
+) -> tuple[list[Step], int]:  # fmt: skip
+    """The `most` ends of largest `by` among those that walks reach, `item` first where they do; and how many others there are."""
+    reached = np.flatnonzero(counts)
+    first = by[reached].copy()
+    first[reached == item] = np.inf
+    best = reached[np.argsort(-first, kind="stable")[:most]]
+    steps = [Step(int(x), int(counts[x]), float(weights[x]), None if adds is None else float(adds[x])) for x in best]
+    return steps, len(reached) - len(steps)
+
+
+def walked(graph: InteractionGraph, history: Sequence[int], item: int, ends: int = 6, opened: int = 8) -> list[Branch]:
+    """As `Paths.branches` for a model whose score is no sum over paths (NGCF): people and weights alone, the items with the most
+    walks to `item` first."""
+    items, weights = graph.edges(history)
+    found = []
+    for j, weight in zip(items.tolist(), weights.tolist(), strict=True):
+        counts, reached = graph.reached(j)
+        steps, others = chosen(counts, weight * reached, None, reached, item, ends)
+        found.append(Branch(j, weight, int(graph.items.degrees[j]), None, None, steps, others, None, None))
+    to_item = [branch.steps[0].weight if branch.steps and branch.steps[0].item == item else 0.0 for branch in found]
+    order = np.argsort(-np.array(to_item), kind="stable")
+    return [found[row]._replace(steps=found[row].steps if place < opened else []) for place, row in enumerate(order)]
