@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from engine.data.identifiers import Identifiers
 from engine.evaluation.settled import improving
-from engine.runtime import described, probability, protocols, runs
+from engine.runtime import described, paths, probability, protocols, runs
 from engine.runtime.answerer import Answerer, padded
 from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, no_rollout, read_map
@@ -27,6 +27,7 @@ from engine.runtime.index import Float32, Int32, ItemIndex, best
 from engine.runtime.indexed import Indexed
 from engine.runtime.lazily import Lazily
 from engine.runtime.manifest import SCHEMA_VERSION, Manifest
+from engine.runtime.paths import InteractionGraph, Paths
 from engine.runtime.reader import Reader, WordAttention
 from engine.runtime.sentences import SentenceReader
 from engine.runtime.sessions import Graph
@@ -46,6 +47,7 @@ _REASONS = {
     "reads_order": "This model reads a history as a set: in any order its list is the same.",
     "identifiers": "This model does not write identifiers; it matches the history with a vector of every item.",
     "words": "This model knows items by their numbers, not by their words.",
+    "paths": "This model does not carry a graph of people and items.",
     "cross_attention": "This model has no attention between what it writes and the history to show.",
 }
 
@@ -77,6 +79,8 @@ class Bundle:
         asks = manifest.sentence
         self._sentences = SentenceReader(folder, manifest, asks) if asks is not None else None
         self._answers: Answerer = self._writer or Indexed(folder, manifest)
+        self._graph = Lazily(lambda: paths.read_graph(folder, manifest))
+        self._paths = Lazily(lambda: paths.read_paths(folder, manifest, self.graph))
         self._attention: Graph | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
@@ -131,8 +135,9 @@ class Bundle:
 
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
-        (read them, and show which it looked at), "probability" (say how likely each item is to be the next), or "distinct_items"
-        (tell every item from every other); KeyError for any other.
+        (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
+        "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every other);
+        KeyError for any other.
         """
         if capability == "probability":
             return probability.lacking(self.manifest.family)
@@ -143,6 +148,8 @@ class Bundle:
         if capability == "unseen_items" and self._sentences is not None:
             return self._sentences.cannot()
         default = _REASONS[capability]
+        if capability == "paths":
+            return None if self.manifest.graph is not None else default
         if capability == "words":
             return default if self._reader is None else self.cannot("attention")
         if capability in ("identifiers", "cross_attention"):
@@ -278,6 +285,21 @@ class Bundle:
         event read, all prefixes at least as probable as the item's identifier, so an item far down costs up to the whole tree.
         """
         return leave_one_out(self, history, item)
+
+    @property
+    def graph(self) -> InteractionGraph:
+        """Who has what in training. Raises CapabilityError where the bundle does not carry it."""
+        if self.manifest.graph is None:
+            raise CapabilityError(_REASONS["paths"])
+        return self._graph.value()
+
+    @property
+    def paths(self) -> Paths | None:
+        """Scores taken apart into paths; None where they are no sum over paths. As `graph`."""
+        shape = self.manifest.graph
+        if shape is None:
+            raise CapabilityError(_REASONS["paths"])
+        return None if shape.dim is None else self._paths.value()
 
     def neighbours(self, item: int, k: int) -> Neighbours:
         """The k items nearest to `item` in the model's own space, by exact comparison with all; fewer where there are fewer.

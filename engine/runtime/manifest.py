@@ -17,8 +17,8 @@ from pydantic import (
 
 from engine.unknown import TOLERABLE
 
-SCHEMA_VERSION = 3
-"""The newest that is read: 3 for models that were carried to another catalogue or ask a text encoder, 2 for others that write
+SCHEMA_VERSION = 4
+"""The newest that is read: 4 for models that carry a graph, 3 for models that were carried to another catalogue or ask a text encoder, 2 for others that write
 identifiers or read words, 1 for the rest."""
 TOO_MANY = TOLERABLE
 """From this share of unknown words on, pages warn of a model."""
@@ -187,6 +187,22 @@ class Sentence(Strict):
         return stated(write(self), "unknown")
 
 
+class Graph(Strict):
+    """A model that learnt along the graph of people and items, with that graph: people.parquet has a row for each of them, `items`
+    list<int32>, what they have in training, each item once and ascending. See `engine/runtime/paths.py`."""
+
+    layers: int = Field(ge=1, le=16)
+    """How often vectors are propagated."""
+    people: int = Field(ge=1, le=50_000_000)
+    edges: int = Field(ge=1, le=100_000_000)
+    dim: int | None = Field(default=None, ge=1, le=65_536)
+    """Columns of embeddings.npy, float32 [items + people, dim], the vectors before any layer, where a score is a sum over paths."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "dim")
+
+
 class ZeroShot(Strict):
     """The model was trained on another catalogue, and meets this one without having learned anything from it."""
 
@@ -282,7 +298,7 @@ class Check(Strict):
 
 
 class Manifest(Strict):
-    schema_version: Literal[1, 2, 3] = 1
+    schema_version: Literal[1, 2, 3, 4] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses and on the command line."""
     title: str = Field(min_length=1, max_length=60)
@@ -307,6 +323,8 @@ class Manifest(Strict):
     """Where it knows items by vectors of their words; schema_version is 3 then."""
     zero_shot: ZeroShot | None = None
     """Where it was trained on another catalogue; schema_version is 3 then."""
+    graph: Graph | None = None
+    """Where it learnt along a graph and carries it; schema_version is 4 then."""
     index: Index
     capabilities: Capabilities
     training: Training
@@ -329,7 +347,7 @@ class Manifest(Strict):
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came after format 1 where there is nothing to say: readers of older formats know no such fields."""
-        return stated(write(self), "generator", "text", "sentence", "zero_shot")
+        return stated(write(self), "generator", "text", "sentence", "zero_shot", "graph")
 
     @property
     def unknown(self) -> float | None:
@@ -344,6 +362,10 @@ class Manifest(Strict):
         carried, asks = self.zero_shot is not None, self.sentence is not None
         if (carried or asks) != (self.schema_version == 3):
             raise ValueError("schema_version 3 belongs to models with zero_shot or sentence, and to no others")
+        if (self.graph is not None) != (self.schema_version == 4):
+            raise ValueError("schema_version 4 belongs to models with a graph, and to no others")
+        if self.graph is not None and (writes or reads or asks or self.index.kind != "dense"):
+            raise ValueError("a graph belongs to an index of the kind dense, without a generator, a text or a sentence")
         if carried and not reads:
             raise ValueError("only a model with a text can meet a catalogue without training")
         if asks and (writes or reads or self.index.kind != "dense"):
@@ -359,6 +381,8 @@ class Manifest(Strict):
             )
         needed = ["encoder.onnx", *(("decoder.onnx", "identifiers.parquet") if writes else ("index.npy",))]
         needed += ["item_encoder.onnx", "tokenizer.json", "words.parquet"] * reads + ["centre.npy"] * asks
+        if self.graph is not None:
+            needed += ["people.parquet"] + ["embeddings.npy"] * (self.graph.dim is not None)
         if self.generator is not None:
             needed += ["latents.npy"] * (self.generator.latents is not None)
             needed += ["codebooks.npy"] * (self.generator.codebooks is not None)

@@ -19,7 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from engine.runtime.files import Folder
+from engine.runtime.index import read_matrix
+from engine.runtime.manifest import Manifest
+from engine.runtime.tables import Column, read_table
+
+PEOPLE, EMBEDDINGS = "people.parquet", "embeddings.npy"
 Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -216,3 +223,30 @@ def walked(graph: InteractionGraph, history: Sequence[int], item: int, ends: int
     to_item = [branch.steps[0].weight if branch.steps and branch.steps[0].item == item else 0.0 for branch in found]
     order = np.argsort(-np.array(to_item), kind="stable")
     return [found[row]._replace(steps=found[row].steps if place < opened else []) for place, row in enumerate(order)]
+
+
+def read_graph(folder: Folder, manifest: Manifest) -> InteractionGraph:
+    """The graph that a bundle carries. Raises BundleError."""
+    shape = manifest.graph
+    assert shape is not None
+    column = Column(pa.list_(pa.int32()), 0, manifest.num_items - 1)
+    items = read_table(folder, PEOPLE, {"items": column}, expected=manifest.files[PEOPLE])["items"].combine_chunks()
+    offsets, others = items.offsets.to_numpy().astype(np.int64), items.values.to_numpy()
+    offsets, others = offsets - offsets[0], others[offsets[0] : offsets[-1]]
+    if len(items) != shape.people or len(others) != shape.edges:
+        raise folder.fault(PEOPLE, f"{len(items):,} people with {len(others):,} items where the manifest announces "
+                           f"{shape.people:,} with {shape.edges:,}")  # fmt: skip
+    begins = np.zeros(len(others), bool)
+    begins[offsets[:-1][np.diff(offsets) > 0]] = True
+    if np.any((np.diff(others, prepend=-1) <= 0) & ~begins):
+        raise folder.fault(PEOPLE, "the items of a person do not ascend, each once")
+    return InteractionGraph.of(offsets, others, manifest.num_items)
+
+
+def read_paths(folder: Folder, manifest: Manifest, graph: InteractionGraph) -> Paths:
+    """The model that a bundle carries beside its graph. Raises BundleError."""
+    shape = manifest.graph
+    assert shape is not None and shape.dim is not None
+    size = (manifest.num_items + shape.people, shape.dim)
+    vectors: Float32 = read_matrix(folder, EMBEDDINGS, manifest.files[EMBEDDINGS], size)
+    return Paths(graph, vectors[: manifest.num_items], vectors[manifest.num_items :], shape.layers)
