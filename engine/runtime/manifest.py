@@ -18,8 +18,8 @@ from pydantic import (
 from engine.unknown import TOLERABLE
 
 SCHEMA_VERSION = 4
-"""The newest that is read: 4 for models that carry a graph, 3 for models that were carried to another catalogue or ask a text encoder, 2 for others that write
-identifiers or read words, 1 for the rest."""
+"""The newest that is read: 4 for models that carry a graph, 3 for models that were carried to another catalogue or ask a text
+encoder, 2 for others that write identifiers or read words, 1 for the rest."""
 TOO_MANY = TOLERABLE
 """From this share of unknown words on, pages warn of a model."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)|tokenizer\.json")
@@ -188,15 +188,16 @@ class Sentence(Strict):
 
 
 class Graph(Strict):
-    """A model that learnt along the graph of people and items, with that graph: people.parquet has a row for each of them, `items`
-    list<int32>, what they have in training, each item once and ascending. See `engine/runtime/paths.py`."""
+    """A model that learnt along the graph of people and items, with that graph: people.parquet has a row for each of them,
+    `items` list<int32>, what they have in training, each item once and ascending. See `engine/runtime/paths.py`."""
 
     layers: int = Field(ge=1, le=16)
     """How often vectors are propagated."""
     people: int = Field(ge=1, le=50_000_000)
     edges: int = Field(ge=1, le=100_000_000)
     dim: int | None = Field(default=None, ge=1, le=65_536)
-    """Columns of embeddings.npy, float32 [items + people, dim], the vectors before any layer, where a score is a sum over paths."""
+    """Columns of embeddings.npy, float32 [items + people, dim], the vectors before any layer; absent where a score is no sum over
+    paths."""
 
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
