@@ -22,6 +22,9 @@
                 item         that is looked up
                 of           the tokenizer whose codes are filtered by
                 prefix       codes to begin with, such as 12-200
+    graph       model        whose paths are shown, by its name
+                item         that they lead to, by item_id
+                layers       of the tree, 1 to 3
     map         see choices_map
     metrics     see choices_metrics
     report      see choices_report
@@ -79,6 +82,11 @@ def attended(models: Zoo, own: Own) -> str:
     names = list(models.bundles)
     able = [name for name in names if models.bundles[name].cannot("attention") is None]
     return own["model"] if own.get("model") in names else (able or names)[0]
+
+
+def walkers(models: Zoo) -> list[str]:
+    """The models that carry a graph of people and items."""
+    return [name for name, bundle in models.bundles.items() if bundle.cannot("paths") is None]
 
 
 def beam_width(models: Zoo, model: str) -> int:
@@ -204,6 +212,11 @@ PAGES: dict[str, dict[str, Check]] = {
         "item": is_item,
         "of": _is_tokenizer,
         "prefix": _is_prefix,
+    },
+    "graph": {
+        "model": is_model,
+        "item": is_item,
+        "layers": one_of("layers", ("1", "2", "3")),
     },
     "map": choices_map.CHECKS,
     "metrics": choices_metrics.CHECKS,

@@ -7,12 +7,13 @@ that a link leads to without this file, and AppTest loses the sidebar from the s
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app import guard, owner, run_queue, state, tray, work, zoo
+from app import choices, guard, owner, run_queue, state, tray, work, zoo
 from app.parts import saved, you
 from app.text import md
 from app.widgets import browser
@@ -28,6 +29,7 @@ _PAGES = {
     "Look inside": [
         ("attention", "Attention", ":material/visibility:", "What a model looked at while it read the history."),
         ("semantic_ids", "Semantic IDs", ":material/account_tree:", "The codes that tokenizers give to items."),
+        ("graph", "Graph", ":material/hub:", "The paths through people and items that carry a recommendation."),
         ("map", "Map", ":material/scatter_plot:", "Items as a model arranges them, with the history on top."),
     ],
     "Judge": [
@@ -58,7 +60,7 @@ def main() -> None:
     if who is not None:
         work.came(who.id, st.context.ip_address)
     datasets = zoo.datasets()
-    hidden = () if not datasets or _has_codes(list(datasets)) else ("semantic_ids",)
+    hidden = _hidden(list(datasets)) if datasets else ()
     menu = {group: found for group, pages in _PAGES.items() if (found := _existing(pages, hidden))}
     page = st.navigation(menu)
     pages = {one.url_path: one for group in menu.values() for one in group}
@@ -113,16 +115,16 @@ def _settled(page: str) -> bool:
     return True
 
 
-def _has_codes(datasets: list[str]) -> bool:
-    """Whether the dataset that will be shown has tokenizers: of others the menu need not speak."""
-    name = state.coming(datasets)
+def _hidden(datasets: list[str]) -> list[str]:
+    """Pages that have nothing to show of the dataset that will be shown: the menu need not speak of them."""
     try:
-        return bool(zoo.open_zoo(name).tokenizations)
+        models = zoo.open_zoo(state.coming(datasets))
     except SeqscopeError:
-        return False  # the page says what is wrong when it opens the dataset itself
+        return ["semantic_ids", "graph"]  # the page says what is wrong when it opens the dataset itself
+    return ["semantic_ids"] * (not models.tokenizations) + ["graph"] * (not choices.walkers(models))
 
 
-def _existing(pages: list[tuple[str, str, str, str]], hidden: tuple[str, ...]) -> list[Any]:
+def _existing(pages: list[tuple[str, str, str, str]], hidden: Sequence[str]) -> list[Any]:
     """A hidden page can be had by its address, and says there why it is not in the menu."""
     return [
         st.Page(

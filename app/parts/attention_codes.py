@@ -5,12 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
-from app.parts import attention_effects
 from app.text import clean, md
 from app.views import attention_figures as figures
 from app.views import beam_answers as answers
 from app.views import cross as views
-from app.widgets import choice
+from app.widgets import choice, explained
 from engine.runtime import Zoo
 
 _DRAWN = 60  # positions; the table has all
@@ -20,7 +19,7 @@ _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 def written(models: Zoo, name: str, history: tuple[int, ...], by_code: bool) -> dict[int, float] | None:
     """Draws the section; returns place in the history → mean weight, None where there is nothing to write."""
     st.subheader("What the written codes looked at")
-    item = attention_effects.wanted(models, name, history)
+    item = explained.wanted(models, name, history)
     if item is None:
         st.info("The model has nothing left to recommend after this history, so there are no codes to look at.")
         return None

@@ -6,16 +6,15 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import export, guard, state, zoo
+from app import export, zoo
 from app.text import clean, md
 from app.views import attention as views
 from app.views import attention_figures as figures
 from app.views import attention_words_figures as word_figures
 from app.views.attention_words import Parts
-from app.widgets import search
+from app.widgets import explained
 from engine.runtime import AttentionMap, Zoo
 
-FIRST = 10  # of the model's best items are offered without a search
 _MANY = 30  # events that are drawn; the table has all
 
 
@@ -40,7 +39,7 @@ def show(
         if seen is not None
         else "Every model can be asked directly: **remove one event and see where the item stands then.**"
     )
-    item = _item(models, name, history)
+    item = explained.choose(models, name, history, key="attention")
     if item is None:
         st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
         return
@@ -84,55 +83,3 @@ def _split(words: Parts | None, shown: pd.DataFrame) -> list[go.Bar]:
     if words is None or shown.empty:
         return []
     return word_figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))
-
-
-def wanted(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
-    """The item that is explained: the one that was chosen, else the model's best; None where there is neither."""
-    chosen = models.position(state.get().own["item"]) if "item" in state.get().own else None
-    return chosen if chosen is not None else next(iter(zoo.top(models, name, history, FIRST).items.tolist()), None)
-
-
-def _item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
-    """The item whose score is explained: one of the model's best, what truly came next, or any that is searched for.
-
-    None where the model has nothing to recommend and nothing was chosen.
-    """
-    best = [int(item) for item in zoo.top(models, name, history, FIRST).items]
-    truth = state.target(models)
-    aimed = models.position(state.get().own["item"]) if "item" in state.get().own else None
-    options = list(dict.fromkeys([*best, *(item for item in (truth, aimed) if item is not None)]))
-    ranks = dict(zip(options, zoo.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
-    chosen = aimed if aimed is not None else next(iter(options), None)
-
-    def called(item: int) -> str:
-        note = " (what truly came next)" if item == truth else " (in the history)" if item in history else ""
-        place = best.index(item) + 1 if item in best else ranks.get(item, 0)
-        return clean(f"{place:,.0f}. {zoo.titled(models, item)}{note}", 120)
-
-    listed, searched = st.columns(2, gap="medium")
-    if chosen is not None:
-        key = f"attention_item_{name}"
-        st.session_state[key] = chosen
-        listed.selectbox(
-            "For which item?",
-            options,
-            format_func=called,
-            key=key,
-            filter_mode=None,
-            on_change=guard.callback(_take),
-            args=(key,),
-            help="The model's best items, by rank; then what truly came next, where it is known, and the item you chose.",
-        )
-    with searched:
-        search.item("Or any other one", key="attention", act="pick", on_pick=_choose, icon=":material/my_location:")
-    return chosen
-
-
-def _take(key: str) -> None:
-    item, models = st.session_state.get(key), zoo.open_zoo(state.get().dataset)
-    if isinstance(item, int) and 0 <= item < len(models):
-        _choose(models.item_ids[item])
-
-
-def _choose(item_id: str) -> None:
-    state.choose(item=item_id)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
-from app.parts import attention_effects
 from app.text import clean, md
 from app.views import attention_answers as answers
 from app.views import attention_own as views
 from app.views import attention_words_figures as figures
+from app.widgets import explained
 from engine.runtime import Zoo
 
 _WORDS = 20  # words that are drawn; the table has all
 
 
 def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
-    item = attention_effects.wanted(models, name, history)
+    item = explained.wanted(models, name, history)
     if item is None:
         return
     title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
