@@ -63,7 +63,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, title: str) 
     words = f"The broadest way to **{aimed}**: {md(titles[best.item])} ← {people} who had both → {aimed}."
     adds = [branch.adds for branch in branches]
     if None in adds:
-        return f"{words} {md(title)} bends what flows along its paths: its score is no sum over them, widths are weights of walks."
+        return f"{words} {md(title)} bends what flows along its paths; its score is no sum of them. Widths: weights of walks."
     score = sum(part for part in adds if part is not None)
     share = sum(step.adds or 0.0 for _, step in ways)
     return f"{words} Paths that end in it add {share:.3f} to its score of {score:.3f}."
