@@ -28,7 +28,7 @@ def dense(history: list[int]) -> tuple[np.ndarray, np.ndarray]:
     edges = has / np.sqrt(np.outer(has.sum(1), np.where(of_items, of_items, 1)))
     mine = np.zeros(ITEMS)
     mine[history] = 1
-    return edges, mine / np.sqrt(mine.sum() * np.where(of_items, of_items, np.inf))
+    return edges, mine / np.sqrt(mine.sum() * np.maximum(of_items, 1))
 
 
 def vectors(graph: InteractionGraph, layers: int) -> Paths:
@@ -93,4 +93,4 @@ def test_a_list_without_a_layer_is_the_mean_of_the_others(graph: InteractionGrap
 
 def test_an_item_that_nobody_has_leads_nowhere(graph: InteractionGraph) -> None:
     branch = next(branch for branch in vectors(graph, 3).branches([6, 1], 5) if branch.item == 6)
-    assert branch.people == branch.weight == branch.others == 0 and not branch.steps
+    assert branch.people == branch.others == branch.through_people == 0 and not branch.steps
