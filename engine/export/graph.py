@@ -50,4 +50,6 @@ def _check(model: LightGCN, paths: Paths) -> None:
             scores = model.scores(torch.from_numpy(history)[None])[0].numpy()
         difference = np.abs(paths.scores(history.tolist()) - scores).max()
         if difference > 1e-4 * max(1.0, np.abs(scores).max()):
-            raise SeqscopeError(f"the paths through the graph add up to other scores than the model's (off by {difference:.2g})")
+            raise SeqscopeError(
+                f"the paths through the graph add up to other scores than the model's (off by {difference:.2g})"
+            )

@@ -81,6 +81,9 @@ class Bundle:
         self._answers: Answerer = self._writer or Indexed(folder, manifest)
         self._graph = Lazily(lambda: paths.read_graph(folder, manifest))
         self._paths = Lazily(lambda: paths.read_paths(folder, manifest, self.graph))
+        for file in (paths.PEOPLE, paths.EMBEDDINGS) if manifest.graph is not None else ():
+            if file in files:  # read on first use, of whatever size: one page alone needs them
+                folder.size(file, limit=TABLE_BYTES, expected=files[file])
         self._attention: Graph | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:

@@ -120,7 +120,9 @@ class InteractionGraph:
     def edges(self, history: Sequence[int]) -> tuple[Int64, Float32]:
         """(the items of a history, each once and ascending; p(h, item) of each)"""
         unique = np.unique(np.asarray(history, np.int64))
-        degrees = np.maximum(self.items.degrees[unique], 1)  # an item that nobody has sends its own vector as if one had
+        degrees = np.maximum(
+            self.items.degrees[unique], 1
+        )  # an item that nobody has sends its own vector as if one had
         return unique, (1 / np.sqrt(degrees * max(len(unique), 1))).astype(np.float32)
 
     def reached(self, item: int) -> tuple[Int64, npt.NDArray[np.float64]]:

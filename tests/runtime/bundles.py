@@ -189,6 +189,18 @@ def seal(folder: Path, **changes: Any) -> None:
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
 
 
+def with_graph(folder: Path, people: list[list[int]], dim: int | None = 4, layers: int = 3) -> None:
+    """Gives a bundle a graph: of everybody the items; dim None: one whose scores are no sums over paths."""
+    items = json.loads((folder / "manifest.json").read_text("utf-8"))["num_items"]
+    pq.write_table(pa.table({"items": pa.array(people, pa.list_(pa.int32()))}), folder / "people.parquet")
+    shape = {"layers": layers, "people": len(people), "edges": sum(map(len, people))}
+    if dim is not None:
+        rng = np.random.default_rng(1)
+        np.save(folder / "embeddings.npy", rng.normal(size=(items + len(people), dim)).astype(np.float32))
+        shape["dim"] = dim
+    seal(folder, graph=shape, schema_version=4)
+
+
 def manifest(toy: Toy) -> dict[str, Any]:
     described = {
         "layers": 2,
