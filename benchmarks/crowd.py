@@ -43,7 +43,7 @@ from engine.training.device import processor
 from tests import clients
 from tests.clients import Server, Visitor
 
-PAGES = ("", "catalogue", "attention", "semantic_ids", "map", "metrics", "about", "your_data", "report")
+PAGES = ("", "catalogue", "attention", "semantic_ids", "graph", "map", "metrics", "about", "your_data", "report")
 """By their addresses; the first is Compare."""
 THINK = 2.0
 """Seconds that somebody looks at a page, on average."""

@@ -15,7 +15,7 @@ from engine import cli
 from engine.data.without_log import fill_catalogue
 from tests.training.tiny import text_encoder
 
-PAGES = ("compare", "catalogue", "attention", "semantic_ids", "map", "metrics", "about")
+PAGES = ("compare", "catalogue", "attention", "semantic_ids", "graph", "map", "metrics", "about")
 BRANDS = ("Ruby", "Dune", "Fjord")
 WRONG = ("0 people", "popular", "0 events", "most taken", "less taken", "split", "real person")
 

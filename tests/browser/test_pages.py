@@ -17,6 +17,7 @@ LAST = {  # what a page shows last of all
     "/catalogue": ("link", "These items as CSV"),
     "/attention": ("heading", "Is that why?"),
     "/semantic_ids": ("heading", "Semantic IDs"),
+    "/graph": ("heading", "Graph"),
     "/map": ("heading", "An item and its neighbours"),
     "/metrics": ("heading", "How it was made"),
     "/about": ("heading", "Limits"),
