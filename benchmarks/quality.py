@@ -222,11 +222,11 @@ def results(seed: int = SEEDS[0]) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def seeds(dataset: str) -> list[str]:
-    """The table of what was trained with several seeds: each of them, their mean and standard deviation."""
+    """The table of what was trained with several seeds: each of them, their mean and standard deviation (of a sample)."""
     runs = [results(seed).get(dataset, {}) for seed in SEEDS]
     protocol = "full, warm" if all("full, warm" in run["metrics"] for run in runs[0].values()) else "full"
     lines = [
-        f"| {dataset}, {protocol}, NDCG@10 | {' | '.join(f'seed {seed}' for seed in SEEDS)} | mean ± standard deviation | HR@10 |",
+        f"| {dataset}, {protocol}, NDCG@10 | {' | '.join(f'seed {seed}' for seed in SEEDS)} | mean ± deviation | HR@10 |",
         "|---|" + "---|" * (len(SEEDS) + 2),
     ]
     rows = []

@@ -20,10 +20,11 @@ from engine.data.dataset import Dataset
 from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.settled import improving, validated
-from engine.export import check, generator, graphs, places, projection, sentence, text, tokenization
+from engine.export import check, generator, graphs, interactions, places, projection, sentence, text, tokenization
 from engine.export.side import USERS, check_name_and_title, exported, file_of
 from engine.generation import Generator
 from engine.models import Recformer, Recommender, TextNeighbours
+from engine.models.graph import GraphRecommender
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, Index, Manifest, Training
 from engine.runtime.sentences import WORDS
@@ -102,7 +103,7 @@ def _fill(
     """Write every file of a bundle but its manifest, and return that."""
     stage("writing the graphs")
     seed = recipe.training.seed
-    shape, described, read, asks = model.attention, None, None, None
+    shape, described, read, asks, walked = model.attention, None, None, None, None
     cases = data.cases("test") if data.info.counts["test"] else data.cases("valid")
     if not len(cases):
         if model.needs_log:
@@ -128,6 +129,8 @@ def _fill(
             read = text.write(model, folder, words, round(share, 4))
         if isinstance(model, TextNeighbours):
             asks = sentence.write(model, folder, run, out)
+        if isinstance(model, GraphRecommender):
+            walked = interactions.write(model, folder)
         kind, geometry = "identity" if rows is None else "dense", model.card.geometry
         dim = data.num_items if rows is None else rows.shape[1]
         compared, lengths, difference = check.compare(folder, model, cases, seed)
@@ -169,7 +172,7 @@ def _fill(
         if made.paper and not made.paper.startswith(paper):
             paper += f"; its identifiers: {made.paper}"
     return Manifest(
-        schema_version=3 if asks is not None else 1 if described is None and read is None else 2,
+        schema_version=4 if walked else 3 if asks else 2 if described or read else 1,
         name=name,
         title=title or recipe.title or model.card.title,
         family=model.name,
@@ -194,6 +197,7 @@ def _fill(
         generator=described,
         text=read,
         sentence=asks,
+        graph=walked,
         index=Index(kind=kind, geometry=geometry, centred=model.card.centred or None),  # type: ignore[arg-type]
         capabilities=Capabilities(
             attention=shape is not None,

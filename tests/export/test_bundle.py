@@ -134,10 +134,24 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     assert can.trained_users == (name in ("attrec", "lightgcn"))
     assert can.reads_order == (name not in ("lightgcn", "mult-vae", "popularity"))
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))
-    assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3}.get(name, 1)
+    assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3, "lightgcn": 4}.get(name, 1)
+    assert (manifest.graph is not None) == (name == "lightgcn")
     for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users", "reads_order"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")
+
+
+def test_the_graph_is_that_of_training_and_its_paths_add_up_to_the_scores(zoo: Zoo, dataset: Dataset) -> None:
+    bundle, training = zoo.bundles["lightgcn"], dataset.training
+    people = [np.unique(training[user]).tolist() for user in range(len(training)) if len(training[user])]
+    graph, paths = bundle.graph, bundle.paths
+    assert [others.tolist() for others in np.split(graph.people.others, graph.people.offsets[1:-1])] == people
+    assert paths is not None
+    for history in histories(dataset, 3):
+        scores = bundle.scores(history)
+        np.testing.assert_allclose(paths.scores(history), scores, atol=1e-4)
+        adds = [branch.adds for branch in paths.branches(history, 5)]
+        assert sum(part for part in adds if part is not None) == pytest.approx(float(scores[5]), abs=1e-4)
 
 
 def test_maps_and_curves(zoo: Zoo) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from engine.errors import SeqscopeError
 from engine.models.graph import GraphRecommender
@@ -41,8 +42,6 @@ def write(model: GraphRecommender, folder: Path) -> Graph | None:
 
 
 def _check(model: LightGCN, paths: Paths) -> None:
-    import torch
-
     rng = np.random.default_rng(0)
     for length in (1, 3, 12):
         history = rng.choice(model.num_items, min(length, model.num_items), replace=False)
