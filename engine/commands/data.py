@@ -27,6 +27,7 @@ formats (--source; guessed from the layout where it is not given):
   ml-20m     ratings.csv, movies.csv (also 25M, 32M, latest)           k-core 0
   movietweetings  ratings.dat, movies.dat as of ml-1m, in UTF-8        k-core 10
   user-item  text lines "user item", oldest first                      k-core 0
+  user-items text lines "user item item …", without order; --test      k-core 0
   letter     one JSON object of user -> list of items                  k-core 0
   amazon     review JSON lines with metadata, plain or .gz             k-core 5
   table      any CSV, TSV, JSON lines or Parquet with a header         k-core 0
@@ -80,6 +81,7 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         "paths", nargs="+", type=Path, metavar="PATH", help="files of the log, or one folder that holds them"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="data/NAME", help="the dataset folder to write")
+    parser.add_argument("--test", type=Path, metavar="FILE", help="user-items: the held-out items, in the same form")
     parser.add_argument("--overwrite", action="store_true", help="replace the dataset at --out")
     parser.add_argument("--source", metavar="FORMAT", help="see below")
 
@@ -143,13 +145,16 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         help="order among events of one user at one time: as in the file (default), as in the file and known to be the "
         "true one, by item, or drawn by --seed",
     )  # fmt: skip
-    events.add_argument("--seed", type=int, default=0, help="for --ties shuffle; default: 0")
+    events.add_argument(
+        "--seed", type=int, default=0, help="for --ties shuffle, --valid-share and --split users; default: 0"
+    )
     events.add_argument("--keep-unused-items", action="store_true", help="keep items that no user has in the catalogue")
 
     split = parser.add_argument_group("split")
     split.add_argument(
-        "--split", choices=("leave-one-out", "time"), default="leave-one-out", help="default: leave-one-out"
-    )
+        "--split", choices=("leave-one-out", "time", "users"),
+        help="default: leave-one-out, or what --test gives; users: strong generalisation, to people held out whole",
+    )  # fmt: skip
     split.add_argument(
         "--valid-from", metavar="DATE", help="split by time: ISO date or unix seconds; default: see --quantiles"
     )
@@ -159,6 +164,18 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
     split.add_argument(
         "--quantiles", type=float, nargs=2, default=(0.8, 0.9), metavar=("V", "T"),
         help="split by time: shares of events before validation and before test; default: 0.8 0.9",
+    )  # fmt: skip
+    split.add_argument(
+        "--valid-share", type=float, default=0.1, metavar="S",
+        help="with --test: share of each user's training items that validate; default: 0.1; 0: none",
+    )  # fmt: skip
+    split.add_argument(
+        "--held-out-users", type=float, nargs=2, default=(0.1, 0.1), metavar=("V", "T"),
+        help="split by users: how many validate and test, below 1 as shares of all; default: 0.1 0.1",
+    )  # fmt: skip
+    split.add_argument(
+        "--fold-in", type=float, default=0.8, metavar="S",
+        help="split by users: share of a held-out user's items that is known; default: 0.8",
     )  # fmt: skip
 
     about = parser.add_argument_group("about the dataset")
@@ -196,7 +213,7 @@ def _options(args: argparse.Namespace) -> ImportOptions:
     if args.split != "time" and (args.valid_from or args.test_from):
         raise UsageError("--valid-from and --test-from belong to --split time")
     return ImportOptions(
-        paths=tuple(args.paths), out=args.out, source=args.source, items=args.items, item_map=args.item_map,
+        paths=tuple(args.paths), test=args.test, out=args.out, source=args.source, items=args.items, item_map=args.item_map,
         columns=Columns(
             args.user_column, args.item_column, args.time_column, args.rating_column, args.quantity_column,
             args.item_id_column, args.title_column,
@@ -207,7 +224,9 @@ def _options(args: argparse.Namespace) -> ImportOptions:
         duplicates=args.duplicates, repeats=args.repeats, k_core=args.k_core, min_history=args.min_history, ties=args.ties,
         seed=args.seed, keep_unused_items=args.keep_unused_items,
         split=SplitOptions(
-            args.split, _moment(args.valid_from, "--valid-from"), _moment(args.test_from, "--test-from"), *args.quantiles
+            args.split or ("leave-one-out" if args.test is None else "given"),
+            _moment(args.valid_from, "--valid-from"), _moment(args.test_from, "--test-from"), *args.quantiles,
+            args.valid_share, tuple(args.held_out_users), args.fold_in, args.seed,
         ),
         name=args.name, title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
         overwrite=args.overwrite, memory=args.memory,

@@ -1,4 +1,4 @@
-"""Rank every test user's held-out item with the best model of a run, and print the metrics.
+"""Rank every test user's held-out items with the best model of a run, and print the metrics.
 
 Full ranking over the whole catalogue is always done, items of the history excluded unless repeats count in the dataset. The ranks
 are stored in the run folder.
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"never trained on: it was trained on {record['dataset']} ({folder})")
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
     if cold:
-        print(f"{cold} of the test users are asked for an item that nobody has in training")
+        print(f"{cold} of the held-out items are in nobody's training")
     for protocol in found:
         print("\n".join(["", protocol, *table(found, protocol)]))
     return 0

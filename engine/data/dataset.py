@@ -4,7 +4,7 @@
     items.parquet          item (int32, 0..n-1), item_id, title, attributes
     users.parquet          user (int32, 0..m-1), user_id
     interactions.parquet   user, item, timestamp (int64, null when the source has only an order), role (int8);
-                           sorted by user, each user's events oldest first
+                           sorted by user, each user's events oldest first (by item where the log has no order)
 
 The split is data, not code: every event carries the role it plays (`Role`).
 """
@@ -28,6 +28,8 @@ from engine.data.repeats import RULES
 from engine.errors import SeqscopeError
 
 SCHEMA_VERSION = 1
+SETS = ("given", "users")
+"""Splits that hold out a set of items per user, not one (engine/data/sets.py)."""
 LATER = ("repeats", "measured", "held_out")
 """Entries of dataset.json that came later: left out where there is nothing to say, as readers of before know none of them."""
 
@@ -36,11 +38,11 @@ class Role(enum.IntEnum):
     """What one event is used for."""
 
     TRAIN = 0
-    VALID = 1  # the item that validation asks for
-    TEST = 2  # the item that the test asks for
+    VALID = 1  # an item that validation asks for
+    TEST = 2  # an item that the test asks for
     LATER = 3  # from the test period on, but not asked for (global time split only): never shown to a model
     BETWEEN = (
-        4  # in the validation period, but not asked for (global time split only): in the test history, never trained on
+        4  # in a history that is asked, never trained on: of the validation period, or a held-out user's fold-in share
     )
 
 
@@ -65,9 +67,11 @@ class DatasetInfo:
     sparsity: float
     """1 − events / (users · items)."""
     time: dict[str, Any]
-    """unit ("second", "day" or "order"), first, last (unix seconds, null for "order"), ties (events that share user and time)."""
+    """unit ("second", "day", "order": the rows stand in order, or "none": a user's items are a set), first, last (unix seconds,
+    null without times), ties (events that share user and time)."""
     split: dict[str, Any]
-    """kind ("leave-one-out" or "time"), and for "time" valid_from and test_from (unix seconds)."""
+    """kind ("leave-one-out", "time", "given" or "users"); for "time" valid_from and test_from (unix seconds); for the last two
+    what was drawn, and valid_items and test_items, how many items are held out."""
     options: dict[str, Any]
     """Every import option, so that the import can be repeated."""
     left_out: dict[str, int]
@@ -91,6 +95,16 @@ class DatasetInfo:
     held_out: dict[str, int] = field(default_factory=dict)
     """How many of the test's held-out items tie, repeat, are negative (engine/data/held_out.py). Empty: a dataset of before they
     were counted, or one without a log."""
+
+    @property
+    def sets(self) -> bool:
+        """Whether a user may have several held-out items."""
+        return self.split.get("kind") in SETS
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it is known which of a user's events came first."""
+        return self.time.get("unit") != "none"
 
     def to_json(self) -> str:
         said = {name: value for name, value in dataclasses.asdict(self).items() if name not in LATER or value}
@@ -126,26 +140,43 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class Cases:
-    """Evaluation cases: one per user with a held-out item.
+    """Evaluation cases: one per user with held-out items.
 
-    users: int32 [cases]; history: every earlier event of that user, oldest first; targets: int32 [cases].
+    users: int32 [cases]; history: what is known of that user, oldest first; held_out: int32, the items to be found. Where each
+    user has one of these, which leave-one-out and the time split see to, `targets` are as long as `users`.
     """
 
     users: np.ndarray
     history: Ragged
-    targets: np.ndarray
+    held_out: Ragged
+
+    @classmethod
+    def of(cls, users: np.ndarray, history: Ragged, targets: np.ndarray) -> Cases:
+        """With one held-out item each; targets: int32 [cases]."""
+        return cls(users, history, Ragged(targets, np.arange(len(users) + 1)))
 
     def __len__(self) -> int:
         return len(self.users)
 
+    @property
+    def targets(self) -> np.ndarray:
+        """int32 [targets]: the held-out items, case by case."""
+        return self.held_out.values
+
+    @functools.cached_property
+    def owner(self) -> np.ndarray:
+        """int64 [targets]: the case of each target."""
+        return np.repeat(np.arange(len(self)), self.held_out.lengths)
+
     @functools.cached_property
     def repeated(self) -> np.ndarray:
-        """bool [cases]: whether the target is in its own history."""
-        rows = np.repeat(np.arange(len(self)), self.history.lengths)
-        return np.bincount(rows[self.history.values == self.targets[rows]], minlength=len(self)) > 0
+        """bool [targets]: whether the target is in its own history."""
+        items = 1 + max(int(values.max(initial=0)) for values in (self.history.values, self.targets))
+        known = np.repeat(np.arange(len(self)), self.history.lengths) * items + self.history.values
+        return np.isin(self.owner * items + self.targets, known)
 
     def take(self, rows: np.ndarray) -> Cases:
-        return Cases(self.users[rows], self.history.take(rows), self.targets[rows])
+        return Cases(self.users[rows], self.history.take(rows), self.held_out.take(rows))
 
 
 class Dataset:
@@ -195,18 +226,24 @@ class Dataset:
         return np.bincount(self.training.values, minlength=self.num_items)
 
     def cases(self, split: str) -> Cases:
-        """The held-out items of `split` ("valid" or "test") with all that came before them.
+        """The held-out items of `split` ("valid" or "test") with all that came before them; where they are sets, with all that
+        is not held out in that split.
 
-        The history of a test case contains the validation item.
+        The history of a test case contains the validation items.
         """
         role = {"valid": Role.VALID, "test": Role.TEST}[split]
+        if self.info.sets:
+            known = (Role.TRAIN, Role.BETWEEN) if split == "valid" else (Role.TRAIN, Role.BETWEEN, Role.VALID)
+            held_out = self.events.where(self.roles == role)
+            asked = np.flatnonzero(held_out.lengths).astype(np.int32)
+            return Cases(asked, self.events.where(np.isin(self.roles, known)).take(asked), held_out.take(asked))
         held = np.flatnonzero(self.roles == role)
         users = (np.searchsorted(self.events.offsets, held, side="right") - 1).astype(np.int32)
         starts = self.events.offsets[users]
         lengths = held - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Cases(users, Ragged(self.events.values[source], offsets), self.events.values[held])
+        return Cases.of(users, Ragged(self.events.values[source], offsets), self.events.values[held])
 
 
 def fingerprint(

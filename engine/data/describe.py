@@ -26,7 +26,7 @@ def describe(info: DatasetInfo) -> str:
         ("attributes", ", ".join(info.attributes) or "none"),
         ("split", _split(info)),
         *([("repeats", in_words(info.measured, info.repeats))] if info.repeats and info.measured else []),
-        ("held out", " ".join(held_out.about(info.held_out, counts["test"], info.options)) or "not counted"),
+        ("held out", _held_out(info)),
         ("left out", "; ".join(f"{count:,} {reason}" for reason, count in info.left_out.items()) or "nothing"),
         ("fingerprint", info.fingerprint),
     ]
@@ -35,7 +35,17 @@ def describe(info: DatasetInfo) -> str:
     return "\n".join(f"{name:<12} {text}".replace("\n", "\n" + " " * 13) for name, text in rows)
 
 
+def _held_out(info: DatasetInfo) -> str:
+    if info.sets:
+        return (
+            f"{info.split['test_items']:,} items test, {info.split['valid_items']:,} validate; a user may have several"
+        )
+    return " ".join(held_out.about(info.held_out, info.counts["test"], info.options)) or "not counted"
+
+
 def _time(info: DatasetInfo) -> str:
+    if not info.ordered:
+        return "none, and no order: a user's items are a set"
     if info.time["unit"] == "order":
         return "none; events are in order"
     first, last = (_moment(info.time[end]) for end in ("first", "last"))

@@ -26,6 +26,8 @@ class LogFiles:
     files: tuple[Path, ...]
     layout: Layout
     mapping: Mapping
+    tested: int = 0
+    """How many of the files, the last ones, hold what the test asks for."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Events:
     """Events that were left out because of their rating."""
     dropped_negative: int
     """Events that were left out because of their negative quantity."""
+    scattered: int = 0
+    """Users who stand on several lines of one file of lists; their items were joined."""
+    tested: np.ndarray | None = None
+    """bool [events]: a file of held-out items has it; None where there is no such file."""
 
 
 def read_log(
@@ -76,6 +82,10 @@ def read_log(
     for number, path in enumerate(log.files):
         query = rows_query(con, path, log.layout, log.mapping, work, problems)
         con.execute(f"INSERT INTO parsed SELECT {number}, * FROM ({query})")
+    scattered = 0
+    if log.layout.kind == "lists":
+        several = "SELECT user_id FROM parsed WHERE user_id <> '' GROUP BY file, user_id HAVING min(line) < max(line)"
+        scattered = con.execute(f"SELECT count(DISTINCT user_id) FROM ({several})").fetchall()[0][0]
     _map_items(con, item_map)
     timed = log.mapping.time is not None
     form = (time_format or (None if time_unit else _time_format(con, log.files[0].name))) if timed else None
@@ -108,14 +118,17 @@ def read_log(
     columns = con.execute(query).fetchnumpy()
     con.execute("DROP TABLE checked")
     # DuckDB promises no order after a join.
-    order = np.argsort(columns.pop("row"), kind="stable")
+    row = columns.pop("row")
+    order = np.argsort(row, kind="stable")
     return Events(
+        tested=(row[order] >> 40) >= len(log.files) - log.tested if log.tested else None,
         user=np.asarray(columns.pop("user"), np.int32)[order],
         item=np.asarray(columns.pop("item"), np.int32)[order],
         time=np.asarray(columns.pop("time"), np.int64)[order] if timed else None,
         users=con.sql("SELECT user_id FROM user_names ORDER BY number").to_arrow_table()["user_id"],
         items=con.sql("SELECT item_id FROM item_names ORDER BY number").to_arrow_table()["item_id"],
         negative=np.asarray(columns.pop("negative"), bool)[order] if log.mapping.quantity is not None else None,
+        scattered=scattered,
         below_rating=left_out[0],
         dropped_negative=left_out[1],
     )

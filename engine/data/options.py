@@ -45,6 +45,8 @@ class ImportOptions:
     """Files of the log, read in this order, or one folder that holds them."""
     out: Path
     """The dataset folder to write."""
+    test: Path | None = None
+    """A file of the same format that holds the held-out items, which makes the split a given one."""
     source: str | None = None
     """The format (a key of `engine.data.sources.SOURCES`). None: guessed from the layout, and said."""
     items: Path | None = None
@@ -83,7 +85,7 @@ class ImportOptions:
     """Order among events of one user at one time: "file" (as in the files), "known" (as in the files, which hold
     the true order: times were rounded), "item" (by item number), "shuffle" (by `seed`)."""
     seed: int = 0
-    """For ties "shuffle"."""
+    """For ties "shuffle", and for splits that draw."""
     keep_unused_items: bool = False
     """Keep items that no user has. They can be recommended but never learned."""
     split: SplitOptions = field(default_factory=SplitOptions)
@@ -137,6 +139,7 @@ class ImportOptions:
         for machine in ("out", "name", "report", "overwrite", "memory", "threads", "strict"):
             del kept[machine]
         kept["paths"] = [path.name for path in self.paths]
+        kept["test"] = self.test.name if self.test else None
         kept["items"] = self.items.name if self.items else None
         kept["item_map"] = self.item_map.name if self.item_map else None
         kept["list_columns"] = list(self.list_columns)

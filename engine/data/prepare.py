@@ -1,8 +1,8 @@
 """The import: raw files to a prepared dataset, in one pass over the log and one over the catalogue.
 
-Order of what is left out: bad rows; events rated below --min-rating; rows logged twice (--duplicates); events that repeat an item
-where repeats do not count (--repeats); users and items outside the k-core, and users with a shorter history than --min-history;
-last, items that no user has.
+Order of what is left out: bad rows; events rated below --min-rating; rows logged twice (--duplicates); held-out items of a given
+split that cannot be asked for; events that repeat an item where repeats do not count (--repeats); users and items outside the
+k-core, and users with a shorter history than --min-history; last, items that no user has.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from engine.data.options import ImportOptions
 from engine.data.order import core, renumber, repeated, time_order
 from engine.data.problems import Problem, Problems
 from engine.data.repeats import in_words, measure, propose
-from engine.data.sources import SOURCES, Workshop
+from engine.data.sets import IN_TRAINING, NO_TRAINING, in_training, without_training
+from engine.data.sources import SOURCES, Source, Workshop
 from engine.data.sources.guess import guess_source
 from engine.data.sources.item_map import read_item_map
 from engine.data.sources.items import open_items
@@ -69,15 +70,16 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
         )
         raise UsageError(f"{given}; use lowercase letters, digits and single dashes")
     refuse_existing(options.out, options.overwrite)
-    for path in (*options.paths, options.items, options.item_map):
+    for path in (*options.paths, options.test, options.items, options.item_map):
         if path is not None and not path.exists():
             raise SeqscopeError(f"{path} does not exist.")
     if options.source is None:
-        name, why = guess_source(options.paths, options.encoding)
+        name, why = guess_source(options.paths, options.encoding, tested=options.test is not None)
         say(f"format: {name}, because {why} (--source names another)")
         options = dataclasses.replace(options, source=name)
     if options.source not in SOURCES:
         raise UsageError(f"--source {options.source}: one of {', '.join(SOURCES)}")
+    _check_sets(SOURCES[options.source], options)
     with staging(options.out, overwrite=options.overwrite) as folder:
         work = folder / "work"
         work.mkdir()
@@ -85,6 +87,29 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
             result = _import(options, Workshop(con, work, Problems(con), say), folder)
         shutil.rmtree(work)
     return result
+
+
+def _check_sets(source: Source, options: ImportOptions) -> None:
+    """Raises UsageError where the split, or what is left out, does not go with sets of items per user."""
+    kind = options.split.kind
+    if options.test is not None and not source.sets:
+        names = ", ".join(name for name, other in SOURCES.items() if other.sets)
+        raise UsageError(f"--test: {source.name} has no file of held-out items; formats that have one: {names}")
+    if (kind == "given") != (options.test is not None):
+        raise UsageError(
+            "--test: the file says what is held out; leave out --split"
+            if options.test
+            else "a given split needs --test FILE"
+        )
+    if source.sets and not options.split.sets:
+        raise UsageError(
+            f"{source.name} has no order of events, so --split {kind} is impossible: name the held-out items with --test FILE, "
+            "or hold out users with --split users"
+        )
+    if options.split.sets and options.repeats == "count":
+        raise UsageError(f"--repeats count: a user has an item once in the split {kind!r}; leave it out")
+    if kind == "given" and (options.k_core or options.min_history > 1):
+        raise UsageError("--k-core and --min-history would change the split that --test gives; leave them out")
 
 
 def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:
@@ -124,10 +149,12 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             f"the whole log belongs to one user ({events.users[0].as_py()!r}), and a recommender learns from many. "
             "Is the user column the right one? Name it with --user-column."
         )
-    log = _filter(events, options, k_core, left_out)
+    notices.counts["users on several lines, whose items were joined"] = events.scattered
+    log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
     offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
-    workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
+    if not source.sets:
+        workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
 
     item_ids = log.items.to_pylist()
     if items_file is not None and len(items_file.id_columns) > 1:
@@ -149,13 +176,13 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         left_out["items that no user has"] = unused
 
     time = log.time
-    time_unit = "order" if time is None else "second" if np.any(time % DAY) else "day"
+    time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = fill_dataset(
         folder, name=options.name or options.out.name, title=options.title or source.title, source=options.about or source.about,
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
         users=log.users, user=log.user, item=log.item, timestamp=time, time_unit=time_unit, split=options.split,
         options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
-        repeats=log.repeats, measured=log.measured, negative=log.negative,
+        repeats=log.repeats, measured=log.measured, negative=log.negative, tested=log.tested,
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
@@ -177,27 +204,39 @@ class _Log:
     time: np.ndarray | None
     negative: np.ndarray | None
     """Of a negative quantity; None where the log has no quantities."""
+    tested: np.ndarray | None
+    """Of a file of held-out items; None where there is none."""
     users: pa.ChunkedArray
     items: pa.ChunkedArray
     repeats: Literal["count", "first"]
     measured: dict[str, float]
 
 
-Flat = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
-"""user, item, time, negative"""
+Flat = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]
+"""user, item, time, negative, tested"""
 
 
-def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int]) -> _Log:
-    order = time_order(events.user, events.item, events.time, options.ties, options.seed)
-    time, negative = (None if column is None else column[order] for column in (events.time, events.negative))
-    rows: Flat = (events.user[order], events.item[order], time, negative)
+def _filter(
+    events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int], *, ordered: bool = True
+) -> _Log:
+    """ordered False: by item within a user."""
+    order = (
+        time_order(events.user, events.item, events.time, options.ties, options.seed)
+        if ordered
+        else np.lexsort((events.item, events.user))
+    )
+    rows = _rows((events.user, events.item, events.time, events.negative, events.tested), order)
     del order
+    if rows[4] is not None:
+        rows = _take(rows, ~in_training(rows[0], rows[1], rows[4]), IN_TRAINING, left_out)
+    if rows[4] is not None:
+        rows = _take(rows, ~without_training(rows[0], rows[4]), NO_TRAINING, left_out)
 
     if options.duplicates == "exact" and rows[2] is not None:
         rows = _take(rows, ~repeated(*rows[:3]), "same user, item and time again", left_out)
     in_core, outside = _core(rows, options, k_core)
     measured = measure(in_core[0], in_core[1], _tested(in_core, options))
-    rule = propose(measured) if options.repeats == "auto" else options.repeats
+    rule = "first" if options.split.sets else propose(measured) if options.repeats == "auto" else options.repeats
     repeats: Literal["count", "first"] = "count" if rule == "count" else "first"
     if repeats == "first" and measured["repeated_events"]:
         rows = _take(rows, ~repeated(*rows[:2]), "same user and item again", left_out)
@@ -211,7 +250,7 @@ def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[
             "only one user is left, and a recommender learns from many. Lower --k-core or --min-history."
         )
     users, items = events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
-    return _Log(user, item, in_core[2], in_core[3], users, items, repeats, measured)
+    return _Log(user, item, *in_core[2:], users, items, repeats, measured)
 
 
 def _take(rows: Flat, stays: np.ndarray, reason: str, left_out: dict[str, int]) -> Flat:
@@ -219,8 +258,13 @@ def _take(rows: Flat, stays: np.ndarray, reason: str, left_out: dict[str, int]) 
     if not count:
         return rows
     left_out[reason] = count
-    time, negative = (None if column is None else column[stays] for column in rows[2:])
-    return rows[0][stays], rows[1][stays], time, negative
+    return _rows(rows, stays)
+
+
+def _rows(rows: Flat, which: np.ndarray) -> Flat:
+    """which: places, or a mask."""
+    time, negative, tested = (None if column is None else column[which] for column in rows[2:])
+    return rows[0][which], rows[1][which], time, negative, tested
 
 
 def _core(rows: Flat, options: ImportOptions, k_core: int) -> tuple[Flat, int]:
@@ -241,6 +285,8 @@ def _tested(rows: Flat, options: ImportOptions) -> np.ndarray:
     """bool [events]: which events the test would ask for, if all stayed."""
     user = rows[0]
     starts = np.flatnonzero(np.append(True, user[1:] != user[:-1]))
+    if rows[4] is not None:
+        return rows[4]
     roles, _ = split_roles(options.split, np.append(starts, len(user)).astype(np.int64), rows[2])
     return roles == Role.TEST
 

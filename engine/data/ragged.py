@@ -48,10 +48,14 @@ class Ragged:
 
     def take(self, rows: np.ndarray) -> Ragged:
         """The sequences `rows` (int [m]), in that order."""
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[rows])]).astype(np.int64)
+        return Ragged(self.values[self.places(rows)], offsets)
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """int64: where the values of the sequences `rows` (int [m]) stand in `values`, in that order."""
         lengths = self.lengths[rows]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        source = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Ragged(self.values[source], offsets)
+        ends = np.cumsum(lengths)
+        return np.repeat(self.offsets[rows] - ends + lengths, lengths) + np.arange(lengths.sum())
 
     def padded(self, width: int, pad: int) -> np.ndarray:
         """int64 [rows, width]: the last `width` values of each sequence, `pad` on the left of shorter ones."""

@@ -37,7 +37,8 @@ _BATCH = 100_000
 class Layout:
     """How a file holds rows."""
 
-    kind: Literal["delimited", "jsonl", "parquet"]
+    kind: Literal["delimited", "lists", "jsonl", "parquet"]
+    """"lists": a user, then all of their items, on one line."""
     delimiter: str = ","
     header: bool = False
     """delimited: the first row names the columns."""
@@ -113,6 +114,13 @@ def _delimited(text: Text, layout: Layout, mapping: Mapping, work: Path, problem
         _write_batches(target, pa.list_(pa.string()), _good_records(text, layout, width, problems))
         raw = f"SELECT line, value AS fields FROM read_parquet({sql_path(target)})"
     raw = f"SELECT * FROM ({raw}) WHERE line > {header_end}"
+    if layout.kind == "lists":
+        items = "CASE WHEN len(fields) > 1 THEN list_slice(fields, 2, len(fields)) ELSE [NULL] END"
+        empty = "CASE WHEN len(fields) < 2 THEN 'user without items' END"
+        return (
+            f"SELECT line, fields[1] AS user_id, unnest({items}) AS item_id, NULL AS time, NULL AS rating, NULL AS quantity, "
+            f"{empty} AS misshapen, CASE WHEN len(fields) < 2 THEN left(fields[1], {EXCERPT}) END AS excerpt FROM ({raw})"
+        )
     reason = (
         f"CASE WHEN len(fields) < {width} THEN 'too few fields' WHEN len(fields) > {width} THEN 'too many fields' END"
     )

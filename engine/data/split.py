@@ -1,4 +1,5 @@
-"""Which event trains, validates and tests: pure functions from event times to roles, without any randomness.
+"""Which event trains, validates and tests: pure functions from event times to roles, without any randomness. Splits into sets,
+which draw, are in engine/data/sets.py.
 
 Events are flat: user u's events are ``offsets[u]:offsets[u + 1]``, oldest first. Where several events of one user share a
 time, their order is the order of the rows that came in, and the split keeps it.
@@ -11,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.data.dataset import Role
+from engine.data import sets
+from engine.data.dataset import SETS, Role
 from engine.errors import SeqscopeError, UsageError
 
-KINDS = ("leave-one-out", "time")
+KINDS = ("leave-one-out", "time", *SETS)
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class SplitOptions:
     """How a log is split."""
 
     kind: str = "leave-one-out"
-    """"leave-one-out" (each user's last event tests, the one before validates) or "time" (two moments, equal for all users)."""
+    """"leave-one-out" (each user's last event tests, the one before validates), "time" (two moments, equal for all users),
+    "given" (a file names the held-out items) or "users" (held-out users, a share of whose items is known)."""
     valid_from: int | None = None
     """kind "time": unix seconds from which events no longer train; None takes `valid_quantile`."""
     test_from: int | None = None
@@ -31,14 +34,36 @@ class SplitOptions:
     """kind "time": the share of events before `valid_from`, where no moment is given."""
     test_quantile: float = 0.9
     """kind "time": the share of events before `test_from`, where no moment is given."""
+    valid_share: float = 0.1
+    """kind "given": the share of each user's training items that validate; 0 for none."""
+    held_out_users: tuple[float, float] = (0.1, 0.1)
+    """kind "users": how many users validate and how many test; numbers below 1 are shares of all users."""
+    fold_in: float = 0.8
+    """kind "users": the share of a held-out user's items that is known."""
+    seed: int = 0
+    """kinds "given" and "users": of what is drawn."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise UsageError(f"unknown split {self.kind!r}; there are {' and '.join(KINDS)}")
+            raise UsageError(f"unknown split {self.kind!r}; there are {', '.join(KINDS)}")
+        if not 0 <= self.valid_share < 1:
+            raise UsageError(f"--valid-share {self.valid_share:g}: give a share from 0 to below 1")
+        if not 0 < self.fold_in < 1:
+            raise UsageError(f"--fold-in {self.fold_in:g}: give a share between 0 and 1")
+        if min(self.held_out_users) < 0 or not self.held_out_users[1]:
+            raise UsageError(
+                f"--held-out-users {' '.join(f'{number:g}' for number in self.held_out_users)}: give the users that validate "
+                "(0 for none) and those that test, as numbers or as shares below 1"
+            )
         if not 0 < self.valid_quantile < self.test_quantile < 1:
             raise UsageError(
                 f"split quantiles {self.valid_quantile:g} and {self.test_quantile:g} must ascend between 0 and 1"
             )
+
+    @property
+    def sets(self) -> bool:
+        """Whether a user may have several held-out items."""
+        return self.kind in SETS
 
 
 def leave_one_out(offsets: np.ndarray) -> np.ndarray:
@@ -90,13 +115,26 @@ def split_moments(timestamps: np.ndarray, options: SplitOptions) -> tuple[int, i
 
 
 def split_roles(
-    options: SplitOptions, offsets: np.ndarray, timestamps: np.ndarray | None
+    options: SplitOptions, offsets: np.ndarray, timestamps: np.ndarray | None, tested: np.ndarray | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Roles (int8 [events]) and what dataset.json says about the split.
+    """Roles (int8 [events]) and what dataset.json says about the split. tested: bool [events], those that a file names as held
+    out (kind "given").
 
     Fails where no user would be left to validate or to test: such a dataset cannot choose or judge a model.
     """
     described: dict[str, Any] = {"kind": options.kind}
+    if options.sets:
+        if options.kind == "given":
+            if tested is None:
+                raise ValueError("a given split needs the events that test")
+            roles = sets.given(offsets, tested, options.valid_share, options.seed)
+            described |= {"valid_share": options.valid_share, "seed": options.seed}
+        else:
+            roles = sets.by_user(offsets, options.held_out_users, options.fold_in, options.seed)
+            described |= {"fold_in": options.fold_in, "seed": options.seed}
+        for name, role in (("valid_items", Role.VALID), ("test_items", Role.TEST)):
+            described[name] = int(np.count_nonzero(roles == role))
+        return roles, described
     if options.kind == "leave-one-out":
         roles = leave_one_out(offsets)
         why = "no user has three events, so none can be held out"

@@ -21,7 +21,7 @@ from engine.data.staging import staging
 from engine.errors import SeqscopeError, UsageError
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-TIME_UNITS = ("second", "day", "order")
+TIME_UNITS = ("second", "day", "order", "none")
 ROW_GROUP = 1 << 20
 """Events per Parquet row group: a reader that streams holds about 20 MB at a time."""
 
@@ -46,6 +46,7 @@ def write_dataset(
     repeats: Literal["count", "first"] | None = None,
     measured: Mapping[str, float] | None = None,
     negative: np.ndarray | None = None,
+    tested: np.ndarray | None = None,
     overwrite: bool = False,
 ) -> DatasetInfo:
     """Split a log, write it as the dataset folder `out`, open it once as a check, and only then let it appear.
@@ -55,15 +56,16 @@ def write_dataset(
     users: user_id of user 0, 1, …
     user, item: int [events], sorted by user, each user's events oldest first.
     timestamp: int64 [events], unix seconds, ascending within a user; None where the source has only an order.
-    time_unit: "second", "day" (times are midnights) or "order" (no times).
+    time_unit: "second", "day" (times are midnights), "order" (no times) or "none" (no times and no order).
     negative: bool [events], the quantity is negative; None where the source has no quantities.
+    tested: bool [events], what the test asks for; of a given split alone.
     """
     with staging(Path(out), overwrite=overwrite) as folder:
         return fill_dataset(
             folder, name=name, title=title, source=source, licence=licence, simulated=simulated, items=items, users=users,
             user=user, item=item, timestamp=timestamp, time_unit=time_unit, split=split, options=options, left_out=left_out,
             repeats=repeats, measured=measured,
-            negative=negative,
+            negative=negative, tested=tested,
         )  # fmt: skip
 
 
@@ -87,6 +89,7 @@ def fill_dataset(
     repeats: Literal["count", "first"] | None = None,
     measured: Mapping[str, float] | None = None,
     negative: np.ndarray | None = None,
+    tested: np.ndarray | None = None,
 ) -> DatasetInfo:
     """`write_dataset` into a folder that exists, for callers that hold their own staging folder."""
     if not NAME.fullmatch(name):
@@ -94,10 +97,10 @@ def fill_dataset(
     if not isinstance(users, pa.ChunkedArray):
         users = pa.chunked_array([pa.array(users, pa.string())])
     offsets = _check_log(items, len(users), user, item, timestamp, time_unit)
-    roles, described = split_roles(split, offsets, timestamp)
+    roles, described = split_roles(split, offsets, timestamp, tested)
     events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
     item_ids = items["item_id"].to_pylist()
-    tested = np.flatnonzero(roles == Role.TEST)
+    asked = np.flatnonzero(roles == Role.TEST)
     info = DatasetInfo(
         name=name,
         title=title,
@@ -107,8 +110,8 @@ def fill_dataset(
         counts={
             "users": len(users), "items": items.num_rows, "events": len(events.values),
             "train": int(np.count_nonzero(roles == Role.TRAIN)),
-            "valid": int(np.count_nonzero(roles == Role.VALID)),
-            "test": int(np.count_nonzero(roles == Role.TEST)),
+            "valid": len(np.unique(user[roles == Role.VALID])),
+            "test": len(np.unique(user[asked])),
         },
         lengths={
             "min": float(events.lengths.min()), "median": float(np.median(events.lengths)),
@@ -125,7 +128,8 @@ def fill_dataset(
         attributes=[column for column in items.column_names if column not in ("item_id", "title")],
         repeats=repeats,
         measured=dict(measured or {}),
-        held_out=held_out.count(tested, offsets, events.values, timestamp, negative),
+        # nothing comes before an item of a set
+        held_out={} if split.sets else held_out.count(asked, offsets, events.values, timestamp, negative),
     )  # fmt: skip
 
     numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
@@ -175,7 +179,7 @@ def _check_log(
         raise ValueError(f"items needs item_id first, then title and attributes, not {items.column_names}")
     if items["item_id"].null_count or items["title"].null_count:
         raise ValueError("every item needs an item_id and a title")
-    if time_unit not in TIME_UNITS or (time_unit == "order") != (timestamp is None):
+    if time_unit not in TIME_UNITS or (time_unit in ("order", "none")) != (timestamp is None):
         raise ValueError(f"time unit {time_unit!r} with {'no' if timestamp is None else 'given'} times")
     if not len(user):
         raise SeqscopeError("no event is left to make a dataset of. Check the filters and the bad rows.")

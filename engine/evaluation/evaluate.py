@@ -15,7 +15,7 @@ from engine.evaluation.faithful import agreement
 from engine.evaluation.metrics import beyond_beam
 from engine.evaluation.negatives import frozen
 from engine.evaluation.parts import accuracy_of_parts
-from engine.evaluation.protocols import Protocol, history_excluded, main, of_dataset, parse
+from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
 from engine.evaluation.ranks import full_ranks, sampled_ranks, search_width
 from engine.evaluation.tables import write_tables
 from engine.files import write_json
@@ -36,10 +36,10 @@ def evaluate(
 ) -> dict[str, dict[str, float]]:
     """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet and metrics.json into `folder`.
 
-    Protocols are "full" (always), those of `protocols` ("u100", "p100") and, for a model with vectors of training users, the
-    same again with "+user": plain names use the fold-in, as the app does. Where the dataset's repeats count, nobody's history
-    is excluded, and the names say so ("full, repeats"). Elsewhere keep_history adds "full, history kept", to compare with
-    papers. Parts ("full, cold") are those of `accuracy_of_parts`.
+    Protocols are "full" (always; where a dataset holds out sets "given split" or "held-out users"), those of `protocols` ("u100",
+    "p100") and, for a model with vectors of training users, the same again with "+user": plain names use the fold-in, as the app
+    does. Where the dataset's repeats count, nobody's history is excluded, and the names say so ("full, repeats"). Elsewhere
+    keep_history adds "full, history kept", to compare with papers. Parts ("full, cold") are those of `accuracy_of_parts`.
 
     A generator's full ranking scores all items where its trie is small or `exact` asks for it, and searches with a beam of width
     `beam` elsewhere (default: its own, or the largest cut-off where that is wider); generation.json says which, and with
@@ -48,12 +48,13 @@ def evaluate(
     """
     model.eval()
     width = None if exact else search_width(model, beam)
-    repeats = dataset.info.repeats
+    repeats, split = dataset.info.repeats, dataset.info.split["kind"]
+    base = SETS.get(split, "full")
     excluded = history_excluded(repeats)
     if keep_history and not excluded:
         raise UsageError(
             f"--keep-history: repeats count in {dataset.path}, so the history is among the candidates anyway, "
-            f"as “{main(repeats)}” says. Leave the option out."
+            f"as “{main(repeats, split)}” says. Leave the option out."
         )
     cases = dataset.cases("test")
     if not len(cases):
@@ -63,18 +64,19 @@ def evaluate(
     ranks: dict[str, np.ndarray] = {}
     exposures: dict[str, dict[int, np.ndarray]] = {}
     missed: dict[str, dict[str, float]] = {}
-    for trained in (False, True) if model.trained_users else (False,):
-        name = of_dataset("full", repeats, trained_users=trained)
+    # held-out users are in nobody's training, so no model has vectors of them
+    for trained in (False, True) if model.trained_users and split != "users" else (False,):
+        name = of_dataset(base, repeats, trained_users=trained)
         full = full_ranks(
             model, cases, exclude_history=excluded, trained_users=trained, lists=True, beam=width, progress=progress.update
         )  # fmt: skip
         ranks[name] = full.ranks
         exposures[name] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
         if width is not None:
-            missed[name] = {f"outside@{width}": full.outside / max(len(cases), 1)}
+            missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
         if keep_history:
             kept = full_ranks(model, cases, trained_users=trained, exclude_history=False, beam=width)
-            ranks[str(Protocol("full", "history kept", trained))] = kept.ranks
+            ranks[str(Protocol(base, "history kept", trained))] = kept.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
             sampled = sampled_ranks(model, cases, negatives, trained_users=trained)
@@ -82,7 +84,7 @@ def evaluate(
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
         searched = width if parse(protocol).full else None  # of a few, each is scored
-        found[protocol] = metrics.accuracy(values, searched) | beyond | missed.get(protocol, {})
+        found[protocol] = metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
     found |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
     if isinstance(model, Generator):

@@ -1,4 +1,11 @@
-"""Metrics from ranks: pure numpy. With one held-out item per user, HR@k is Recall@k and the ideal DCG is 1."""
+"""Metrics from ranks: pure numpy. With one held-out item per user, HR@k is Recall@k and the ideal DCG is 1.
+
+With several (protocols of sets), ranks are those of all items of a user, each among the whole catalogue, its fellows included:
+
+    Recall@k   given split     hits / |T|            NGCF (SIGIR 2019) and LightGCN (SIGIR 2020) in their code
+               held-out users  hits / min(k, |T|)    Mult-VAE (WWW 2018), section 4.2
+    NDCG@k     both            DCG@k / ideal DCG of min(k, |T|) items
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.evaluation.protocols import parse
+from engine.evaluation.protocols import SETS, parse
 
 CUTOFFS = (1, 5, 10, 20, 50)
 _OUTSIDE = re.compile(r"outside@([1-9]\d{0,6})")
@@ -49,27 +56,53 @@ def reciprocal_rank(ranks: np.ndarray, k: int) -> np.ndarray:
 
 
 PER_USER = {"HR": hit, "NDCG": ndcg, "MRR": reciprocal_rank}
+OF_SETS = {"Recall": hit, "NDCG": ndcg}
 
 
-def per_user(metric: str, ranks: np.ndarray) -> np.ndarray:
-    """Each user's share in `metric`, such as "NDCG@10": float64 [users]; its mean is the metric."""
+def names(protocol: str) -> tuple[str, ...]:
+    """What is measured under a protocol."""
+    return tuple(OF_SETS if parse(protocol).sets else PER_USER)
+
+
+def per_user(metric: str, ranks: np.ndarray, protocol: str = "full", users: np.ndarray | None = None) -> np.ndarray:
+    """Each user's share in `metric`, such as "NDCG@10": float64 [users], ascending; its mean is the metric.
+
+    ranks: float [targets]; users: int [targets], whose they are; None where each user has one. Raises KeyError for a metric that
+    the protocol does not have.
+    """
     name, _, k = metric.partition("@")
-    return PER_USER[name](ranks, int(k))
+    if not parse(protocol).sets:
+        return PER_USER[name](ranks, int(k))
+    return _of_sets(name, int(k), ranks, np.arange(len(ranks)) if users is None else users, parse(protocol).base)
 
 
-def accuracy(ranks: np.ndarray, width: int | None = None) -> dict[str, float]:
-    """HR, NDCG and MRR at every cut-off, where ranks come from a beam at those within its width.
+def _of_sets(name: str, k: int, ranks: np.ndarray, users: np.ndarray, base: str) -> np.ndarray:
+    _, owner, sizes = np.unique(users, return_inverse=True, return_counts=True)
+    gained = np.bincount(owner, OF_SETS[name](ranks, k), len(sizes))
+    reachable = np.minimum(sizes, k)
+    if name == "NDCG":
+        ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
+        return gained / ideal[reachable]
+    return gained / (sizes if base == SETS["given"] else reachable)
 
-    Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails: the ranks are wrong then."""
+
+def accuracy(
+    ranks: np.ndarray, width: int | None = None, protocol: str = "full", users: np.ndarray | None = None
+) -> dict[str, float]:
+    """HR, NDCG and MRR at every cut-off, of sets Recall and NDCG; where ranks come from a beam at those within its width.
+
+    ranks, users: as of `per_user`. Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails, or a mean over sets is not between 0 and
+    1: the ranks are wrong then."""
     found: dict[str, float] = {}
     for k in CUTOFFS:
         if beyond_beam(k, width):
             continue
         values = {
-            name: float(function(ranks, k).mean()) if len(ranks) else float("nan")
-            for name, function in PER_USER.items()
+            name: float(per_user(f"{name}@{k}", ranks, protocol, users).mean()) if len(ranks) else float("nan")
+            for name in names(protocol)
         }
-        if len(ranks) and not (values["HR"] >= values["NDCG"] >= values["MRR"] >= 0):
+        falling = [1 + 1e-9, *values.values(), 0] if not parse(protocol).sets else [1 + 1e-9, max(values.values()), 0]
+        if len(ranks) and not all(more >= less for more, less in itertools.pairwise(falling)):
             raise ValueError(f"impossible metrics at {k}: {values}")
         found |= {f"{name}@{k}": value for name, value in values.items()}
     return found

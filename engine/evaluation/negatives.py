@@ -12,7 +12,7 @@ import hashlib
 import numpy as np
 
 from engine.data.dataset import Cases, Dataset
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.protocols import history_excluded
 from engine.files import replacing
 
@@ -53,6 +53,11 @@ def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
 
     The seed follows from the dataset's fingerprint, so whoever draws them gets the same ones.
     """
+    if dataset.info.sets:
+        raise UsageError(
+            f"{protocol} ranks one held-out item of a user among {COUNT} others; {dataset.path} holds out several. "
+            "Use full ranking."
+        )
     path = dataset.path / f"negatives-{protocol}-{split}.npy"
     cases = dataset.cases(split)
     if path.exists():

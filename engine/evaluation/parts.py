@@ -13,7 +13,7 @@ from engine.evaluation import metrics, protocols
 def accuracy_of_parts(
     ranks: Mapping[str, np.ndarray], cases: Cases, popularity: np.ndarray, beam: int | None = None
 ) -> dict[str, dict[str, float]]:
-    """Protocol with its part ("full, cold") → metrics. ranks: protocol → float64 [cases]; popularity: int64 [items]; beam: the
+    """Protocol with its part ("full, cold") → metrics. ranks: protocol → float64 [targets]; popularity: int64 [items]; beam: the
     width of the search behind full rankings, beyond which there are no metrics.
 
     Full rankings apart for targets that nobody has in training (cold) and the rest (warm); where repeats count, every protocol
@@ -30,6 +30,6 @@ def accuracy_of_parts(
             halves.append(("repeated", "new", cases.repeated))
         for inside, outside, rows in halves:
             if rows.any() and not rows.all():
-                found[f"{name}, {inside}"] = metrics.accuracy(values[rows], searched)
-                found[f"{name}, {outside}"] = metrics.accuracy(values[~rows], searched)
+                for part, within in ((inside, rows), (outside, ~rows)):
+                    found[f"{name}, {part}"] = metrics.accuracy(values[within], searched, name, cases.owner[within])
     return found

@@ -1,7 +1,8 @@
 """The protocols that figures are made under: their names, what each asks, and which one is a dataset's own. Pure Python.
 
 A name is put together: what the held-out item is ranked among ("full": the whole catalogue; "u100", "p100": itself and 100
-negatives), then what becomes of the user's history among the candidates:
+negatives), or for splits into sets, where a user may have several held-out items, the split ("given split", "held-out users":
+the whole catalogue, too; engine/data/sets.py), then what becomes of the user's history among the candidates:
 
     full                  it is left out (the held-out item never is)
     full, repeats         nobody's is, because repeats count in this dataset (engine/data/repeats.py)
@@ -19,12 +20,20 @@ from dataclasses import dataclass
 
 SAMPLED = ("u100", "p100")
 """Those with 100 negatives, drawn uniformly or by popularity."""
+SETS = {"given": "given split", "users": "held-out users"}
+"""Kind of split (`DatasetInfo.split`) → the protocol of its sets of held-out items."""
 HISTORIES = ("", "repeats", "history kept")
 PARTS = {
     "cold": "held-out items in nobody's training",
     "warm": "held-out items in somebody's training",
     "repeated": "held-out items that repeat one of the history",
     "new": "held-out items that the history does not have",
+}
+_SETS = {
+    "given split": ". A user has several held-out items, of a split that was given; Recall@k is the share of them "
+    "among the first k",
+    "held-out users": ". People who are in nobody's training: a share of their items is the history, the others are held out; "
+    "Recall@k is the number of these among the first k, of k or of all where they are fewer",
 }
 _NAME = re.compile(
     rf"(?P<base>[^,+]+)(, (?P<history>{'|'.join(HISTORIES[1:])}))?(?P<user>\+user)?(, (?P<part>{'|'.join(PARTS)}))?"
@@ -36,7 +45,7 @@ class Protocol:
     """A protocol's name, taken apart; str() puts it together again."""
 
     base: str
-    """"full", "u100", "p100", or whatever a foreign bundle says."""
+    """"full", one of SETS, "u100", "p100", or whatever a foreign bundle says."""
     history: str = ""
     """One of HISTORIES: "" where the history is left out of the candidates."""
     trained_users: bool = False
@@ -50,8 +59,13 @@ class Protocol:
 
     @property
     def full(self) -> bool:
-        """The held-out item is ranked among the whole catalogue."""
-        return self.base == "full"
+        """Held-out items are ranked among the whole catalogue."""
+        return self.base == "full" or self.sets
+
+    @property
+    def sets(self) -> bool:
+        """A user may have several held-out items."""
+        return self.base in SETS.values()
 
     @property
     def sampled(self) -> int:
@@ -78,9 +92,9 @@ def of_dataset(base: str, repeats: str | None, *, trained_users: bool = False, p
     return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part))
 
 
-def main(repeats: str | None) -> str:
-    """The protocol that a dataset's models are judged by: full ranking."""
-    return of_dataset("full", repeats)
+def main(repeats: str | None, split: str | None = None) -> str:
+    """The protocol that a dataset's models are judged by: full ranking. split: the kind of its split."""
+    return of_dataset(SETS.get(split or "", "full"), repeats)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -92,12 +106,13 @@ def sentence(name: str, items: int) -> str:
     """What a protocol does, in a sentence; items: how many the catalogue has."""
     protocol = parse(name)
     if protocol.full:
+        asked = "each held-out item" if protocol.sets else "the held-out item"
         history = {
             "": "those of the history left out",
             "repeats": "those of the history included, since repeats count",
             "history kept": "those of the history included, to compare with papers that do so",
         }[protocol.history]
-        words = f"Full ranking: the held-out item among all {items:,} items, {history}"
+        words = f"Full ranking: {asked} among all {items:,} items, {history}{_SETS.get(protocol.base, '')}"
     elif protocol.sampled:
         drawn = "uniformly" if protocol.base[0] == "u" else "by popularity"
         history = ", of the history too, since repeats count" if protocol.history == "repeats" else ""

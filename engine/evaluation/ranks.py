@@ -1,4 +1,4 @@
-"""Where the held-out item stands among its candidates: the one loop behind every metric."""
+"""Where held-out items stand among their candidates: the one loop behind every metric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.models import ItemIndex, Recommender, score
 
 @dataclass(frozen=True)
 class Ranking:
-    """ranks: float64 [cases], 1 = first, ties take the mean rank; exposure: int64 [items] per cut-off k, how often an item
+    """ranks: float64 [targets], 1 = first, ties take the mean rank; exposure: int64 [items] per cut-off k, how often an item
     stood among somebody's first k (full ranking alone); outside: how many targets a beam did not reach."""
 
     ranks: np.ndarray
@@ -46,16 +46,16 @@ def full_ranks(
     batch_size: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Ranking:
-    """Rank each case's target among the whole catalogue.
+    """Rank each target of each case among the whole catalogue, the case's other targets included; a history is read once.
 
-    exclude_history: items of the history are no candidates (the target always is one, even where it repeats one of them:
+    exclude_history: items of the history are no candidates (a target always is one, even where it repeats one of them:
     a dataset whose repeats count is ranked without it, see engine/evaluation/protocols.py).
     trained_users: use the model's vectors of training users instead of the fold-in. lists: count exposure as well.
     beam: of a generator, search for so many identifiers instead of scoring all; items that the beam does not reach share the
     places after those that it does, and a target among them takes the mean of these.
     """
     device, index = next_device(model), model.index()
-    ranks = np.empty(len(cases))
+    ranks = np.empty(len(cases.targets))
     exposure = {k: np.zeros(model.num_items, np.int64) for k in CUTOFFS} if lists else {}
     # like lengths together: little padding, and the result does not depend on the order
     order = np.argsort(cases.history.lengths, kind="stable")
@@ -65,7 +65,9 @@ def full_ranks(
     for start in range(0, len(cases), batch_size):
         rows = order[start : start + batch_size]
         part = cases.take(rows)
-        targets = torch.as_tensor(part.targets.astype(np.int64), device=device)[:, None]
+        owner, targets = (
+            torch.as_tensor(array.astype(np.int64), device=device) for array in (part.owner, part.targets)
+        )
         taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
         row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
         if beam is None:
@@ -75,15 +77,15 @@ def full_ranks(
             blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
             if exclude_history:
                 blocked[row, taken] = True
-                blocked.scatter_(1, targets, False)
+                blocked[owner, targets] = False
             memory = model.encode(*inputs(model, part, trained_users, device))
             scores = item_scores(model, beam_search(model, memory, beam, blocked=blocked))
-        wanted = scores.gather(1, targets)
+        wanted = scores[owner, targets]
         outside += int((wanted <= least).sum())
         if exclude_history:
             scores[row, taken] = -torch.inf
-            scores.scatter_(1, targets, wanted)
-        ranks[rows] = mean_rank(scores, wanted).cpu().numpy()
+            scores[owner, targets] = wanted
+        ranks[cases.held_out.places(rows)] = _ranks(scores, owner, wanted)
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
             top = scores.topk(k, dim=1)
@@ -104,7 +106,7 @@ def sampled_ranks(
     trained_users: bool = False,
     batch_size: int | None = None,
 ) -> Ranking:
-    """Rank each case's target among itself and its frozen negatives, int [cases, m]."""
+    """Rank each case's one target among itself and its frozen negatives, int [cases, m]."""
     batch_size = batch_size or model.histories
     device, index = next_device(model), model.index()
     ranks = np.empty(len(cases))
@@ -132,6 +134,37 @@ def mean_rank(scores: Tensor, wanted: Tensor) -> Tensor:
     higher = (~(scores <= wanted)).sum(1) - wanted.isnan().sum(1)  # but for the target itself
     same = (scores == wanted).sum(1)
     return 1 + higher.double() + (same.clamp(min=1) - 1).double() / 2
+
+
+def _ranks(scores: Tensor, owner: Tensor, wanted: Tensor) -> np.ndarray:
+    """float64 [targets]: the expected place of each target, where those that score the same stand in random order.
+
+    scores: [cases, candidates]; owner: int64 [targets], ascending, the case of each; wanted: [targets], their scores. That is
+    the mean rank of a target that ties with others. Of m targets of one case among s that tie, the j-th is expected at
+    j · (s + 1) / (m + 1) among them: their mean rank for all would put more targets into the first k than have room there.
+    """
+    if len(owner) == len(scores):
+        return mean_rank(scores, wanted[:, None]).cpu().numpy()
+    place = torch.arange(len(owner), device=owner.device) - torch.searchsorted(owner, owner)
+    asked = wanted.new_zeros(len(scores), int(place.max()) + 1)
+    asked[owner, place] = wanted
+    # numpy sorts several times faster than torch does on a processor
+    ordered = torch.from_numpy(np.sort(scores.numpy(), 1)) if scores.device.type == "cpu" else scores.sort(1).values
+    if ordered[:, -1].isnan().any():  # sorted last, but a search would take them for the lowest
+        ordered = ordered.nan_to_num(torch.inf, torch.inf, -torch.inf)
+    least, most = (torch.searchsorted(ordered, asked, right=right)[owner, place] for right in (False, True))
+    broken, candidates = wanted.isnan(), scores.shape[1]
+    higher = torch.where(broken, candidates - 1, candidates - most).cpu().numpy()
+    same = torch.where(broken, 1, most - least).cpu().numpy()
+    # of the targets of a case that tie: which one it is (j), and how many they are (m)
+    values, cases = wanted.cpu().numpy(), owner.cpu().numpy()
+    order = np.lexsort((values, cases))
+    begins = np.append(True, (values[order][1:] != values[order][:-1]) | (cases[order][1:] != cases[order][:-1]))
+    group = np.cumsum(begins) - 1
+    j, m = np.empty((2, len(order)), np.int64)
+    j[order] = np.arange(len(order)) - np.flatnonzero(begins)[group] + 1
+    m[order] = np.bincount(group)[group]
+    return higher + j * (same + 1) / (m + 1)
 
 
 def next_device(model: Recommender) -> torch.device:

@@ -16,16 +16,16 @@ from engine.files import replacing
 def write_tables(
     folder: Path, cases: Cases, ranks: Mapping[str, np.ndarray], exposures: Mapping[str, Mapping[int, np.ndarray]]
 ) -> None:
-    """ranks.parquet and exposure.parquet. ranks: protocol → float64 [cases]; exposures: protocol → k → int64 [items]."""
+    """ranks.parquet and exposure.parquet. ranks: protocol → float64 [targets]; exposures: protocol → k → int64 [items]."""
     with replacing(folder / "ranks.parquet") as staged:
         pq.write_table(
             pa.concat_tables(
                 pa.table(
                     {
-                        "user": cases.users,
+                        "user": cases.users[cases.owner],
                         "target": cases.targets,
-                        "history_length": cases.history.lengths.astype(np.int32),
-                        "protocol": pa.array([protocol] * len(cases)).dictionary_encode(),
+                        "history_length": cases.history.lengths[cases.owner].astype(np.int32),
+                        "protocol": pa.array([protocol] * len(values)).dictionary_encode(),
                         "rank": values.astype(np.float32),
                     }
                 )

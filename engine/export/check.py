@@ -21,7 +21,7 @@ def made_up(items: int, seed: int) -> Cases:
     """Histories drawn at random, where there are no people: 64 of 1 to 20 items."""
     rng = np.random.default_rng(seed)
     history = Ragged.of([rng.integers(0, items, length).tolist() for length in rng.integers(1, 21, 64)])
-    return Cases(np.arange(64, dtype=np.int32), history, rng.integers(0, items, 64).astype(np.int32))
+    return Cases.of(np.arange(64, dtype=np.int32), history, rng.integers(0, items, 64).astype(np.int32))
 
 
 def lengths(max_length: int) -> list[int]:

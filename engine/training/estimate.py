@@ -32,7 +32,7 @@ from engine.training import device as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe
-from engine.training.run import build_model, build_trainer
+from engine.training.run import build_model, build_trainer, check_order
 
 WARM = 3
 """Steps that are not counted: the first ones make kernels and memory ready."""
@@ -94,6 +94,7 @@ def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "a
         raise UsageError(
             f"{recipe.name} learns nothing: what it takes is what `seqscope embed` takes, where that was not done"
         )
+    check_order(recipe, dataset)
     where = devices.choose(device)
     materials = gather(recipe, dataset, folder)
     model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
@@ -142,7 +143,8 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
     # a checkpoint is also written every so often within an epoch
     epoch += saving * (len(plan) * step // max(training.checkpoint_seconds, 1e-3))
     validations = math.ceil(training.epochs / training.validate_every) - done // training.validate_every
-    one = _ranking(model.eval(), trainer.validation.cases, trainer.validation.trained_users) + saving
+    asked = trainer.validation
+    one = saving + (_ranking(model.eval(), asked.cases, asked.trained_users) if asked is not None else 0.0)
     times = 2 if model.trained_users else 1
     return Estimate(
         recipe=recipe.name,

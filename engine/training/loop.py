@@ -59,13 +59,13 @@ class Validation:
     """NDCG@10 on the validation items; cases: engine.data.dataset.Cases; negatives: int32 [cases, m] or None for full ranking,
     of which `exclude_history` leaves the history out."""
 
-    def __init__(self, cases: Any, negatives: Any, trained_users: bool, exclude_history: bool) -> None:
+    def __init__(
+        self, cases: Any, negatives: Any, trained_users: bool, exclude_history: bool, protocol: str = "full"
+    ) -> None:
         self.cases, self.negatives, self.trained_users = cases, negatives, trained_users
-        self.exclude_history = exclude_history
+        self.exclude_history, self.protocol = exclude_history, protocol
 
     def __call__(self, model: Recommender) -> float:
-        if not len(self.cases):
-            return 0.0
         model.eval()
         if self.negatives is None:
             ranking = full_ranks(
@@ -78,18 +78,19 @@ class Validation:
         else:
             ranking = sampled_ranks(model, self.cases, self.negatives, trained_users=self.trained_users)
         model.train()
-        return float(metrics.ndcg(ranking.ranks, 10).mean())
+        return float(metrics.per_user("NDCG@10", ranking.ranks, self.protocol, self.cases.owner).mean())
 
 
 class Trainer:
-    """One training: `run()` goes from the state in `state` to the end of the recipe."""
+    """One training: `run()` goes from the state in `state` to the end of the recipe. validation: None where nothing is held
+    out for it; then the last epoch's model is the result."""
 
     def __init__(
         self,
         recipe: Recipe,
         model: Recommender,
         objective: Objective,
-        validation: Validation,
+        validation: Validation | None,
         folder: Path,
         device: torch.device,
         world: World,
@@ -187,7 +188,7 @@ class Trainer:
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
         if self.staged and self.staged.begins_with_validation and not state.total_steps and state.best < 0:
-            self._validate()
+            self._keep() if self.validation is None else self._validate()
         while state.epoch < training.epochs and not state.finished:
             rate = self._epoch()
             if self.world.leads and progress:
@@ -228,9 +229,9 @@ class Trainer:
         self._check(mean_loss)
         if self.staged:
             self.staged.end_epoch(self.model)
-        score = (
-            self._validate() if state.epoch % training.validate_every == 0 or state.epoch == training.epochs else None
-        )
+        score = self._validate() if self._validates(state.epoch) else None
+        if self.validation is None:
+            self._keep()
         state.seconds = done_before + time.monotonic() - began
         state.curve.append(
             {
@@ -297,13 +298,28 @@ class Trainer:
                 "Try a smaller optimiser.lr."
             )
 
+    def _validates(self, epoch: int) -> bool:
+        training = self.recipe.training
+        return self.validation is not None and (epoch % training.validate_every == 0 or epoch == training.epochs)
+
+    def _result(self) -> contextlib.AbstractContextManager[Any]:
+        """While it lasts, the model is what training has come to: the average of its steps, where one is kept."""
+        return self.average.in_the_model() if self.average is not None else contextlib.nullcontext()
+
+    def _keep(self) -> None:
+        """The model of this epoch as the training's result: where nothing validates, that is the last one."""
+        self.state.best_epoch = self.state.epoch
+        if self.world.leads:
+            with self._result():
+                checkpoint.save(self.folder / "best.safetensors", self.model, None, self.state)
+
     def _validate(self) -> float:
-        with self.average.in_the_model() if self.average is not None else contextlib.nullcontext():
+        with self._result():
             return self._validate_model()
 
     def _validate_model(self) -> float:
         state, training = self.state, self.recipe.training
-        score = self.validation(self.model) if self.world.leads else 0.0
+        score = self.validation(self.model) if self.validation is not None and self.world.leads else 0.0
         score = self.world.broadcast([score], self.device)[0]
         if score > state.best:
             state.best, state.best_epoch, state.worse = score, state.epoch, 0

@@ -20,7 +20,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
-from engine.evaluation.protocols import history_excluded
+from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.settled import improving, validated
 from engine.files import claimed, write_json
 from engine.models import Recformer, Recommender
@@ -100,6 +100,7 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from. "
             "Import it with a log (`seqscope data import`); text-neighbours and `seqscope zero-shot` need none."
         )
+    check_order(recipe, dataset)
     where = devices.choose(device, world.local)
     materials = gather(recipe, dataset, folder)
     for material in materials.values():
@@ -123,7 +124,7 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
         trainer = build_trainer(recipe, dataset, model, folder, where, world)
         trainer.resume(key)
         if finish and not trainer.state.finished:
-            if trainer.state.best < 0:
+            if trainer.state.best < 0 and (trainer.validation is not None or not trainer.state.epoch):
                 raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
             trainer.state.finished = True
         if world.leads:
@@ -146,6 +147,16 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
     if world.leads:
         write_json(folder / "run.json", record)
     return record
+
+
+def check_order(recipe: Recipe, dataset: Dataset) -> None:
+    """Raises SeqscopeError where the model reads an order that the dataset does not have."""
+    if MODELS[recipe.family][1].reads_order and not dataset.info.ordered:
+        others = ", ".join(name for name, (_, model) in MODELS.items() if not model.reads_order)
+        raise SeqscopeError(
+            f"{recipe.name} learns from the order of a user's items, and in {dataset.path} they are sets without one. "
+            f"Models that read no order: {others}."
+        )
 
 
 def build_trainer(
@@ -223,9 +234,12 @@ def _files_of_run(folder: Path) -> list[str]:
     return [path.name for path in paths if path.is_file() and path.name != ".lock"]
 
 
-def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation:
-    """What chooses the checkpoint: the validation items of the recipe's number of users, under the dataset's protocol."""
+def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation | None:
+    """What chooses the checkpoint: the validation items of the recipe's number of users, under the dataset's protocol; None where
+    the dataset holds nothing out for it."""
     cases = dataset.cases("valid")
+    if not len(cases):
+        return None
     negatives = (
         None if recipe.training.valid_protocol == "full" else frozen(dataset, "valid", recipe.training.valid_protocol)
     )
@@ -233,7 +247,11 @@ def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validati
         rng = np.random.default_rng(seed_of(recipe.training.seed, "validation"))
         rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
         cases, negatives = cases.take(rows), None if negatives is None else negatives[rows]
-    return Validation(cases, negatives, model.trained_users, history_excluded(dataset.info.repeats))
+    kind = dataset.info.split["kind"]
+    return Validation(
+        cases, negatives, model.trained_users and kind != "users", history_excluded(dataset.info.repeats),
+        main(dataset.info.repeats, kind),
+    )  # fmt: skip
 
 
 def provenance(recipe: dict[str, Any], dataset: Dataset, device: torch.device) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Fixed(Recommender):
 
 
 def cases(histories: list[list[int]], targets: list[int]) -> Cases:
-    return Cases(np.arange(len(targets), dtype=np.int32), Ragged.of(histories), np.array(targets, np.int32))
+    return Cases.of(np.arange(len(targets), dtype=np.int32), Ragged.of(histories), np.array(targets, np.int32))
 
 
 def random_cases(rng: np.random.Generator, count: int, items: int) -> Cases:

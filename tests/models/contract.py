@@ -254,7 +254,7 @@ class Contract:
         long = [rng.integers(0, ITEMS, model.max_length + extra).tolist() for extra in (0, 1, 2, 40)]
         targets = rng.integers(0, ITEMS, len(long)).astype(np.int32)
         users = np.arange(len(long), dtype=np.int32)
-        ranks = full_ranks(model, Cases(users, Ragged.of(long), targets), exclude_history=False).ranks
+        ranks = full_ranks(model, Cases.of(users, Ragged.of(long), targets), exclude_history=False).ranks
         scores = model.scores(batch(model, [row[-model.max_length :] for row in long]))
         for row, target in enumerate(targets):
             own = scores[row, target]
@@ -262,7 +262,7 @@ class Contract:
 
     def test_more_is_asked_for_than_there_are_items(self, name: str) -> None:
         model = build(name)
-        cases = Cases(np.arange(2, dtype=np.int32), Ragged.of([[1], [2, 3]]), np.array([4, 5], np.int32))
+        cases = Cases.of(np.arange(2, dtype=np.int32), Ragged.of([[1], [2, 3]]), np.array([4, 5], np.int32))
         found = full_ranks(model, cases, lists=True)
         assert max(CUTOFFS) > ITEMS
         assert found.exposure[max(CUTOFFS)].sum() == (ITEMS - 1) + (ITEMS - 2)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.data.dataset import Dataset
+from engine.data.split import SplitOptions
 from engine.data.write import write_dataset
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
@@ -108,6 +109,8 @@ def write_log(
     name: str = "tiny",
     titles: Sequence[str] | None = None,
     repeats: Literal["count", "first"] | None = None,
+    split: SplitOptions = SplitOptions(),  # noqa: B008 (frozen)
+    time_unit: str = "order",
 ) -> Dataset:
     """A dataset with these sequences, one per person."""
     titles = titles or [f"Item {number}" for number in range(items)]
@@ -117,7 +120,7 @@ def write_log(
         users=[f"u{number}" for number in range(len(sequences))],
         user=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
         item=np.concatenate([np.asarray(s, np.int64) for s in sequences]),
-        timestamp=None, time_unit="order", repeats=repeats,
+        timestamp=None, time_unit=time_unit, repeats=repeats, split=split,
     )  # fmt: skip
     return Dataset(folder)
 

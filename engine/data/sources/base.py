@@ -50,3 +50,5 @@ class Source:
     k_core: int
     """The convention of the papers that use the format."""
     open: Callable[[ImportOptions, Workshop], Reading]
+    sets: bool = False
+    """A user's items have no order; a file beside the log may hold those that the test asks for."""

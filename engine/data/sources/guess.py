@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from engine.data.sources.records import parse_object
 from engine.data.text import inspect, kind_by_content
 from engine.errors import SeqscopeError
 
+_LINES = 20
 _FOLDERS = (
     ("ratings.dat", "ml-1m"),
     ("u.data", "ml-100k"),
@@ -19,9 +21,11 @@ _FOLDERS = (
 )
 
 
-def guess_source(paths: Sequence[Path], encoding: str | None) -> tuple[str, str]:
-    """(name of the source, why)."""
+def guess_source(paths: Sequence[Path], encoding: str | None, *, tested: bool = False) -> tuple[str, str]:
+    """(name of the source, why). tested: a file of held-out items stands beside the log."""
     path = paths[0]
+    if tested:
+        return "user-items", "there is a file of held-out items"
     if path.is_dir():
         for pattern, name in _FOLDERS:
             found = sorted(path.glob(pattern))
@@ -36,7 +40,8 @@ def guess_source(paths: Sequence[Path], encoding: str | None) -> tuple[str, str]
     if kind_by_content(path) == "parquet":
         return "table", "it is a Parquet file"
     text = inspect(path, encoding)
-    first = next((line for _, line in text.lines() if line and line.strip()), "").strip()
+    lines = list(itertools.islice((line.strip() for _, line in text.lines() if line and line.strip()), _LINES))
+    first = lines[0] if lines else ""
     if first.startswith("{"):
         row = parse_object(first) or {}
         if {"reviewerID", "asin"} <= row.keys() or {"user_id", "parent_asin"} <= row.keys():
@@ -48,4 +53,7 @@ def guess_source(paths: Sequence[Path], encoding: str | None) -> tuple[str, str]
         return "ml-1m", "its fields are separated by ::"
     if len(first.split()) == 2 and not set(",;|") & set(first) and all(word.isdecimal() for word in first.split()):
         return "user-item", "its lines are pairs of numbers"
+    widths = {len(line.split()) for line in lines}
+    if len(widths) > 1 and all(word.isdecimal() for line in lines for word in line.split(" ")):
+        return "user-items", "its lines are numbers, some more and some fewer"
     return "table", "it is a table with the columns " + first[:60]

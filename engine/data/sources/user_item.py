@@ -19,8 +19,8 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
         for line, fields, _ in records(inspect(path, options.encoding), LAYOUT, width=0):
             if len(fields) != 2:
                 raise SeqscopeError(
-                    f"{path} line {line} has {len(fields)} fields, not user and item. A row of one user and many items (as NGCF "
-                    "and LightGCN publish) has no order to learn from; for other tables use --source table."
+                    f"{path} line {line} has {len(fields)} fields, not user and item. Rows of one user and many items (as NGCF "
+                    "and LightGCN publish) are --source user-items; for other tables use --source table."
                 )
             break
     layout = Layout("delimited", WORDS, fields=2, quoting=False, encoding=options.encoding)

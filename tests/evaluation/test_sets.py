@@ -1,0 +1,136 @@
+"""Several held-out items a user: ranks, Recall and NDCG by hand and against loops; with one each, what leave-one-out gives."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from engine.data.dataset import Cases, Dataset
+from engine.data.ragged import Ragged
+from engine.errors import UsageError
+from engine.evaluation import metrics
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.negatives import frozen
+from engine.evaluation.ranks import full_ranks
+from tests.data.conftest import Bench
+from tests.data.conftest import bench as bench  # noqa: PLC0414 (a fixture)
+from tests.evaluation.fakes import Fixed
+from tests.evaluation.test_repeats import popularity
+
+PROTOCOLS = ("given split", "held-out users")
+
+
+def random_sets(rng: np.random.Generator, people: int, items: int) -> Cases:
+    """Person u's history starts with item u (so that `Fixed` knows it); targets are new to them."""
+    histories, targets = [], []
+    for user in range(people):
+        own = [user, *rng.permutation(np.delete(np.arange(items), user))[: rng.integers(2, 20)].tolist()]
+        cut = rng.integers(1, len(own))
+        histories.append(own[:cut])
+        targets.append(own[cut:])
+    return Cases(np.arange(people, dtype=np.int32), Ragged.of(histories), Ragged.of(targets))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 512])
+def test_each_target_is_ranked_among_all_but_the_history(batch_size: int) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(30, 60)).astype(np.float32)
+    some, model = random_sets(rng, 30, 60), Fixed(table)
+    found = full_ranks(model, some, batch_size=batch_size).ranks
+    for place, (row, target) in enumerate(zip(some.owner, some.targets, strict=True)):
+        rivals = np.delete(table[row], some.history[row])
+        assert found[place] == 1 + (rivals > table[row, target]).sum()
+    assert len(model.asked) == 30  # a history is read once, however many items are asked for
+
+
+def test_ties_stand_in_random_order() -> None:
+    """The mean over many orders of a catalogue that all ties; one mean rank for all would put too many into the first k."""
+    rng = np.random.default_rng(1)
+    table = np.round(rng.normal(size=(8, 40)))
+    some = random_sets(rng, 8, 40)
+    found = full_ranks(Fixed(table), some).ranks
+    for row in range(8):
+        own = np.sort(found[some.owner == row])
+        drawn = []
+        for _ in range(3_000):
+            order = np.lexsort((rng.random(40), -table[row]))
+            drawn.append(np.flatnonzero(np.isin(order[~np.isin(order, some.history[row])], some.held_out[row])) + 1)
+        np.testing.assert_allclose(own, np.mean(drawn, 0), atol=0.7)
+    for k in (1, 3, 10):
+        for protocol in PROTOCOLS:
+            values = metrics.per_user(f"NDCG@{k}", found, protocol, some.owner)
+            assert (values <= 1 + 1e-12).all()
+
+
+def test_a_score_that_is_no_number_ranks_last() -> None:
+    table = np.zeros((3, 10))
+    table[0, 4:6], table[1, 9] = np.nan, np.nan
+    some = Cases(np.arange(3, dtype=np.int32), Ragged.of([[0], [1], [2]]), Ragged.of([[4, 8], [3, 5], [6, 7]]))
+    found = full_ranks(Fixed(table), some, exclude_history=False).ranks
+    assert found[0] == 10 and found[1] > 3 and found[2:4].tolist() == pytest.approx([1 + 10 / 3, 1 + 20 / 3])
+
+
+def test_by_hand() -> None:
+    """One user has ranks 1 and 3 of two items, one has rank 2 of three."""
+    ranks, users = np.array([3.0, 1.0, 50.0, 2.0, 7.0]), np.array([4, 4, 6, 6, 6])
+    second = 1 / math.log2(3)
+    ideal = 1 + second
+    for protocol in PROTOCOLS:
+        assert metrics.per_user("NDCG@2", ranks, protocol, users) == pytest.approx([1 / ideal, second / ideal])
+        assert metrics.per_user("NDCG@5", ranks, protocol, users) == pytest.approx(
+            [1.5 / ideal, second / (ideal + 0.5)]
+        )
+    assert metrics.per_user("Recall@2", ranks, "given split", users) == pytest.approx([1 / 2, 1 / 3])
+    assert metrics.per_user("Recall@2", ranks, "held-out users", users) == pytest.approx([1 / 2, 1 / 2])
+    assert metrics.per_user("Recall@10", ranks, "held-out users", users) == pytest.approx([1, 2 / 3])
+
+
+def test_with_one_item_each_nothing_changes() -> None:
+    ranks = np.random.default_rng(2).integers(1, 80, 300) + 0.5
+    plain = metrics.accuracy(ranks)
+    for protocol in PROTOCOLS:
+        found = metrics.accuracy(ranks, protocol=protocol, users=np.arange(300))
+        assert set(found) == {f"{name}@{k}" for name in ("Recall", "NDCG") for k in metrics.CUTOFFS}
+        assert all(value == plain[name.replace("Recall", "HR")] for name, value in found.items())
+
+
+def split(bench: Bench, *words: object) -> Dataset:
+    rng = np.random.default_rng(3)
+    weights = 1 / np.arange(1, 61)
+    rows = [rng.choice(60, rng.integers(6, 25), replace=False, p=weights / weights.sum()) for _ in range(50)]
+    train = bench.write("train.txt", "".join(f"{u} {' '.join(map(str, row[3:]))}\n" for u, row in enumerate(rows)))
+    test = bench.write("test.txt", "".join(f"{u} {' '.join(map(str, row[:3]))}\n" for u, row in enumerate(rows)))
+    return bench.load(*(words or (train, "--test", test)), *([train] if words else []))
+
+
+def test_popularity_under_a_given_split(bench: Bench, tmp_path: Path) -> None:
+    dataset = split(bench)
+    found = evaluate(popularity(dataset), dataset, tmp_path)["given split"]
+    recalls, gains = [], []
+    for user in range(50):
+        own = dataset.events[user]
+        scores = dataset.popularity.astype(float) + 1e-3 * np.random.default_rng(user).random(dataset.num_items)
+        held_out = set(dataset.cases("test").held_out[user].tolist())
+        scores[[item for item in own if item not in held_out]] = -1
+        hits = [item in held_out for item in np.argsort(-scores)[:10]]
+        recalls.append(sum(hits) / 3)
+        gains.append(sum(1 / math.log2(2 + place) for place, hit in enumerate(hits) if hit) / (1.5 + 1 / math.log2(3)))
+    assert found["Recall@10"] == pytest.approx(np.mean(recalls), abs=0.02)  # ties are broken by chance here
+    assert found["NDCG@10"] == pytest.approx(np.mean(gains), abs=0.02)
+    table = pq.read_table(tmp_path / "ranks.parquet")
+    kept = metrics.accuracy(table["rank"].to_numpy(), None, "given split", table["user"].to_numpy())
+    assert kept == pytest.approx({name: found[name] for name in kept})
+    assert table.num_rows == 150 and found["coverage@10"] > 0
+
+
+def test_popularity_among_held_out_people(bench: Bench, tmp_path: Path) -> None:
+    dataset = split(bench, "--split", "users", "--held-out-users", 5, 20)
+    found = evaluate(popularity(dataset), dataset, tmp_path)
+    assert set(found) <= {"held-out users", "held-out users, cold", "held-out users, warm"}
+    assert found["held-out users"]["Recall@20"] > found["held-out users"]["Recall@5"] > 0
+    with pytest.raises(UsageError, match="several"):
+        frozen(dataset, "test", "u100")
