@@ -8,7 +8,7 @@
     python -m benchmarks.quality table                             prints the tables of benchmarks/README.md, with the goals
 
 A result names its command, recipe, seconds, device, commit, split fingerprint and import options, so that it can be had again.
-Record popularity and markov of a dataset, too: every table begins with them.
+Record popularity and markov of a dataset, too: every table begins with them (of sets without an order, with popularity).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import in_order, parse
+from engine.evaluation.protocols import main as main_protocol
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.settled import STILL_IMPROVING, improving
 from engine.evaluation.significance import interval, paired
@@ -48,18 +49,33 @@ GOALS: dict[str, dict[str, dict[str, float]]] = {
     "ml-1m-bert4rec": {"full": {"HR@10": 0.258, "NDCG@10": 0.139}},
     "films-sasrec": {"full, warm": {"HR@10": 0.260, "NDCG@10": 0.150}},
     "ml-1m-attrec": {"u100+user": {"HR@10": 0.787, "NDCG@10": 0.536}},
+    "gowalla-lightgcn": {"given split+user": {"Recall@20": 0.170, "NDCG@20": 0.143}},
+    "gowalla-ngcf": {"given split+user": {"Recall@20": 0.150, "NDCG@20": 0.125}},
+    "gowalla-mult-vae": {"given split": {"Recall@20": 0.160, "NDCG@20": 0.130}},
 }
 METRICS = ("HR@10", "NDCG@10")
+OF_SETS = ("Recall@20", "NDCG@20")
+"""Of protocols with several held-out items a user, as their papers report them."""
 SEEDS = (1, 2, 3)
 """Of training.seed: tables are of the first, and what was trained with all of them has a table of its own."""
 FLOORS = ("popularity", "markov")
 """They stand first in every table: what is below them has learned less than they count."""
-Ranks = dict[str, np.ndarray]
-"""Protocol → ranks, float64 [people]."""
+Ranks = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Protocol → ranks, float64 [targets], and whose they are, int [targets]."""
+
+
+def shown(protocol: str) -> tuple[str, str]:
+    """The two metrics that tables of a protocol show; the second one orders them."""
+    return OF_SETS if parse(protocol).sets else METRICS
+
+
+def per_user(metric: str, ranks: Ranks, protocol: str) -> np.ndarray:
+    """float64 [users]"""
+    return metrics.per_user(metric, ranks[protocol][0], protocol, ranks[protocol][1])
 
 
 def stored(folder: Path, dataset: Dataset) -> Ranks:
-    """Protocol → ranks, float64 [test users]; full rankings also apart for targets that training has (warm) or lacks (cold)."""
+    """Of the test items; full rankings also apart for targets that training has (warm) or lacks (cold)."""
     table = pq.read_table(folder / "ranks.parquet")
     cases = dataset.cases("test")
     cold = dataset.popularity[cases.targets] == 0
@@ -68,9 +84,12 @@ def stored(folder: Path, dataset: Dataset) -> Ranks:
         part = table.filter(pc.equal(table["protocol"].cast("string"), protocol))
         if not np.array_equal(part["target"].to_numpy(), cases.targets):
             raise SystemExit(f"{folder} was not evaluated on {dataset.path}")
-        found[protocol] = part["rank"].to_numpy().astype(np.float64)
-        if protocol.startswith("full") and cold.any():
-            found |= {f"{protocol}, {word}": found[protocol][rows] for word, rows in (("cold", cold), ("warm", ~cold))}
+        ranks, users = part["rank"].to_numpy().astype(np.float64), part["user"].to_numpy()
+        found[protocol] = ranks, users
+        if parse(protocol).full and cold.any():
+            found |= {
+                f"{protocol}, {word}": (ranks[rows], users[rows]) for word, rows in (("cold", cold), ("warm", ~cold))
+            }
     return found
 
 
@@ -80,12 +99,12 @@ def record(run: Path, as_it_is: bool) -> Path:
     if as_it_is:
         found = json.loads((run / "metrics.json").read_text("utf-8"))
     else:
-        found = evaluate(model, dataset, run, protocols=("u100", "p100"))
+        found = evaluate(model, dataset, run, protocols=() if dataset.info.sets else ("u100", "p100"))
     ranks = stored(run, dataset)
     intervals: dict[str, dict[str, list[float]]] = {}
     for protocol in found:
-        for name in METRICS:
-            estimate = interval(metrics.per_user(name, ranks[protocol]))
+        for name in shown(protocol):
+            estimate = interval(per_user(name, ranks, protocol))
             intervals.setdefault(protocol, {})[name] = [round(estimate.low, 4), round(estimate.high, 4)]
     result: dict[str, Any] = {
         "dataset": dataset.info.name,
@@ -109,6 +128,7 @@ def record(run: Path, as_it_is: bool) -> Path:
                 "started",
             )
         },
+        "improving": kept.get("improving"),
         "compute": kept.get("compute"),
         "metrics": {p: {k: round(v, 5) for k, v in values.items()} for p, values in found.items()},
         "intervals95": intervals,
@@ -141,18 +161,18 @@ def zero_shot(run: Path, other: Path, people: int) -> Path:
     )
     popular.fit(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
     progress = Progress(len(cases), "zero-shot")
-    ours = {"full": full_ranks(model.eval(), cases, progress=progress.update).ranks}
-    theirs = {"full": full_ranks(popular.eval(), cases).ranks}
-    ours["p100"] = sampled_ranks(model, cases, negatives).ranks
-    theirs["p100"] = sampled_ranks(popular, cases, negatives).ranks
+    ours = {"full": (full_ranks(model.eval(), cases, progress=progress.update).ranks, cases.users)}
+    theirs = {"full": (full_ranks(popular.eval(), cases).ranks, cases.users)}
+    ours["p100"] = sampled_ranks(model, cases, negatives).ranks, cases.users
+    theirs["p100"] = sampled_ranks(popular, cases, negatives).ranks, cases.users
     return _keep(dataset, f"{recipe.name}-of-{run.parent.name}", "popularity", ours, theirs)
 
 
 def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks) -> Path:
     differences: dict[str, dict[str, dict[str, float]]] = {}
     for protocol in [protocol for protocol in ours if protocol in theirs]:
-        for metric in METRICS:
-            a, b = (metrics.per_user(metric, ranks[protocol]) for ranks in (ours, theirs))
+        for metric in shown(protocol):
+            a, b = (per_user(metric, ranks, protocol) for ranks in (ours, theirs))
             found = paired(a, b)
             differences.setdefault(protocol, {})[metric] = {
                 "first": round(float(a.mean()), 5),
@@ -190,7 +210,11 @@ def options(dataset: Dataset) -> dict[str, Any]:
         "duplicates",
         "repeats",
     ]
-    return {name: kept[name] for name in names if name in kept}
+    split = kept.get("split") or {}
+    drawn = {"given": ("valid_share", "seed"), "users": ("held_out_users", "fold_in", "seed")}.get(
+        split.get("kind"), ()
+    )
+    return {name: kept[name] for name in names if name in kept} | {name: split[name] for name in drawn}
 
 
 def add_options(datasets: list[Path]) -> list[Path]:
@@ -224,40 +248,46 @@ def results(seed: int = SEEDS[0]) -> dict[str, dict[str, dict[str, Any]]]:
 def seeds(dataset: str) -> list[str]:
     """The table of what was trained with several seeds: each of them, their mean and standard deviation (of a sample)."""
     runs = [results(seed).get(dataset, {}) for seed in SEEDS]
-    protocol = "full, warm" if all("full, warm" in run["metrics"] for run in runs[0].values()) else "full"
+    protocol = main_protocol(None, next(iter(runs[0].values()))["split"]) if runs[0] else "full"
+    protocol += ", warm" if all(f"{protocol}, warm" in run["metrics"] for run in runs[0].values()) else ""
+    hit, gain = shown(protocol)
     lines = [
-        f"| {dataset}, {protocol}, NDCG@10 | {' | '.join(f'seed {seed}' for seed in SEEDS)} | mean ± deviation | HR@10 |",
+        f"| {dataset}, {protocol}, {gain} | {' | '.join(f'seed {seed}' for seed in SEEDS)} | mean ± deviation | {hit} |",
         "|---|" + "---|" * (len(SEEDS) + 2),
     ]
     rows = []
     for name in [name for name in runs[0] if all(name in run for run in runs[1:])]:
-        gains, hits = (np.array([run[name]["metrics"][protocol][metric] for run in runs]) for metric in METRICS[::-1])
+        gains, hits = (np.array([run[name]["metrics"][protocol][metric] for run in runs]) for metric in (gain, hit))
         cells = [name, *(f"{gain:.4f}" for gain in gains), f"{gains.mean():.4f} ± {gains.std(ddof=1):.4f}"]
         rows.append((-gains.mean(), [*cells, f"{hits.mean():.4f} ± {hits.std(ddof=1):.4f}"]))
     return [*lines, *("| " + " | ".join(cells) + " |" for _, cells in sorted(rows)), ""] if rows else []
 
 
 def floors(dataset: str, protocol: str) -> dict[str, float]:
-    """NDCG@10 of popularity and of the Markov chain, where they were recorded: what a model has to beat."""
+    """NDCG of popularity and of the Markov chain, where they were recorded: what a model has to beat."""
     there = results().get(dataset, {})
     return {
-        name: there[name]["metrics"][protocol]["NDCG@10"]
+        name: there[name]["metrics"][protocol][shown(protocol)[1]]
         for name in FLOORS
         if protocol in there.get(name, {}).get("metrics", {})
     }
 
 
-def comparisons() -> list[str]:
-    lines = [
-        "| on | protocol (users) | popularity · chain, NDCG@10 | model | HR@10 | NDCG@10 | against | HR@10 | NDCG@10 "
-        "| difference of NDCG@10 (95 %, over users; one seed) |",
+def comparisons(hits: str, gains: str) -> list[str]:
+    """The table of all pairs under the protocols that show these two metrics."""
+    head = [
+        f"| on | protocol (users) | popularity · chain, {gains} | model | {hits} | {gains} | against | {hits} | {gains} "
+        f"| difference of {gains} (95 %, over users; one seed) |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    lines = []
     there = results()
     for path in sorted(RESULTS.glob("*-over-*.json")):
         result = json.loads(path.read_text("utf-8"))
         for protocol, found in result["paired95"].items():
-            hit, gain = found["HR@10"], found["NDCG@10"]
+            if shown(protocol) != (hits, gains):
+                continue
+            hit, gain = found[hits], found[gains]
             floor = floors(result["dataset"], protocol)
             all_users = next(iter(there[result["dataset"]].values()))["users"]
             part = protocol.rpartition(", ")[2] in ("cold", "warm") or gain["users"] == all_users
@@ -269,18 +299,21 @@ def comparisons() -> list[str]:
             below = ", both below the chain" if max(gain["first"], gain["second"]) < floor.get("markov", 0.0) else ""
             cells.append(f"{gain['difference']:+.4f} ({gain['low']:+.4f} to {gain['high']:+.4f}{sure}){below}")
             lines.append("| " + " | ".join(cells) + " |")
-    return lines
+    return [*head, *lines] if lines else []
 
 
 def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
     """The table of all results on one dataset, popularity and the chain first, and whether its goals are met."""
     some = next(iter(models.values()))
+    hit, gain = shown(main_protocol(None, some["split"]))
+    # sets have no order that a chain could read
+    floor = ("markov", "the chain's") if (hit, gain) == METRICS else ("popularity", "popularity's")
     how = ", ".join(f"{name} {value}" for name, value in some.get("options", {}).items() if value is not None)
     lines = [
         f"**{dataset}**: {some['users']:,} users, {some['items']:,} items, fingerprint {some['fingerprint'][:12]}; "
         f"imported with {how}",
         "",
-        "| protocol | model | HR@10 | NDCG@10 | of the chain's | goal | epochs (best) | seconds | device |",
+        f"| protocol | model | {hit} | {gain} | of {floor[1]} | goal | epochs (best) | seconds | device |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     met = True
@@ -298,28 +331,33 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
             passed = all(values[metric] >= least for metric, least in goal.items())
             met &= passed
             words = " · ".join(f"{metric} ≥ {least:.3f}" for metric, least in goal.items())
-            chain = floors(dataset, without).get("markov")
+            counted = floors(dataset, without).get(floor[0])
             epochs = f"{result['epochs']} ({result['best_epoch']})" if result["epochs"] else ""
             if _improving(result):
                 epochs += f", {STILL_IMPROVING}"
             cells = [
                 without,
                 name + (", vector of the training user" if protocol != without else ""),
-                *(f"{values[m]:.4f} ({low[m][0]:.3f}–{low[m][1]:.3f})" for m in METRICS),
-                f"{values['NDCG@10'] / chain:.2f}" if chain and name != "markov" else "",
+                *(f"{values[m]:.4f} ({low[m][0]:.3f}–{low[m][1]:.3f})" for m in (hit, gain)),
+                f"{values[gain] / counted:.2f}" if counted and name != floor[0] else "",
                 f"{words} {'met' if passed else '**missed**'}" if goal else "",
                 epochs,
                 f"{result['seconds']:,.0f}" if result["epochs"] else "",
                 result["device"] if result["epochs"] else "",
             ]
             place = FLOORS.index(name) if name in FLOORS else len(FLOORS)
-            base = result["metrics"].get(without, values)["NDCG@10"]
+            base = result["metrics"].get(without, values)[gain]
             rows.append(((order.index(without), place, -base, name, protocol != without), cells))
     lines += ["| " + " | ".join(cells) + " |" for _, cells in sorted(rows, key=lambda row: row[0])]
     return lines, met
 
 
 def _improving(result: dict[str, Any]) -> bool | None:
+    """None where nothing was validated."""
+    if "improving" in result:
+        known: bool | None = result["improving"]
+        return known
+    # a result of before it was recorded
     training = result["recipe"].get("training", {})
     every, most = training.get("validate_every", 1), training.get("epochs", 0)
     done = range(1, result["epochs"] + 1)
@@ -363,7 +401,8 @@ def table() -> tuple[str, bool]:
     for dataset in sorted(there):
         if f"{dataset}-shuffled" in there:
             lines += [*ties(dataset, there), ""]
-    return "\n".join([*lines, *comparisons()]), met
+    of_sets = comparisons(*OF_SETS)
+    return "\n".join([*lines, *comparisons(*METRICS), *([""] if of_sets else []), *of_sets]), met
 
 
 def main() -> None:

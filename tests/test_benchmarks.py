@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks import identifiers, leave_one_out, quality
+from engine.data.split import SplitOptions
 from engine.runtime import Zoo
+from engine.training.run import train
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo
+from tests.training.tiny import clusters, recipe, write_log
 
 ALPHA = TOYS[0]
 
@@ -19,9 +23,25 @@ def test_popularity_and_the_chain_stand_first_under_every_protocol_of_every_log(
         lines, _ = quality.of_one_log(dataset, models)
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
         protocols = dict.fromkeys(protocol for protocol, *_ in rows)
+        floors = [name for name in quality.FLOORS if name in models]
+        assert floors == list(quality.FLOORS) or "given split" in protocols  # a chain reads an order
         assert not any("+user" in protocol for protocol in protocols)
         for protocol in protocols:
-            assert [model for its, model, *_ in rows if its == protocol][:2] == list(quality.FLOORS)
+            assert [model for its, model, *_ in rows if its == protocol][: len(floors)] == floors
+
+
+def test_sets_of_held_out_items_have_a_table_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = write_log(tmp_path / "tiny", clusters(60), 60, split=SplitOptions("users"))
+    train(recipe("popularity"), dataset, tmp_path / "popularity", device="cpu")
+    monkeypatch.setattr(quality, "RESULTS", tmp_path)
+    quality.results.cache_clear()
+    try:
+        quality.record(tmp_path / "popularity", as_it_is=False)
+        printed, _ = quality.table()
+    finally:
+        quality.results.cache_clear()
+    assert "Recall@20 | NDCG@20 | of popularity's" in printed and "| held-out users | popularity |" in printed
+    assert "HR@10" not in printed
 
 
 def test_every_result_says_how_its_log_was_imported() -> None:
