@@ -37,12 +37,14 @@ _YELLOW = Style("#c9b82e", "triangle-down", "▼", "dash")
 _VIOLET = Style("#7b5ea7", "pentagon", "⬟", "dot")
 _BROWN = Style("#a5673f", "bowtie", "⧓", "dashdot")
 _TEAL = Style("#44aa99", "hourglass", "⧗", "longdash")
+_WINE = Style("#882255", "triangle-left", "◀", "longdashdot")
 
 _MODELS = {
     "sasrec": _BLUE,
     "bert4rec": _RED,
     "attrec": _GREEN,
     "lightgcn": _TEAL,
+    "ngcf": _WINE,
     "mult-vae": _BROWN,
     "recformer": _SKY,
     "tiger": _YELLOW,

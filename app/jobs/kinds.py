@@ -36,6 +36,7 @@ MODELS: dict[str, str] = {
     "bert4rec": "BERT4Rec",
     "attrec": "AttRec",
     "lightgcn": "LightGCN",
+    "ngcf": "NGCF",
     "mult-vae": "Mult-VAE",
     "markov": "Markov chain",
     "popularity": "Popularity",
@@ -65,12 +66,13 @@ _EXAMPLES: dict[str, tuple[int, int]] = {
     "sasrec": (128, 1),
     "bert4rec": (128, 1),
     "lightgcn": (8_192, 10),
+    "ngcf": (8_192, 10),
     "mult-vae": (500, 1),
     "recformer-tuned": (128, 2),
     "tiger": (64, 1),
 }
 """Model → the batch of its recipe (of all its stages), and how many examples one person gives to an epoch (of
-LightGCN pairs, of which a person has several). Without AttRec, which learns as much from large batches of few people."""
+LightGCN and NGCF pairs, of which a person has several). Without AttRec, which learns as much from large batches of few people."""
 NEIGHBOURS = 15
 """A map needs more items than that."""
 

@@ -19,8 +19,8 @@ _NUMBERS = "It knows items by their numbers, which mean nothing before it has le
 _WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
 _TASTE = "It reads words already, and learns from a log what people take after what."
 _WHY = {
-    "sasrec": _NUMBERS, "bert4rec": _NUMBERS, "attrec": _NUMBERS, "lightgcn": _NUMBERS, "mult-vae": _NUMBERS,
-    "markov": _COUNTS, "popularity": _COUNTS, "recformer-tuned": _TASTE, "tiger": _WRITES,
+    "sasrec": _NUMBERS, "bert4rec": _NUMBERS, "attrec": _NUMBERS, "lightgcn": _NUMBERS, "ngcf": _NUMBERS,
+    "mult-vae": _NUMBERS, "markov": _COUNTS, "popularity": _COUNTS, "recformer-tuned": _TASTE, "tiger": _WRITES,
 }  # fmt: skip
 _ELSEWHERE = {"letter-tiger": "LETTER-TIGER"}
 """Models that are not trained from a page: they take hours, and several runs before them."""

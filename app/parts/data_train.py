@@ -18,7 +18,7 @@ from app.text import count, listed, md
 from app.views import training
 from engine.errors import SeqscopeError
 
-LEARNED = ("sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae", "recformer-tuned", "tiger")
+LEARNED = ("sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer-tuned", "tiger")
 """Models that are trained step by step; the others count."""
 LONG = 3600.0
 """Seconds from which the estimate advises fewer epochs."""

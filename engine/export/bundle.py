@@ -39,6 +39,7 @@ ORDER = {
     "bert4rec": 20,
     "attrec": 30,
     "lightgcn": 34,
+    "ngcf": 35,
     "mult-vae": 37,
     "recformer": 40,
     "text-neighbours": 70,

@@ -10,6 +10,7 @@ from engine.models.bert4rec import BERT4Rec, BERT4RecConfig
 from engine.models.lightgcn import LightGCN, LightGCNConfig
 from engine.models.markov import Markov, MarkovConfig
 from engine.models.mult_vae import MultVAE, MultVAEConfig
+from engine.models.ngcf import NGCF, NGCFConfig
 from engine.models.popularity import Popularity, PopularityConfig
 from engine.models.recformer import Recformer, RecformerConfig
 from engine.models.sasrec import SASRec, SASRecConfig
@@ -23,6 +24,7 @@ MODELS: dict[str, tuple[type[Any], type[Recommender]]] = {
         (BERT4RecConfig, BERT4Rec),
         (AttRecConfig, AttRec),
         (LightGCNConfig, LightGCN),
+        (NGCFConfig, NGCF),
         (MultVAEConfig, MultVAE),
         (RecformerConfig, Recformer),
         (TextNeighboursConfig, TextNeighbours),

@@ -27,6 +27,7 @@ MOST_BYTES = 16 << 30
 """A graph whose training needs more is refused."""
 MOST_ITEMS = 100_000
 """Different items of one user, at most: more is no person."""
+NO_ATTENTION = "It has no attention: it adds up vectors over a graph of users and items."
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.base import Card
-from engine.models.graph import Graph, GraphRecommender, Layer
-
-NO_ATTENTION = "It has no attention: it adds up vectors over a graph of users and items."
+from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ class Manifest(Strict):
     """The name of its folder; the word in addresses and on the command line."""
     title: str = Field(min_length=1, max_length=60)
     family: str
-    """One of the engine's model names: sasrec, bert4rec, attrec, lightgcn, mult-vae, popularity, markov, …"""
+    """One of the engine's model names: sasrec, bert4rec, attrec, lightgcn, ngcf, mult-vae, popularity, markov, …"""
     summary: str = Field(max_length=2_000)
     """Two sentences for the model's card."""
     paper: str = Field(max_length=2_000)

@@ -26,9 +26,9 @@ POSITIVE = 1e-12
 LIMITS: dict[str, tuple[float, float]] = {
     # networks
     "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
-    "dropout": (0, 0.99), "attention_dropout": (0, 0.99), "max_length": (1, math.inf), "window": (1, math.inf),
-    "fold_in": (1, math.inf), "omega": (0, 1), "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf),
-    "successors": (1, math.inf),
+    "dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99), "node_dropout": (0, 0.99),
+    "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1),
+    "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf), "successors": (1, math.inf),
     "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
     "decay": (POSITIVE, 1),
     "head_dim": (1, math.inf), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
@@ -223,6 +223,7 @@ OBJECTIVES: dict[str, type[Any]] = {
     "bert4rec": ClozeConfig,
     "attrec": WindowConfig,
     "lightgcn": PairsConfig,
+    "ngcf": PairsConfig,
     "mult-vae": MultinomialConfig,
     "recformer": TextConfig,
     "encoder-decoder": IdentifierConfig,

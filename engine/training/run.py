@@ -48,6 +48,7 @@ OBJECTIVES: dict[str, Any] = (
         "bert4rec": Cloze,
         "attrec": Windows,
         "lightgcn": Pairs,
+        "ngcf": Pairs,
         "mult-vae": Multinomial,
         "recformer": text,
     }

@@ -37,7 +37,7 @@ def lengths(model: Recommender) -> list[int]:
 def test_every_model_is_offered(zoo: Zoo) -> None:
     assert zoo.refused == []
     assert list(zoo.bundles) == [
-        "sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae", "recformer", "text-neighbours", "markov", "popularity",
+        "sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer", "text-neighbours", "markov", "popularity",
     ]  # fmt: skip
 
 
@@ -131,11 +131,11 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     assert {1, model.max_length} <= set(manifest.check.lengths)
     can = manifest.capabilities
     assert can.attention == (name in ("sasrec", "bert4rec", "attrec", "recformer"))
-    assert can.trained_users == (name in ("attrec", "lightgcn"))
-    assert can.reads_order == (name not in ("lightgcn", "mult-vae", "popularity"))
+    assert can.trained_users == (name in ("attrec", "lightgcn", "ngcf"))
+    assert can.reads_order == (name not in ("lightgcn", "ngcf", "mult-vae", "popularity"))
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))
-    assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3, "lightgcn": 4}.get(name, 1)
-    assert (manifest.graph is not None) == (name == "lightgcn")
+    assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3, "lightgcn": 4, "ngcf": 4}.get(name, 1)
+    assert (manifest.graph is not None) == (name in ("lightgcn", "ngcf"))
     for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users", "reads_order"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")

@@ -253,7 +253,7 @@ def chain(choice: Choice) -> list[Choice]:
     return [*([choice.before] if choice.before else []), choice]
 
 
-@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "lightgcn", "mult-vae", "recformer-tuned", "tiger"])
+@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "lightgcn", "ngcf", "mult-vae", "recformer-tuned", "tiger"])
 def test_a_small_log_has_small_batches(tmp_path: Path, model: str) -> None:
     """An epoch has at least so many steps, or the smallest batches; on a log of some size batches are the recipe's."""
     last: dict[str, int] = {}
@@ -262,7 +262,9 @@ def test_a_small_log_has_small_batches(tmp_path: Path, model: str) -> None:
             words = [f"{key}={json.dumps(value)}" for key, value in one.settings.items()]
             found, whole = load(one.recipe, "x", None, words), load(one.recipe, "x", None, [])
             batch = found.training.batch_size
-            each = 10 if model == "lightgcn" else max(1, getattr(found.objective, "per_user", 1))  # pairs of a user
+            each = (
+                10 if model in ("lightgcn", "ngcf") else max(1, getattr(found.objective, "per_user", 1))
+            )  # pairs of a user
             examples = people * each
             assert batch == kinds.LEAST_BATCH or examples >= kinds.EPOCH_STEPS * batch
             assert batch == whole.training.batch_size or examples < kinds.EPOCH_STEPS * 2 * batch

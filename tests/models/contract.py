@@ -31,7 +31,7 @@ from engine.words.tokenizer import learn
 ITEMS, USERS = 23, 9  # primes: no other dimension of a model is as long
 SMALL = {
     "dim": 8, "blocks": 2, "layers": 2, "heads": 2, "max_length": 8, "window": 3, "fold_in": 6, "dropout": 0.3,
-    "attention_dropout": 0.3, "init_std": 0.3, "hidden": 12,
+    "attention_dropout": 0.3, "message_dropout": 0.3, "node_dropout": 0.2, "init_std": 0.3, "hidden": 12,
 }  # fmt: skip
 
 

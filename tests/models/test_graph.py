@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.export import graphs
 from engine.models.graph import Graph, GraphRecommender, Propagation, distinct
+from engine.models.ngcf import NGCF
 from engine.registry import MODELS
 from engine.training.objectives.pairs import Pairs
 from engine.training.recipe import PairsConfig
@@ -20,7 +21,7 @@ from tests.models.contract import ITEMS, build, move, small
 from tests.models.numpy_graph import HISTORIES
 
 BATCH = [(0, 0, 2), (1, 3, 5), (2, 3, 0), (3, 4, 1), (3, 0, 2)]
-NAMES = ["lightgcn"]
+NAMES = ["lightgcn", "ngcf"]
 
 
 def log() -> tuple[Tensor, Tensor]:
@@ -142,6 +143,80 @@ def test_a_training_user_folded_in_differs_by_the_first_layer_alone() -> None:
         stored, folded = (found.query(torch.tensor([history]), of)[0] for of in (torch.tensor([user]), None))
         own = found.users.weight[user] - found.items.weight[history].mean(0)
         torch.testing.assert_close(stored - folded, own / 3)
+
+
+# --- NGCF
+
+
+def ngcf(variant: str, **settings: object) -> NGCF:
+    found = model("ngcf", variant=variant, **settings)
+    assert isinstance(found, NGCF)
+    return found
+
+
+def weights(of: NGCF) -> list[tuple[np.ndarray, ...]]:
+    """W1, W2 and biases of each layer, rows as inputs."""
+    found = []
+    for mix in of.mixes:
+        named = {name: parameter.detach().double().numpy().T for name, parameter in mix.named_parameters()}
+        names = ("own.weight", "product.weight", "own.bias", "product.bias")
+        found.append(tuple(named[name] for name in names if name in named))
+    return found
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_messages_are_those_of_the_paper_or_of_its_code(variant: str) -> None:
+    found = ngcf(variant, layers=3)
+    expected = numpy_graph.ngcf_shown(numpy_graph.ngcf_layers(start(found), weights(found), variant), variant)
+    assert expected.shape == (10, 4 * 8)
+    np.testing.assert_allclose(vectors(found), expected, atol=1e-6)
+    for history in ([3], [4, 0, 1], [5, 2], [0, 1, 2, 3, 4, 5]):
+        folded = numpy_graph.ngcf_folded(start(found), weights(found), variant, history)
+        np.testing.assert_allclose(found.query(torch.tensor([history]))[0].detach(), folded, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_the_gradient_is_the_slope_of_the_loss(variant: str) -> None:
+    """Of E⁰ and of the matrices: central differences of the loss in numpy."""
+    found = ngcf(variant, dim=4, message_dropout=0.0, node_dropout=0.0).train()
+    e0, matrices = start(found), weights(found)
+
+    def loss() -> float:
+        return numpy_graph.ngcf_loss(e0, matrices, variant, BATCH, 0.3)
+
+    ours = Pairs(PairsConfig(l2=0.3), found, *log(), 4).loss(found, batch())
+    ours.backward()
+    assert ours.item() == pytest.approx(loss(), rel=1e-5)
+    gradients = {
+        name: parameter.grad.numpy() for name, parameter in found.named_parameters() if parameter.grad is not None
+    }
+    places = [(e0, np.concatenate([gradients["users.weight"], gradients["items.weight"]]))]
+    for layer, arrays in enumerate(matrices):
+        names = ("own.weight", "product.weight", "own.bias", "product.bias")[: len(arrays)]
+        places += [(array, gradients[f"mixes.{layer}.{name}"].T) for array, name in zip(arrays, names, strict=True)]
+    for array, gradient in places:
+        for place in np.ndindex(array.shape):
+            slope = 0.0
+            for sign in (1, -1):
+                array[place] += sign * 1e-6
+                slope += sign * loss() / 2e-6
+                array[place] -= sign * 1e-6
+            assert gradient[place] == pytest.approx(slope, abs=1e-5)
+
+
+def test_what_dropout_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent node is heard by nobody; messages are dropped from what a layer gives."""
+    found = ngcf("paper", layers=1, message_dropout=0.0, node_dropout=0.5).train()
+    monkeypatch.setattr(
+        "engine.models.ngcf.dropout", lambda x, *_: x if x.shape[1] > 1 else x * 2 * (torch.arange(len(x))[:, None] > 0)
+    )
+    heard = found.propagation(found.users.weight * torch.tensor([[0.0], [2], [2], [2]]), found.items.weight * 2)
+    (mix,) = found.mixes
+    torch.testing.assert_close(found.layers()[1][1], mix(found.items.weight, heard[1]))
+    monkeypatch.undo()
+    found = ngcf("code", layers=2, message_dropout=0.5, node_dropout=0.0).train()
+    for side in found.layers()[1]:
+        assert 0.2 < (side == 0).float().mean() < 0.8
 
 
 # --- all of them

@@ -76,7 +76,7 @@ def main(base: Path) -> None:
         os._exit(0)
     os.wait()
     found = {}
-    for name in ("sasrec", "attrec", "mult-vae", "recformer"):
+    for name in ("sasrec", "attrec", "ngcf", "mult-vae", "recformer"):
         ended(trains(name, data, base / f"whole-{name}"))
         folder, chance, states = base / f"killed-{name}", random.Random(name), []
         for _ in range(KILLS):

@@ -15,8 +15,8 @@ from engine.models import MODELS
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
-EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60}
-BATCH = {"attrec": 256, "lightgcn": 512}  # windows, pairs; sequences elsewhere
+EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60}
+BATCH = {"attrec": 256, "lightgcn": 512, "ngcf": 512}  # windows, pairs; sequences elsewhere
 
 
 def ranks(name: str, dataset: Dataset, folder: Path) -> np.ndarray:
@@ -35,11 +35,22 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: flo
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > least
 
 
-@pytest.mark.parametrize("name", ["markov", "sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae"])
+@pytest.mark.parametrize("name", ["markov", "sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae"])
 def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
     """Two to four items of the group are left: the best that can be is about 0.7; chance is about 0.12."""
     dataset = write_log(tmp_path / "clusters", clusters(), 60)
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > 0.6
+
+
+@pytest.mark.parametrize("name", ["lightgcn", "ngcf"])
+def test_a_new_user_gets_what_a_training_user_with_that_history_gets(tmp_path: Path, name: str) -> None:
+    """The fold-in of training users' own histories, beside their stored vectors."""
+    dataset = write_log(tmp_path / "clusters", clusters(), 60)
+    ranks(name, dataset, tmp_path / "run")
+    model, *_ = open_run(tmp_path / "run")
+    folded, stored = (full_ranks(model, dataset.cases("valid"), trained_users=stored).ranks for stored in (False, True))
+    assert not np.array_equal(folded, stored)
+    assert metrics.ndcg(folded, 10).mean() == pytest.approx(metrics.ndcg(stored, 10).mean(), abs=0.05)
 
 
 def test_popularity_is_learned(tmp_path: Path) -> None:

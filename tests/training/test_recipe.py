@@ -153,6 +153,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "lightgcn": {
         "model.layers": [0], "objective.negatives": [0], "objective.sampling": ["items"], "objective.l2": [-0.1],
     },
+    "ngcf": {"model.message_dropout": [1.0], "model.node_dropout": [-0.1], "model.variant": ["published"]},
     "mult-vae": {
         "model.hidden": [0], "model.dim": [0], "model.dropout": [1.0], "objective.beta": [-0.1, "inf"],
         "objective.anneal_steps": [-1],

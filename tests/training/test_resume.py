@@ -25,7 +25,7 @@ def killed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 
 @pytest.mark.timeout(900)  # many starts: on a busy machine they wait for each other
-@pytest.mark.parametrize("name", ["sasrec", "attrec", "mult-vae", "recformer"])
+@pytest.mark.parametrize("name", ["sasrec", "attrec", "ngcf", "mult-vae", "recformer"])
 def test_a_killed_training_ends_as_one_that_was_not(
     killed: tuple[Path, dict[str, list[tuple[int, int]]]], name: str
 ) -> None:

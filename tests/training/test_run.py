@@ -18,7 +18,7 @@ from engine.training import checkpoint
 from engine.training.run import open_run, train
 from tests.training.tiny import cycles, mixed, recipe, tiny_dataset, write_log
 
-LEARNED = ["sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae", "recformer"]
+LEARNED = ["sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer"]
 SHORT = {"epochs": 2}
 
 

@@ -47,6 +47,10 @@ RECIPES: dict[str, dict[str, Any]] = {
         "model": {"dim": 16, "layers": 2, "max_length": 30},
         "optimiser": {"lr": 0.02, "beta2": 0.999},
     },
+    "ngcf": {
+        "model": {"dim": 16, "layers": 2, "max_length": 30},
+        "optimiser": {"lr": 0.02, "beta2": 0.999},
+    },
     "mult-vae": {
         "model": {"hidden": 32, "dim": 8, "max_length": 30},
         "objective": {"beta": 0.2, "anneal_steps": 100},
@@ -77,7 +81,7 @@ def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     raw = {table: dict(entries) for table, entries in RECIPES[name].items()}
     if name == "text-neighbours":
         raw["model"] = {"encoder": text_encoder()}
-    if name in ("sasrec", "bert4rec", "attrec", "lightgcn", "mult-vae", "recformer"):
+    if name in ("sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer"):
         raw["training"] = TRAINING | raw.get("training", {})
     for table, entries in tables.items():
         raw[table] = raw.get(table, {}) | entries
