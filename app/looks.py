@@ -35,8 +35,8 @@ _PINK = Style("#cc79a7", "star", "★", "longdashdot")
 _SKY = Style("#56b4e9", "hexagon", "⬢", "solid")
 _YELLOW = Style("#c9b82e", "triangle-down", "▼", "dash")
 _VIOLET = Style("#7b5ea7", "pentagon", "⬟", "dot")
-_BROWN = Style("#a5673f", "bowtie", "⧓", "dashdot")
-_TEAL = Style("#44aa99", "hourglass", "⧗", "longdash")
+_BROWN = Style("#a5673f", "x", "✖", "dashdot")
+_TEAL = Style("#44aa99", "triangle-right", "▶", "longdash")
 _WINE = Style("#882255", "triangle-left", "◀", "longdashdot")
 
 _MODELS = {

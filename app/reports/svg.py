@@ -115,6 +115,8 @@ _CORNERS = {
     "diamond": (4, 90),
     "triangle-up": (3, 90),
     "triangle-down": (3, -90),
+    "triangle-left": (3, 180),
+    "triangle-right": (3, 0),
     "pentagon": (5, 90),
     "hexagon": (6, 90),
 }
@@ -124,7 +126,7 @@ def _shape(name: str, x: float, y: float, r: float) -> str:
     """The marker of that name (Plotly's), as a path."""
     if name == "square":
         return f"M{x - r:.2f} {y - r:.2f}h{2 * r}v{2 * r}h{-2 * r}z"
-    if name == "cross":
+    if name in ("cross", "x"):
         a, b = r * 0.4, r
         corners = [
             (-a, -b),
@@ -140,9 +142,9 @@ def _shape(name: str, x: float, y: float, r: float) -> str:
             (-b, -a),
             (-a, -a),
         ]
+        if name == "x":  # the same, turned by 45°
+            corners = [((dx - dy) / math.sqrt(2), (dx + dy) / math.sqrt(2)) for dx, dy in corners]
         return _polygon([(x + dx, y + dy) for dx, dy in corners])
-    if name == "bowtie":
-        return _polygon([(x - r, y - r), (x, y), (x + r, y - r), (x + r, y + r), (x, y), (x - r, y + r)])
     if name == "star":
         turn = [(r * (1.25 if at % 2 == 0 else 0.5), math.pi / 2 + at * math.pi / 5) for at in range(10)]
         return _polygon([(x + far * math.cos(way), y - far * math.sin(way)) for far, way in turn])

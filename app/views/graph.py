@@ -66,7 +66,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, title: str) 
         return f"{words} {md(title)} bends what flows along its paths; its score is no sum of them. Widths: weights of walks."
     score = sum(part for part in adds if part is not None)
     share = sum(step.adds or 0.0 for _, step in ways)
-    return f"{words} Paths that end in it add {share:.3f} to its score of {score:.3f}."
+    return f"{words} Paths that end in it add {share:.3g} to its score of {score:.3g}."
 
 
 def phone(branches: Sequence[Branch], item: int, titles: Titles, most: int = 10) -> str:

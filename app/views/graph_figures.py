@@ -14,7 +14,8 @@ from engine.runtime.paths import Branch, Float32
 HISTORY, QUIET, AGAINST = "#0072b2", "#8a9496", "#b35806"
 ENDS = 12
 """Items at the end of the tree, over all branches."""
-_LINE = 30  # pixels of a node
+_WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by what they stand for
+_LINE = 32  # pixels of a node
 _TITLE = 26  # characters
 
 
@@ -25,55 +26,43 @@ def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, dep
     """
     opened = [branch for branch in branches if branch.steps] or list(branches[:8])
     ends = _ends(opened, item) if depth >= 3 else []
-    names, colours, x = ["this history"], [HISTORY], [0.001]
-    for branch in opened:
-        names.append(label(short(titles[branch.item], _TITLE)))
-        colours.append(HISTORY)
-        x.append(0.34 if depth > 1 else 0.999)
-    if depth >= 2:
-        for branch in opened:
-            names.append(count(branch.people, "person", "people"))
-            colours.append(QUIET)
-            x.append(0.62 if depth > 2 else 0.999)
-    for end in ends:
-        names.append(label(short(titles[end], _TITLE)))
-        colours.append(colour if end == item else QUIET)
-        x.append(0.999)
-    links: list[tuple[int, int, float, str]] = []
-    for row, branch in enumerate(opened):
-        at, people = 1 + row, 1 + len(opened) + row
+    rows = max(len(opened), len(ends), 1)
+    at = {"history": _even(len(opened), rows), "ends": _even(len(ends), rows)}
+    lines: list[
+        tuple[int, float, float, float]
+    ] = []  # column where it begins, heights of both its ends, what it stands for
+    for place, branch in zip(at["history"], opened, strict=True):
         adds = branch.adds
-        links.append((0, at, branch.weight if adds is None else adds, f"{branch.weight:.4f}"))
+        lines.append((0, rows / 2, place, branch.weight if adds is None else adds))
         if depth >= 2:
             through = sum(step.weight for step in branch.steps) if adds is None else adds - (branch.itself or 0.0)
-            links.append((at, people, through, f"{branch.weight:.4f}"))
+            lines.append((1, place, place, through))
         for step in branch.steps if depth >= 3 else ():
             if step.item in ends:
-                to = 1 + 2 * len(opened) + ends.index(step.item)
-                links.append((people, to, step.weight if step.adds is None else step.adds, f"{step.weight:.4f}"))
-    least = max((abs(value) for _, _, value, _ in links), default=1.0) / 200  # so that every path can be seen
-    figure = go.Figure(
-        go.Sankey(
-            arrangement="snap",
-            node={
-                "label": names, "color": colours, "x": x, "y": _spread(x), "pad": 10, "thickness": 12, "line": {"width": 0},
-                "hovertemplate": "%{label}<extra></extra>",
-            },
-            link={
-                "source": [link[0] for link in links],
-                "target": [link[1] for link in links],
-                "value": [max(abs(link[2]), least) for link in links],
-                "color": [_faint(AGAINST if value < 0 else colours[to]) for _, to, value, _ in links],
-                "customdata": [f"{value:+.4f}, weight of the walk {weight}" for _, _, value, weight in links],
-                "hovertemplate": "%{source.label} → %{target.label}<br>%{customdata}<extra></extra>",
-            },
-        )
-    )  # fmt: skip
-    figure.update_layout(
-        height=max(260, 60 + _LINE * max(len(opened), len(ends))),
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        font={"size": 12},
-    )
+                to = at["ends"][ends.index(step.item)]
+                lines.append((2, place, to, step.weight if step.adds is None else step.adds))
+    figure = go.Figure()
+    for column, begins, stops, value in lines:
+        most = max(abs(other) for start, _, _, other in lines if start == column) or 1.0
+        width = _WIDTHS[min(int(len(_WIDTHS) * np.sqrt(abs(value) / most)), len(_WIDTHS) - 1)]
+        shade = AGAINST if value < 0 else HISTORY if column == 0 else QUIET
+        if column == 2 and ends and stops == at["ends"][0] and ends[0] == item and value >= 0:
+            shade = colour
+        _line(figure, column, begins, stops, width, shade)
+    _nodes(figure, 0, [rows / 2], ["this history"], [HISTORY], "middle left", [""])
+    _nodes(figure, 1, at["history"], [titles[branch.item] for branch in opened], [HISTORY] * len(opened), "top right",
+           [_told(branch.adds, branch.weight) for branch in opened])  # fmt: skip
+    if depth >= 2:
+        people = [count(branch.people, "person", "people") for branch in opened]
+        _nodes(figure, 2, at["history"], people, [QUIET] * len(opened), "top right",
+               [_told(branch.through_people, branch.weight) for branch in opened])  # fmt: skip
+    colours = [colour if end == item else QUIET for end in ends]
+    told = [_told(*_summed(opened, end)) for end in ends]
+    _nodes(figure, 3, at["ends"], [titles[end] for end in ends], colours, "middle right", told)
+    last = depth + (0.75 if depth >= 3 else 0.4)
+    figure.update_xaxes(visible=False, range=[-0.4, last], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[rows, -0.6], fixedrange=True)
+    figure.update_layout(height=90 + _LINE * rows, showlegend=False, margin={"l": 4, "r": 4, "t": 4, "b": 4})
     return figure
 
 
@@ -85,7 +74,7 @@ def layers(by_layer: Float32) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=by_layer.round(5), x=[f"layer {k}" for k in range(size)], y=names, zmin=-most, zmax=most,
-            colorscale=[[0, AGAINST], [0.5, "rgba(138,148,150,0.12)"], [1, HISTORY]], showscale=False, xgap=2, ygap=2,
+            colorscale=[[0, AGAINST], [0.5, "#d5dbd9"], [1, HISTORY]], showscale=False, xgap=2, ygap=2,
             text=[[f"{value:+.3f}" for value in row] for row in by_layer], texttemplate="%{text}",
             hovertemplate="history %{y}<br>item %{x}<br>adds %{z:+.4f}<extra></extra>",
         )
@@ -105,12 +94,44 @@ def _ends(branches: Sequence[Branch], item: int) -> list[int]:
     return sorted(total, key=lambda end: (end != item, -total[end]))[:ENDS]
 
 
-def _spread(x: Sequence[float]) -> list[float]:
-    """Heights of the nodes: those of one column evenly from top to bottom."""
-    columns = {place: [node for node, other in enumerate(x) if other == place] for place in x}
-    return [(columns[place].index(node) + 0.5) / len(columns[place]) for node, place in enumerate(x)]
+def _summed(branches: Sequence[Branch], end: int) -> tuple[float | None, float]:
+    """What all walks that end in an item add (None where scores are no sums over paths), and their weight."""
+    steps = [step for branch in branches for step in branch.steps if step.item == end]
+    adds = [step.adds for step in steps if step.adds is not None]
+    return sum(adds) if adds else None, sum(step.weight for step in steps)
 
 
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.35)"
+def _told(adds: float | None, weight: float) -> str:
+    return f"<br>weight of the walks {weight:.4f}" + ("" if adds is None else f", adds {adds:+.4f}")
+
+
+def _even(nodes: int, rows: int) -> list[float]:
+    """Heights of the nodes of a column, evenly over `rows`."""
+    return [(node + 0.5) * rows / nodes for node in range(nodes)]
+
+
+def _line(figure: go.Figure, column: int, begins: float, stops: float, width: float, shade: str) -> None:
+    along = np.linspace(0, 1, 15 if begins != stops else 2)
+    bend = along**2 * (3 - 2 * along)
+    figure.add_scatter(
+        x=column + along, y=begins + bend * (stops - begins), mode="lines", hoverinfo="skip", opacity=0.5,
+        line={"width": width, "color": shade},
+    )  # fmt: skip
+
+
+def _nodes(
+    figure: go.Figure,
+    column: int,
+    heights: list[float],
+    names: list[str],
+    colours: list[str],
+    place: str,
+    told: list[str],
+) -> None:
+    figure.add_scatter(
+        x=[column] * len(heights), y=heights, mode="markers+text", cliponaxis=False,
+        marker={"size": 10, "color": colours, "line": {"width": 0}},
+        text=[label(short(name, _TITLE)) for name in names], textposition=place, textfont={"size": 12},
+        customdata=[label(name, 120) + more for name, more in zip(names, told, strict=True)],
+        hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip

@@ -98,7 +98,9 @@ def test_points_lie_upwards() -> None:
         "star",
         "hexagon",
         "pentagon",
-        "bowtie",
+        "x",
+        "triangle-left",
+        "triangle-right",
         "new",
     ],
 )
