@@ -55,7 +55,7 @@ _MODELS = {
 }
 _TOKENIZERS = {"rqvae": _BLUE, "letter": _RED, "residual-kmeans": _GREEN, "lc-rec-rqvae": _VIOLET, "random": _GREY}
 
-_DOTTED = {"●": "◉", "■": "▣", "◆": "◈"}
+_DOTTED = {"●": "◉", "■": "▣", "◆": "◈", "▶": "▷", "◀": "◁"}
 
 
 def space(bundle: Bundle) -> str:

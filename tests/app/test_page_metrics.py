@@ -94,6 +94,12 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
 
+@pytest.mark.parametrize("model", ["attrec", "lightgcn", "ngcf"])
+def test_a_row_with_users_vectors_looks_other_than_the_model_beside_it(tmp_path: Path, model: str) -> None:
+    look = zoo.style(Zoo.open(make_zoo(tmp_path, TOYS[:1])), model)
+    assert zoo.with_users(look).marker != look.marker and zoo.with_users(look).sign != look.sign
+
+
 def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
     source = table({"full": np.array([1.0, 2, 3]), "u100": np.array([9.0, 9, 9])})
     found = views.ranks(source, "full")
