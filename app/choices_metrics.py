@@ -1,7 +1,7 @@
 """What the page Metrics has in the address for itself.
 
 protocol       that people were ranked under
-metric         NDCG, HR or MRR
+metric         NDCG, HR, MRR; of sets of held-out items NDCG, Recall
 at             how many of the first count
 baseline       the model that others are compared with
 by             what people are grouped by: popularity-10, repeated, cold, length, attribute:genres, …
@@ -36,6 +36,11 @@ def _protocol(text: str, models: Zoo, own: Own) -> str:
     return f"The link asks for the protocol “{short(text, 30)}”, which no model here was evaluated under{possible}."
 
 
+def _metric(text: str, models: Zoo, own: Own) -> str:
+    shown = protocol(models, own)
+    return one_of("metric", views.METRICS if shown is None else views.metrics_of(shown))(text, models, own)
+
+
 def _judged(text: str, models: Zoo, own: Own) -> str:
     """A model with ranks under the protocol."""
     shown = protocol(models, own)
@@ -64,7 +69,7 @@ def _person(text: str, models: Zoo, own: Own) -> str:
 
 CHECKS: dict[str, Check] = {
     "protocol": _protocol,
-    "metric": one_of("metric", views.METRICS),
+    "metric": _metric,
     "at": one_of("cut-off", tuple(map(str, judge.CUTOFFS))),
     "baseline": _judged,
     "by": _slicing,

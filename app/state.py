@@ -116,9 +116,10 @@ def shown(models: Zoo) -> list[str]:
 
 
 def target(models: Zoo) -> int | None:
-    """The held-out item that truly came next; None where the history is not that of a person of the dataset."""
+    """The held-out item that truly came next; None where the history is not that of a person of the dataset, or items have no
+    order."""
     row = examples.user_row(models, get().user)
-    return None if row is None else int(models.users["target"][row].as_py())
+    return None if row is None else models.next_item(row)
 
 
 # --- changing, from callbacks

@@ -102,7 +102,8 @@ def _load(models: Zoo) -> None:
                 else "There is no log, so there are no people."
             )
             return
-        st.caption(f"The held-out data of a {person}: the models never saw what comes next")
+        unseen = "the held-out items" if models.info.sets else "what comes next"
+        st.caption(f"The held-out data of a {person}: the models never saw {unseen}")
         st.button(
             f"A random {person}",
             key="tray_random",

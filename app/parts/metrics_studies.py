@@ -59,7 +59,7 @@ def show(models: Zoo, metric: str) -> None:
 
 def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
     """Popularity and the Markov chain over the study's people, where they were ranked for the same ones."""
-    protocol = naming.main(models.info.repeats)
+    protocol = naming.main(models.info.repeats, models.info.split.get("kind"))
     if not views.ranked(study) or protocol not in judged.protocols(models):
         return []
     found = judged.standing(models, protocol, int(metric.partition("@")[2]))

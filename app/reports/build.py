@@ -32,7 +32,7 @@ def build(
     names = [name for name in models.bundles if asked.models is None or name in asked.models]
     events = lists.numbers(models, asked.history or [])
     row = lists.person(models, asked)
-    target = None if row is None else int(models.users["target"][row].as_py())
+    target = None if row is None else models.next_item(row)
     wanted = [part for part in PARTS if part in asked.parts]
     seen = None if asked.attention is None else [name for name in asked.attention if name in names]
     asked = asked.model_copy(

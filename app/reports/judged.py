@@ -39,7 +39,7 @@ def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     if not people or not len(next(iter(people.values()))):
         return None
     k = max((cut for cut in judge.CUTOFFS if cut <= asked.k), default=min(judge.CUTOFFS))
-    standing = views.standing(people, [f"{name}@{k}" for name in views.METRICS])
+    standing = views.standing(people, [f"{name}@{k}" for name in views.metrics_of(protocol)])
     standing = standing[standing["note"] == ""]
     exposures = {name: bundle.exposure_table() for name, bundle in bundles.items()}
     shown, why = views.exposures(exposures, people, protocol, k, len(models))
@@ -47,7 +47,7 @@ def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
         protocol=protocol,
         words=protocols.sentence(protocol, len(models)),
         k=k,
-        people=len(next(iter(people.values()))),
+        people=next(iter(people.values())).people,
         left_out=left_out,
         samples=views.SAMPLES,
         seed=views.SEED,
@@ -82,8 +82,10 @@ def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
 
 
 def _repeats(models: Zoo, people: Mapping[str, views.Ranks], metrics: Sequence[str]) -> list[Slice]:
+    if protocols.history_excluded(models.info.repeats):
+        return []
     slicing = views.by_repeat(next(iter(people.values())), models.users)
-    if protocols.history_excluded(models.info.repeats) or len(slicing.groups) < 2:
+    if len(slicing.groups) < 2:
         return []
     return [
         Slice(

@@ -41,12 +41,13 @@ def item(models: Zoo, at: int) -> Item:
 
 def history(models: Zoo, asked: Asked, row: int | None) -> History:
     """row: of `models.users`, the person whose history it is; None: nobody's, or nobody who may be named."""
+    target = None if row is None else models.next_item(row)
     edited = None if asked.edited is None else [item(models, at) for at in numbers(models, asked.edited)]
     return History(
         items=[item(models, at) for at in numbers(models, asked.history or [])],
         edited=edited,
         person=None if row is None else asked.user,
-        target=None if row is None else item(models, models.users["target"][row].as_py()),
+        target=None if target is None else item(models, target),
     )
 
 

@@ -223,7 +223,7 @@ def metrics(found: Metrics, report: Report) -> str:
     said = [
         metrics_views.verdict(part, name, families(report, rows), called_),
         f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
-        floor.missing(families(report, rows)).replace("`", ""),
+        floor.missing(families(report, rows), found.protocol).replace("`", ""),
     ]
     return " ".join(words for words in said if words)
 

@@ -68,7 +68,9 @@ _SHARE = (
 def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
     person = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
     if person is not None:
-        st.title(f"What did {md(person, 60)} choose next?")
+        st.title(
+            f"What {'else' if models.info.sets else 'did'} {md(person, 60)} choose{'' if models.info.sets else ' next'}?"
+        )
     elif history:
         st.title(f"Given {'this item' if len(history) == 1 else f'these {len(history)} items'}, what comes next?")
     else:
@@ -80,7 +82,9 @@ def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
     if now.variant is not None:
         notes.append("B, the edited history")
     if person is not None:
-        notes.append("a held-out history: no model has seen what came next")
+        notes.append(
+            f"a held-out history: no model has seen {'the held-out items' if models.info.sets else 'what came next'}"
+        )
     st.caption(" · ".join([*notes, *([md(words)] if words else [])]))
 
 

@@ -129,16 +129,22 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
             clears=("baseline", "first", "second", "person"),
             wrap=True,
         )
+        sets = naming.parse(protocol).sets
+        names = views.metrics_of(protocol)
         name = choice.segmented(
-            "Metric", "metric", {name: name for name in views.METRICS}, views.METRICS[0], key="metrics_name"
+            "Metric", "metric", {name: name for name in names}, names[0], key=f"metrics_name{'_sets' if sets else ''}"
         )
-        k = choice.segmented("Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "10", key="metrics_k")
+        k = choice.segmented(
+            "Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
+            key=f"metrics_k{'_sets' if sets else ''}",
+        )  # fmt: skip
     this = Page(models, protocol, name, int(k))
-    n = len(next(iter(this.people.values()), ()))
+    n = next((one.people for one in this.people.values()), 0)
     split = models.info.split.get("kind", "unknown")
+    asked = f"{count(n, 'person', 'people')} with {'held-out items' if sets else 'a held-out item'}"
     note = (
-        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {count(n, 'person', 'people')} with a held-out "
-        f"item. Intervals: 95 %, bootstrap over people, {views.SAMPLES:,} samples, seed {views.SEED}."
+        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {asked}. Intervals: "
+        f"95 %, bootstrap over people, {views.SAMPLES:,} samples, seed {views.SEED}."
     )
     if this.left_out:
         note += f" {count(this.left_out, 'person', 'people')} that not every model was evaluated on were left out."
@@ -183,7 +189,7 @@ def _standing(this: Page) -> None:
     )
     vectors = "User vectors: the trained user's own vector, in place of what the model makes of the history alone."
     known = any(row.endswith(views.USERS) for row in this.people)
-    for words in (vectors if known else "", this.beams(), floor.missing(this.families)):
+    for words in (vectors if known else "", this.beams(), floor.missing(this.families, this.protocol)):
         if words:
             st.caption(words)
 
@@ -249,7 +255,7 @@ def _beyond(this: Page) -> None:
         st.info(
             md(
                 f"n/a: no bundle keeps the lists for “{this.protocol}” at {this.k}; they are kept for full rankings. "
-                f"Choose the protocol “{naming.main(this.models.info.repeats)}” to see them."
+                f"Choose the protocol “{naming.main(this.models.info.repeats, this.models.info.split.get('kind'))}” to see them."
             )
         )
         return
@@ -323,6 +329,8 @@ def _slices(this: Page) -> None:
 
 
 def _disputed(this: Page) -> None:
+    if naming.parse(this.protocol).sets:
+        return  # one rank per person is what the two are compared by
     st.subheader("People on whom two models differ")
     models = [*floor.learned(this.people, this.families)]
     models += [row for row in this.people if row not in models]

@@ -28,9 +28,15 @@ METRICS = (
         "Deshpande & Karypis, TOIS 2004",
     ),
     Entry(
+        "Recall@k",
+        "Where people have several held-out items: how many of them are among the first k, as a share of all of a given "
+        "split's, and for held-out users of k or all, whichever is fewer. The mean over people.",
+        "Wang et al., SIGIR 2019 (NGCF), and Liang et al., WWW 2018 (Mult-VAE)",
+    ),
+    Entry(
         "NDCG@k",
         "A hit counts 1 at the top and less further down, 1 / log₂(rank + 1). The mean over people, with 0 "
-        "beyond rank k.",
+        "beyond rank k. Of several held-out items the sum, as a share of what a perfect list has.",
         "Järvelin & Kekäläinen, TOIS 2002",
     ),
     Entry(
@@ -278,7 +284,7 @@ VIEWS = (
 )
 
 LIMITS = (
-    "The test asks for one held-out item per person. A list that would have pleased but missed this item "
+    "The test asks for held-out items alone, one per person or a set. A list that would have pleased but missed them "
     "counts as a miss.",
     "Logs hold what people did under another system and its own recommendations; none of the numbers is "
     "the outcome of an experiment.",

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from app.text import listed
+from engine.runtime import protocols
 
 FLOOR = {"popularity": "popularity", "markov": "the Markov chain"}
 """Families, in the order in which tables begin with them → what to call them."""
@@ -25,9 +26,11 @@ def learned(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
     return [row for row in rows if families[row] not in FLOOR]
 
 
-def missing(families: Mapping[str, str]) -> str:
-    """What to say where popularity or the Markov chain is not among the rows, and how to get it; "" where both are."""
-    absent = [name for name in FLOOR if name not in families.values()]
+def missing(families: Mapping[str, str], protocol: str = "full") -> str:
+    """What to say where popularity or the Markov chain is not among the rows, and how to get it; "" where both are. Of sets of
+    items popularity is enough: a chain reads an order."""
+    wanted = ("popularity",) if protocols.parse(protocol).sets else FLOOR
+    absent = [name for name in wanted if name not in families.values()]
     if not absent:
         return ""
     steps = "`seqscope train`, `seqscope evaluate` and `seqscope export`"

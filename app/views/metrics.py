@@ -19,7 +19,7 @@ from app.views import floor
 from engine.runtime import DatasetInfo, held_out, judge
 from engine.runtime import protocols as naming
 
-METRICS = ("NDCG", "HR", "MRR")
+METRICS = ("NDCG", "HR", "MRR", "Recall")
 LEVEL = 0.05
 USERS = "+user"
 """Behind a model's name: the row in which its users are known by vectors of their own."""
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ranks:
-    """One model under one protocol: arrays over people, in the order of (user, target)."""
+    """One model under one protocol: arrays over people, of several held-out items over these, in the order of (user, target)."""
 
     user: npt.NDArray[np.int32]
     target: npt.NDArray[np.int32]
@@ -42,12 +42,28 @@ class Ranks:
     rank: Floats
     width: int | None = None
     """Of the beam that the ranks come from, which says nothing of places beyond it; None where all candidates were scored."""
+    protocol: str = "full"
 
     def __len__(self) -> int:
         return len(self.rank)
 
+    @property
+    def people(self) -> int:
+        return len(np.unique(self.user))
+
     def take(self, rows: npt.NDArray[np.integer]) -> Ranks:
-        return Ranks(self.user[rows], self.target[rows], self.length[rows], self.rank[rows], self.width)
+        columns = (column[rows] for column in (self.user, self.target, self.length, self.rank))
+        return Ranks(*columns, self.width, self.protocol)
+
+    def values(self, metric: str) -> Floats:
+        """Each person's share in a metric, float64 [people]."""
+        found: Floats = judge.per_user(metric, self.rank, self.protocol, self.user)
+        return found
+
+
+def metrics_of(protocol: str) -> tuple[str, ...]:
+    """The METRICS that a protocol has, the first one first."""
+    return tuple(name for name in METRICS if name in judge.names(protocol))
 
 
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
@@ -81,7 +97,9 @@ def ranked(
         for row, variant in ((name, protocol), (name + USERS, with_users(protocol))):
             one = None if table is None else ranks(table, variant)
             if one is not None:
-                found[row] = dataclasses.replace(one, width=judge.beam_width(measured[name], variant))
+                found[row] = dataclasses.replace(
+                    one, width=judge.beam_width(measured[name], variant), protocol=protocol
+                )
     return found
 
 
@@ -154,9 +172,9 @@ def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFram
     rows = []
     for metric in metrics:
         reasons = {name: beyond_beam(one, metric) for name, one in people.items()}
-        values = {name: judge.per_user(metric, one.rank) for name, one in people.items() if reasons[name] is None}
+        values = {name: one.values(metric) for name, one in people.items() if reasons[name] is None}
         rows += [
-            (name, metric, *[float("nan")] * 3, len(people[name]), "", float("nan"), why)
+            (name, metric, *[float("nan")] * 3, people[name].people, "", float("nan"), why)
             for name, why in reasons.items()
             if why is not None
         ]
@@ -258,9 +276,7 @@ def grid(
 def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataFrame:
     """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people; those alone that
     have a figure, and none where the baseline has none."""
-    values = {
-        name: judge.per_user(metric, one.rank) for name, one in people.items() if beyond_beam(one, metric) is None
-    }
+    values = {name: one.values(metric) for name, one in people.items() if beyond_beam(one, metric) is None}
     others = [name for name in values if name != baseline and baseline in values]
     tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
     adjusted = judge.holm([test.p for test in tests])
@@ -436,10 +452,10 @@ def slices(people: Mapping[str, Ranks], slicing: Slicing, metric: str) -> pd.Dat
     for name, one in people.items():
         if beyond_beam(one, metric):
             continue
-        values = judge.per_user(metric, one.rank)
         for label, mask in slicing.groups.items():
-            found = judge.interval(values[mask], seed=SEED, samples=SAMPLES)
-            n = int(mask.sum())
+            values = one.take(np.flatnonzero(mask)).values(metric)
+            found = judge.interval(values, seed=SEED, samples=SAMPLES)
+            n = len(values)
             rows.append((label, name, n, found.mean, found.low, found.high, n < FEW))
     return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])
 

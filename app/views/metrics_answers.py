@@ -76,6 +76,8 @@ def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
 
 
 def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
+    if by == REPEATED and models.info.sets:
+        return False
     found = {} if protocol is None else people(models, protocol)[0]
     return any(len(_slicing(models, one, by).groups) > 1 for one in [*found.values()][:1])
 
@@ -102,7 +104,7 @@ def _people(_zoo: Zoo, content: tuple[str, ...], protocol: str) -> tuple[dict[st
 @until_deleted
 @st.cache_data(max_entries=100, show_spinner="Drawing people anew, 2,000 times …")
 def _standing(_zoo: Zoo, content: tuple[str, ...], protocol: str, k: int) -> pd.DataFrame:
-    return views.standing(people(_zoo, protocol)[0], [f"{name}@{k}" for name in views.METRICS])
+    return views.standing(people(_zoo, protocol)[0], [f"{name}@{k}" for name in views.metrics_of(protocol)])
 
 
 @until_deleted

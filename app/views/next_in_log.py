@@ -30,8 +30,8 @@ class NextInLog:
 
 
 def count_next(models: Zoo, history: tuple[int, ...]) -> NextInLog | None:
-    """None where the history is empty, or nobody's log is there."""
-    if not history or not models.users.num_rows:
+    """None where the history is empty, nobody's log is there, or histories are sets."""
+    if not history or not models.users.num_rows or models.info.sets:
         return None
     for after in (history[-2:], history[-1:]) if len(history) > 1 else (history,):
         following = _following(models, after)
@@ -68,6 +68,8 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
         return ""
     if not models.has_log:
         return "There is no log, so nobody knows what people had next."
+    if models.info.sets:
+        return "Histories are sets of items here, so the log does not say what people had next."
     following = count_next(models, history)
     if following is None:
         return "The log was not exported with the models, so what people had next is not known here."
@@ -87,7 +89,7 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
 def definition(models: Zoo) -> str | None:
     """What exactly is counted; None where nothing is."""
     there, everybody = models.users.num_rows, models.info.counts.get("users", 0)
-    if not there:
+    if not there or models.info.sets:
         return None
     people = (
         "everybody in the log" if there >= everybody else f"the {there:,} people (of {everybody:,}) whose logs are here"

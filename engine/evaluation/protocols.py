@@ -30,10 +30,10 @@ PARTS = {
     "new": "held-out items that the history does not have",
 }
 _SETS = {
-    "given split": ". A user has several held-out items, of a split that was given; Recall@k is the share of them "
-    "among the first k",
-    "held-out users": ". People who are in nobody's training: a share of their items is the history, the others are held out; "
-    "Recall@k is the number of these among the first k, of k or of all where they are fewer",
+    "given split": " A user has several held-out items, of a split that was given; Recall@k is the share of them among the "
+    "first k.",
+    "held-out users": " These people are in nobody's training: a share of their items is the history, the others are held out; "
+    "Recall@k is how many of these are among the first k, as a share of k or of all, whichever is fewer.",
 }
 _NAME = re.compile(
     rf"(?P<base>[^,+]+)(, (?P<history>{'|'.join(HISTORIES[1:])}))?(?P<user>\+user)?(, (?P<part>{'|'.join(PARTS)}))?"
@@ -112,7 +112,7 @@ def sentence(name: str, items: int) -> str:
             "repeats": "those of the history included, since repeats count",
             "history kept": "those of the history included, to compare with papers that do so",
         }[protocol.history]
-        words = f"Full ranking: {asked} among all {items:,} items, {history}{_SETS.get(protocol.base, '')}"
+        words = f"Full ranking: {asked} among all {items:,} items, {history}"
     elif protocol.sampled:
         drawn = "uniformly" if protocol.base[0] == "u" else "by popularity"
         history = ", of the history too, since repeats count" if protocol.history == "repeats" else ""
@@ -126,4 +126,4 @@ def sentence(name: str, items: int) -> str:
         words += ", with the trained user's own vector in place of what the model makes of the history alone"
     if protocol.part:
         words += f"; {PARTS[protocol.part]} alone"
-    return words + "."
+    return f"{words}.{_SETS.get(protocol.base, '')}"

@@ -143,7 +143,7 @@ def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[in
         weights = sessions["attention"].run(["attention"], {"items": items})[0]
         worst = max(worst, check.difference(weights, model.attention_between_codes(torch.from_numpy(items)).numpy()))
         for row, case in enumerate(rows[:2]):
-            targets = np.append(cases.targets[case], rng.integers(0, model.num_items, BEAMS - 1)).astype(np.int64)
+            targets = np.append(cases.held_out[case][:1], rng.integers(0, model.num_items, BEAMS - 1)).astype(np.int64)
             got = _written(sessions["decoder"], model, [part[row : row + 1] for part in memory], targets)
             alone = torch.from_numpy(items[row : row + 1])
             wanted = model.after(alone, torch.from_numpy(targets)[None])[0]

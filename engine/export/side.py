@@ -120,7 +120,15 @@ def _write_users(data: Dataset, out: Path, users: int) -> None:
     )
     with replacing(out / "users.parquet") as staged:
         pq.write_table(
-            pa.table({"user": part.users, "user_id": names, "history": history, "target": part.targets}),
+            # of several held-out items the first one
+            pa.table(
+                {
+                    "user": part.users,
+                    "user_id": names,
+                    "history": history,
+                    "target": part.targets[part.held_out.offsets[:-1]],
+                }
+            ),
             staged,
             compression="zstd",
         )

@@ -88,6 +88,11 @@ def carry(
     check_name_and_title(name, title)
     if data.info.fingerprint == origin.fingerprint:
         raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
+    if data.info.sets:
+        raise SeqscopeError(
+            f"{dataset} holds out several items a user, and a model that is carried over is ranked by one. Import it with a "
+            "leave-one-out or a time split."
+        )
     exported_fingerprint(data, out)
     stage("reading the words")
     words, heard = read_words(bundle, data)

@@ -13,6 +13,7 @@ import torch
 
 from engine.data.dataset import Dataset
 from engine.data.ragged import Ragged
+from engine.errors import SeqscopeError
 from engine.evaluation.protocols import history_excluded
 from engine.identifiers import measures, teacher
 from engine.identifiers.base import Vectors
@@ -59,6 +60,8 @@ class Judge:
 
     @classmethod
     def of(cls, folder: Path, dataset: Dataset) -> Judge:
+        if dataset.info.sets:
+            raise SeqscopeError(f"{dataset.path} holds out several items a user; a judge of identifiers ranks one")
         vectors, model, about = teacher.table(folder, dataset)
         dim = vectors.shape[1]
         questions = {split: Questions.of(model, dim, dataset, split) for split in ("valid", "test")}

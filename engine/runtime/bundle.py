@@ -65,12 +65,14 @@ class Bundle:
     BundleError where a file read on first use is damaged or the model answers nonsense.
     """
 
-    def __init__(self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None) -> None:
+    def __init__(
+        self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None, split: str | None = None
+    ) -> None:
         self.folder = folder
         self.name = manifest.name
         self.manifest = manifest
         self.digest = digest
-        self.protocol = protocols.main(repeats)
+        self.protocol = protocols.main(repeats, split)
         self.excludes_history = protocols.history_excluded(repeats)
         self.check_ends()
         files, items = manifest.files, manifest.num_items
@@ -110,7 +112,7 @@ class Bundle:
             )
             raise folder.fault("manifest.json", reason)
         digest = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()
-        return cls(folder, manifest, digest, catalogue.repeats)
+        return cls(folder, manifest, digest, catalogue.repeats, catalogue.split)
 
     def __repr__(self) -> str:
         return f"Bundle({self.name!r}, {self.manifest.title!r})"

@@ -23,6 +23,8 @@ class Catalogue:
     items: int
     repeats: str | None = None
     """As of `DatasetInfo`: where "count", items of the history are candidates like all others."""
+    split: str | None = None
+    """The kind of its split, as of `DatasetInfo`."""
 
 
 class Described(Protocol):

@@ -2,6 +2,7 @@
 
     judge.accuracy(ranks)["NDCG@10"]                  # one model
     values = judge.per_user("NDCG@10", ranks)         # float64 [users], its mean is the metric
+    judge.per_user("NDCG@20", ranks, "given split", users)  # where a user has several held-out items
     judge.interval(values)                            # mean, low, high: 95 %, bootstrap over users
     judge.paired(values, baseline)                    # mean difference, its interval, p; the same users in the same order
     judge.holm([test.p for test in tests])            # p-values of several comparisons, adjusted
@@ -17,6 +18,7 @@ from engine.evaluation.metrics import (
     beyond_beam,
     coverage,
     gini,
+    names,
     novelty,
     per_user,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "gini",
     "holm",
     "interval",
+    "names",
     "novelty",
     "paired",
     "per_user",

@@ -60,8 +60,8 @@ class Zoo:
         info: `DatasetInfo`, dataset.json.
         items: pyarrow Table: item int32 (row i is item i), item_id string, title string, popularity int64 (training events),
             then the attributes as they are.
-        users: pyarrow Table: user int32, user_id string, history list<int32>, target int32; people with a held-out item.
-            Empty where the folder has no users.parquet (histories may be private).
+        users: pyarrow Table: user int32, user_id string, history list<int32>, target int32; people with a held-out item (of
+            several the first by number). Empty where the folder has no users.parquet (histories may be private).
         popularity: int64 [items].
         bundles: name → `Bundle`, in the order of their manifests' `order`, equal ones by name.
         tokenizations: name → `Tokenization`, in the order of `about.order`, equal ones by name.
@@ -109,7 +109,7 @@ class Zoo:
         if many != counted or not many:
             raise folder.fault("items.parquet", f"{many:,} items where dataset.json counts {counted:,}")
         users = _users(folder, many)
-        catalogue = Catalogue(info.name, info.fingerprint, many, info.repeats)
+        catalogue = Catalogue(info.name, info.fingerprint, many, info.repeats, info.split.get("kind"))
         bundles: list[Bundle] = []
         refused: list[Refusal] = []
         for child in _folders(path):
@@ -194,6 +194,10 @@ class Zoo:
     def has_log(self) -> bool:
         """False for a catalogue alone: nobody has taken anything, so nothing is popular, and nobody can be asked."""
         return bool(self.info.counts.get("events"))
+
+    def next_item(self, row: int) -> int | None:
+        """What came after the history in that row of `users`; None where held-out items are sets, of which none came next."""
+        return None if self.info.sets else int(self.users["target"][row].as_py())
 
     def __len__(self) -> int:
         """How many items the catalogue has."""

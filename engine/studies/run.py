@@ -50,6 +50,8 @@ def carry_out(
     say: Callable[[str], None] = lambda words: None,
 ) -> Study:
     """Makes every run of `plan` that is not made yet, in `runs`, and says what was found."""
+    if dataset.info.sets:
+        raise UsageError(f"{dataset.path} holds out several items a user; studies are judged by one")
     variants = _variants(plan, dataset)
     baseline = plan.baseline or next(v.name for v in variants if v.value == _default(plan, dataset))
     chains = {

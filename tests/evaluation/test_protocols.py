@@ -17,6 +17,8 @@ from engine.evaluation.protocols import Protocol, in_order, main, parse, sentenc
         ("full, repeats, repeated", Protocol("full", "repeats", part="repeated")),
         ("u100, repeats+user, new", Protocol("u100", "repeats", True, "new")),
         ("full, other words", Protocol("full, other words")),
+        ("given split+user, cold", Protocol("given split", "", True, "cold")),
+        ("held-out users, history kept", Protocol("held-out users", "history kept")),
     ],
 )
 def test_a_name_is_taken_apart_and_put_together(name: str, expected: Protocol) -> None:
@@ -25,7 +27,9 @@ def test_a_name_is_taken_apart_and_put_together(name: str, expected: Protocol) -
 
 
 def test_a_datasets_own_protocol() -> None:
-    assert [main(None), main("first"), main("count")] == ["full", "full", "full, repeats"]
+    assert [main(None), main("first", "time"), main("count")] == ["full", "full", "full, repeats"]
+    assert [main("first", kind) for kind in ("given", "users")] == ["given split", "held-out users"]
+    assert all(parse(main("first", kind)).full for kind in ("given", "users"))
 
 
 def test_full_rankings_come_first() -> None:

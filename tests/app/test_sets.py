@@ -1,0 +1,64 @@
+"""A dataset that holds out a set of items per user, from training to every page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.data.split import SplitOptions
+from engine.evaluation.evaluate import evaluate
+from engine.export.bundle import export_run
+from engine.runtime import Zoo, judge
+from engine.training.run import open_run, train
+from tests.training.tiny import clusters, recipe, write_log
+
+PAGES = ("compare", "catalogue", "map", "attention", "metrics", "report", "about")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Held-out people of a log without an order, two models that need none."""
+    root = tmp_path_factory.mktemp("sets")
+    split = SplitOptions("users", held_out_users=(10, 30))
+    dataset = write_log(root / "data", clusters(100), 60, name="sets", split=split, time_unit="none")
+    for name in ("popularity", "mult-vae"):
+        run = root / "runs" / name
+        train(recipe(name), dataset, run, device="cpu")
+        evaluate(open_run(run, dataset.path)[0], dataset, run)
+        export_run(run, root / "exports" / "sets")
+    return root / "exports"
+
+
+def test_a_bundle_knows_its_protocol(folder: Path) -> None:
+    zoo = Zoo.open(folder / "sets")
+    bundle = zoo.bundles["popularity"]
+    assert bundle.protocol == "held-out users" and zoo.next_item(0) is None
+    table = bundle.ranks_table()
+    assert table is not None
+    values = judge.per_user("Recall@20", table["rank"].to_numpy(), bundle.protocol, table["user"].to_numpy())
+    assert len(values) == 30 == zoo.users.num_rows
+    assert values.mean() == pytest.approx(bundle.manifest.metrics[bundle.protocol]["Recall@20"], abs=1e-6)
+
+
+def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
+    test = open_app(folder, ds="sets").switch_page("screens/metrics.py").run()
+    assert not test.exception
+    shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
+    assert "NDCG@20" in shown and "30 people with held-out items" in shown and "in nobody's training" in shown
+    assert "floor is missing" not in shown
+    tables = " ".join(str(table.value.columns.tolist()) for table in test.table)
+    assert "Recall@20" in tables and "HR@" not in tables and "MRR@" not in tables
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens(open_app: Callable[..., AppTest], folder: Path, page: str) -> None:
+    person = Zoo.open(folder / "sets").users["user_id"][3].as_py()
+    test = open_app(folder, ds="sets", u=person)
+    if page != "compare":
+        test.switch_page(f"screens/{page}.py").run()
+    assert not test.exception and not test.error
+    shown = " ".join(element.value for kind in ("markdown", "caption", "title") for element in test.get(kind))
+    assert "came next" not in shown or page in ("about", "metrics", "report")
