@@ -242,6 +242,10 @@ class GraphRecommender(Recommender):
         first; vectors: their final vectors, [batch, dim] and [batch, 1 + negatives, dim]."""
         raise TypeError(f"{type(self).__name__} has no penalty")
 
+    def penalised_matrices(self) -> Tensor | float:
+        """Σ‖·‖² of what it holds beside the batch."""
+        return 0.0
+
     def train(self, mode: bool = True) -> GraphRecommender:
         super().train(mode)
         self.people = self.rows = self.table = None

@@ -153,7 +153,11 @@ class NGCF(GraphRecommender):
     def penalised(self, users: Tensor, items: Tensor, vectors: Layer) -> Tensor:
         if self.config.variant == "code":
             return vectors[0].square().sum() + vectors[1].square().sum()
-        rows = (
+        return (
             F.embedding(users, self.users.weight).square().sum() + F.embedding(items, self.items.weight).square().sum()
         )
-        return rows + sum(parameter.square().sum() for parameter in self.mixes.parameters())
+
+    def penalised_matrices(self) -> Tensor | float:
+        if self.config.variant == "code":
+            return 0.0
+        return sum((parameter.square().sum() for parameter in self.mixes.parameters()), self.users.weight.new_zeros(()))

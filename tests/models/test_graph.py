@@ -184,7 +184,7 @@ def test_the_gradient_is_the_slope_of_the_loss(variant: str) -> None:
     def loss() -> float:
         return numpy_graph.ngcf_loss(e0, matrices, variant, BATCH, 0.3)
 
-    ours = Pairs(PairsConfig(l2=0.3), found, *log(), 4).loss(found, batch())
+    ours = Pairs(PairsConfig(l2=0.3), found, *log(), len(BATCH)).loss(found, batch())
     ours.backward()
     assert ours.item() == pytest.approx(loss(), rel=1e-5)
     gradients = {

@@ -72,7 +72,9 @@ class Pairs:
         scores = (user[:, None] * item).sum(-1)
         loss = F.softplus(scores[:, 1:] - scores[:, :1]).mean()
         if self.config.l2:
-            loss = loss + self.config.l2 / 2 * model.penalised(users, compared, (user, item)) / len(users)
+            touched = model.penalised(users, compared, (user, item)) / len(users)
+            # by the whole batch, of which this may be one process's share
+            loss = loss + self.config.l2 / 2 * (touched + model.penalised_matrices() / self.batch_size)
         return loss
 
     def after_step(self, model: GraphRecommender) -> None:
