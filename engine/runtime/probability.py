@@ -1,8 +1,8 @@
 """Which models' scores can be read as probabilities of the next item, and how.
 
-A softmax is one for whatever was trained with cross-entropy over items. Negatives drawn uniformly (BCE, gBCE, BPR, sampled softmax)
-have the same optimum up to a constant, so their softmax is an estimate too, though too sure of itself (Petrov & Macdonald,
-RecSys 2023). Counts are divided by their sum.
+A softmax is one for whatever was trained with cross-entropy over items. Negatives drawn uniformly (BCE, BPR, gBCE, sampled
+softmax) have the same optimum up to a constant, so their softmax is an estimate too, though too sure of itself (Petrov &
+Macdonald, RecSys 2023). Counts are divided by their sum.
 """
 
 from __future__ import annotations
