@@ -1,6 +1,7 @@
 """Seconds an epoch of LightGCN on Gowalla, beside gusye1234/LightGCN-PyTorch, in one run.
 
     python -m benchmarks.graph_speed --peer DIR [--batches 20] [--rounds 3] [--sizes 2048 16384 65536]
+    python -m benchmarks.graph_speed --propagation       one propagation, in every way that was thought of (CPU time)
 
 --peer: a checkout of gusye1234/LightGCN-PyTorch, whose own classes load the log, draw and train; without it ours is measured
 alone, and the output says so. The log is the split of NGCF and LightGCN, gowalla/ in the folder of public logs (SEQSCOPE_DATA, or
@@ -25,9 +26,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
 from engine.doctor import find_public_data
-from engine.models.graph import Graph
+from engine.models.graph import Graph, Propagation
 from engine.training import device as devices
 from engine.training.distributed import World
 from engine.training.loop import Trainer
@@ -126,12 +128,50 @@ def peer(checkout: Path, folder: Path, batches: int, drawn: bool) -> tuple[float
     return float(epoch), float(sampling), bool(compiled)
 
 
+def propagations(graph: Graph, dim: int = 64, rounds: int = 5) -> dict[str, float]:
+    """Way → milliseconds of CPU time (the least of `rounds`, taking turns) for both directions of one propagation."""
+    node = Propagation(graph)
+    parts = (node.by_user, torch.randn(graph.num_items, dim)), (node.by_item, torch.randn(graph.num_users, dim))
+    coo = [matrix.csr().to_sparse_coo().coalesce() for matrix, _ in parts]
+    dense = [
+        csr_array(
+            (matrix.weights.numpy(), matrix.columns.numpy(), matrix.offsets.numpy()), (len(matrix.offsets) - 1, len(x))
+        )
+        for matrix, x in parts
+    ]
+    edges = [
+        (torch.repeat_interleave(matrix.offsets.diff()), matrix.columns.long(), matrix.weights[:, None], matrix.offsets)
+        for matrix, _ in parts
+    ]
+    ways: dict[str, Callable[[int, torch.Tensor], object]] = {
+        "embedding_bag": lambda side, x: parts[side][0].times(x),
+        "CSR product": lambda side, x: parts[side][0].csr() @ x,
+        "scipy": lambda side, x: dense[side] @ x.numpy(),
+        "COO product (LightGCN-PyTorch)": lambda side, x: torch.sparse.mm(coo[side], x),
+        "index_add": lambda side, x: torch.zeros(len(edges[side][3]) - 1, dim).index_add_(
+            0, edges[side][0], x[edges[side][1]] * edges[side][2]
+        ),
+        "segment_reduce": lambda side, x: torch.segment_reduce(
+            x[edges[side][1]] * edges[side][2], "sum", offsets=edges[side][3].long(), axis=0
+        ),
+    }
+    least = dict.fromkeys(ways, float("inf"))
+    for _ in range(rounds):
+        for way, times in ways.items():
+            began = time.process_time()
+            for side, (_, x) in enumerate(parts):
+                times(side, x)
+            least[way] = min(least[way], 1e3 * (time.process_time() - began))
+    return least
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", type=Path, default=os.environ.get("SEQSCOPE_LIGHTGCN"))
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[AUTHORS, 16_384, 65_536])
+    parser.add_argument("--propagation", action="store_true")
     args = parser.parse_args()
     public = find_public_data(Path(__file__).resolve().parents[1])
     if public is None or not (public / "gowalla" / "train.txt").is_file():
@@ -139,6 +179,13 @@ def main() -> None:
     items, offsets = read(public / "gowalla" / "train.txt")
     held_out, _ = read(public / "gowalla" / "test.txt")
     num_items = int(max(items.max(), held_out.max())) + 1
+    if args.propagation:
+        print(
+            f"one propagation of Gowalla's {len(items):,} edges, both ways, 64 floats a node; {torch.get_num_threads()} threads"
+        )
+        for way, taken in propagations(Graph.of(items, offsets, num_items)).items():
+            print(f"  {way:<32} {taken:7.1f} ms of CPU time")
+        return
     found: dict[str, list[float]] = {}
     sampling, compiled = -1.0, False
     with tempfile.TemporaryDirectory() as name:
