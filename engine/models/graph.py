@@ -5,10 +5,10 @@ normalised by D^-1/2 A D^-1/2, so the edge between user u and item i weighs 1 / 
 one block R (users × items) is kept by rows, and its transpose beside it. Since the normalised adjacency is symmetric, the
 gradient of a propagation is the same propagation of the gradients; `Propagation` computes both and keeps nothing in between.
 
-What computes it was measured (CPU time on one thread of an AMD EPYC, both directions, 64 floats a node; 400,000 and 810,000
-edges): embedding_bag with weights 4 and 15 ms, CSR matrix product (MKL) 9 and 57, scipy 14 and 55, COO matrix product (what
-LightGCN-PyTorch uses) 34 and 159, index_add 273 and 756, segment_reduce 337 and 812. So CPUs take embedding_bag. GPUs take the
-CSR product (cuSPARSE balances rows of very different length), which has not been measured here.
+What computes it was measured (`python -m benchmarks.graph_speed --propagation`; CPU time on one thread of an AMD EPYC, both
+directions, 64 floats a node, Gowalla's 810,128 edges): embedding_bag with weights 14 ms, CSR product (MKL) 47, scipy 56, COO product
+(what LightGCN-PyTorch uses) 134, index_add 798, segment_reduce 801. So CPUs take embedding_bag. GPUs take the CSR product (cuSPARSE
+balances rows of very different length), which has not been measured here.
 """
 
 from __future__ import annotations
