@@ -230,7 +230,7 @@ def metrics(found: Metrics, report: Report) -> str:
 
 def protocol(found: Metrics, report: Report) -> str:
     text = (
-        f"{found.words} Split: {split(report)}. {count(found.people, 'person', 'people')} have a held-out item. Intervals: 95 %, "
+        f"{found.words} Split: {split(report)}. {count(found.people, 'person', 'people')} have held-out items. Intervals: 95 %, "
         f"bootstrap over people, {found.samples:,} samples, seed {found.seed}; ≈: level with the best, by a paired bootstrap and "
         "Holm's correction."
     )

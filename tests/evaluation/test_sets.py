@@ -16,10 +16,12 @@ from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.negatives import frozen
 from engine.evaluation.ranks import full_ranks
+from engine.training.run import open_run, train, validation
 from tests.data.conftest import Bench
 from tests.data.conftest import bench as bench  # noqa: PLC0414 (a fixture)
 from tests.evaluation.fakes import Fixed
 from tests.evaluation.test_repeats import popularity
+from tests.training.tiny import recipe
 
 PROTOCOLS = ("given split", "held-out users")
 
@@ -125,6 +127,22 @@ def test_popularity_under_a_given_split(bench: Bench, tmp_path: Path) -> None:
     kept = metrics.accuracy(table["rank"].to_numpy(), None, "given split", table["user"].to_numpy())
     assert kept == pytest.approx({name: found[name] for name in kept})
     assert table.num_rows == 150 and found["coverage@10"] > 0
+
+
+def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench, tmp_path: Path) -> None:
+    """Validation is by what the test is asked with: their vectors, and the histories of people who have none."""
+    for words, names in (
+        ((), {"given split", "given split+user"}),
+        (("--split", "users", "--held-out-users", 10, 10), {"held-out users"}),
+    ):
+        dataset, run = split(bench, *words), tmp_path / str(len(names))
+        record = train(recipe("lightgcn"), dataset, run, device="cpu")
+        model, trained, _, _ = open_run(run, dataset.path)
+        found = evaluate(model, dataset, run)
+        assert {name for name in found if ", " not in name} == names
+        check = validation(trained, dataset, model)
+        assert check is not None and check.trained_users == (len(names) == 2)
+        assert check(model) == pytest.approx(record["valid_ndcg"], abs=1e-6)
 
 
 def test_popularity_among_held_out_people(bench: Bench, tmp_path: Path) -> None:
