@@ -156,8 +156,8 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
         if bundle.cannot("identifiers") is None and bundle.name in this.people:
             words = views.beam_words("", this.protocol, bundle.manifest.metrics, len(models))
             alike.setdefault(words, []).append(f"{this.looks[bundle.name].sign} {md(bundle.manifest.title)}")
-    for words, names in alike.items():
-        st.caption(", ".join(names) + md(words, 1_000))
+    for words, alike_models in alike.items():
+        st.caption(", ".join(alike_models) + md(words, 1_000))
     return this
 
 

@@ -52,8 +52,8 @@ class Ranks:
         return len(np.unique(self.user))
 
     def take(self, rows: npt.NDArray[np.integer]) -> Ranks:
-        columns = (column[rows] for column in (self.user, self.target, self.length, self.rank))
-        return Ranks(*columns, self.width, self.protocol)
+        user, target, length, rank = (column[rows] for column in (self.user, self.target, self.length, self.rank))
+        return Ranks(user, target, length, rank, self.width, self.protocol)
 
     def values(self, metric: str) -> Floats:
         """Each person's share in a metric, float64 [people]."""

@@ -224,9 +224,10 @@ def _options(args: argparse.Namespace) -> ImportOptions:
         duplicates=args.duplicates, repeats=args.repeats, k_core=args.k_core, min_history=args.min_history, ties=args.ties,
         seed=args.seed, keep_unused_items=args.keep_unused_items,
         split=SplitOptions(
-            args.split or ("leave-one-out" if args.test is None else "given"),
-            _moment(args.valid_from, "--valid-from"), _moment(args.test_from, "--test-from"), *args.quantiles,
-            args.valid_share, tuple(args.held_out_users), args.fold_in, args.seed,
+            kind=args.split or ("leave-one-out" if args.test is None else "given"),
+            valid_from=_moment(args.valid_from, "--valid-from"), test_from=_moment(args.test_from, "--test-from"),
+            valid_quantile=args.quantiles[0], test_quantile=args.quantiles[1], valid_share=args.valid_share,
+            held_out_users=(args.held_out_users[0], args.held_out_users[1]), fold_in=args.fold_in, seed=args.seed,
         ),
         name=args.name, title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
         overwrite=args.overwrite, memory=args.memory,

@@ -159,6 +159,8 @@ class Propagation(nn.Module):
         for name, array in arrays.items():  # the data set's, so no checkpoint holds them
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
 
+    user_offsets: Tensor
+    user_items: Tensor
     user_degrees: Tensor
     item_degrees: Tensor
 

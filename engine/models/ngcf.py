@@ -118,7 +118,7 @@ class NGCF(GraphRecommender):
     def _received(self, users: Tensor, items: Tensor) -> Layer:
         """What neighbours send: D^-1/2 A D^-1/2, or D⁻¹A, which is D^-1/2 of the same of D^1/2."""
         if self.config.variant == "paper":
-            return self.propagation(users, items)  # type: ignore[no-any-return]
+            return self.propagation(users, items)
         scales = self.propagation.user_degrees.sqrt(), self.propagation.item_degrees.sqrt()
         to_users, to_items = self.propagation(users * scales[0], items * scales[1])
         return to_users / scales[0], to_items / scales[1]

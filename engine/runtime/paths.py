@@ -131,7 +131,8 @@ class InteractionGraph:
         person, others = self.people.of(people)
         weight = (self.scale[0][people] ** 2 * self.scale[1][item])[person] * self.scale[1][others]
         size = len(self.items.offsets) - 1
-        return np.bincount(others, minlength=size), np.bincount(others, weight, minlength=size)
+        people_with = np.bincount(others, minlength=size).astype(np.int64)
+        return people_with, np.bincount(others, weight, minlength=size).astype(np.float64)
 
     def propagated(self, of_items: Float32, of_people: Float32, layers: int) -> tuple[Float32, Float32]:
         """(eᵏ of items [layers + 1, items, dim], of people [layers + 1, people, dim]) for k = 0 … layers"""
@@ -183,22 +184,21 @@ class Paths:
         adds[:, 0] = self.items[0, items] @ target / len(items)
         adds[:, 1 : self.layers + 1] = (np.einsum("kjd,d->kj", self.items[:-1, items], target) * weights).T
         at_ends = (self.items[0] @ target).astype(np.float64)
-        found = []
+        branches: list[Branch] = []
         for row in np.argsort(-np.abs(adds.sum(1)), kind="stable"):
             j, weight = int(items[row]), float(weights[row])
-            itself, through, rest, deeper = adds[row, :2].sum(), adds[row, 2], adds[row, 3], adds[row, 4:].sum()
+            parts = (adds[row, :2].sum(), adds[row, 2], adds[row, 3], adds[row, 4:].sum())
+            itself, through, rest, deeper = map(float, parts)
             steps: list[Step] = []
             others = 0
-            if len(found) < opened and self.layers >= 3:
+            if len(branches) < opened and self.layers >= 3:
                 counts, walks = self.graph.reached(j)
                 each = weight * walks * at_ends
                 steps, others = chosen(counts, weight * walks, each, np.abs(each), item, ends)
                 rest -= sum(step.adds or 0.0 for step in steps)
             people = int(self.graph.items.degrees[j])
-            found.append(
-                Branch(j, weight, people, *map(float, (itself, through)), steps, others, float(rest), float(deeper))
-            )
-        return found
+            branches.append(Branch(j, weight, people, itself, through, steps, others, rest, deeper))
+        return branches
 
 
 def chosen(
