@@ -35,8 +35,8 @@ METRICS = (
     ),
     Entry(
         "NDCG@k",
-        "A hit counts 1 at the top and less further down, 1 / log₂(rank + 1). The mean over people, with 0 "
-        "beyond rank k. Of several held-out items the sum, as a share of what a perfect list has.",
+        "A hit counts 1 at the top and less further down, 1 / log₂(rank + 1), and nothing beyond rank k; "
+        "of several held-out items the sum, as a share of what a perfect list has. The mean over people.",
         "Järvelin & Kekäläinen, TOIS 2002",
     ),
     Entry(

@@ -78,4 +78,4 @@ def test_bert4rec_beauty(bench: Bench, public_data: Path) -> None:
 
 
 def test_a_set_without_order_is_refused(bench: Bench, public_data: Path) -> None:
-    assert "no order to learn from" in bench.fails(public_data / "gowalla" / "train.txt", "--source", "user-item")
+    assert "--source user-items" in bench.fails(public_data / "gowalla" / "train.txt", "--source", "user-item")

@@ -115,9 +115,9 @@ def manifest_with_half_a_character(folder: Path) -> None:
     edit(folder, lambda raw: raw.update(summary="\ud800"))
 
 
-@case("manifest.json", "format 4, this one reads 3")
+@case("manifest.json", "format 5, this one reads 4")
 def manifest_of_a_newer_version(folder: Path) -> None:
-    edit(folder, lambda raw: raw.update(schema_version=4, something_new=True))
+    edit(folder, lambda raw: raw.update(schema_version=5, something_new=True))
 
 
 @case("manifest.json", "schema_version")
