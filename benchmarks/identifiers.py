@@ -2,6 +2,7 @@
 
     seqscope data import interactions.csv --items items.jsonl --out data/beauty     (docs/data.md)
     seqscope train sasrec --dataset data/beauty --recipe beauty/sasrec-bce          the teacher, and who judges
+    seqscope train lightgcn --dataset data/beauty                                   the other teacher
     python -m benchmarks.identifiers run [VARIANT …]        fits into runs/, writes benchmarks/results/identifiers-*.json
     python -m benchmarks.identifiers table                  prints the table of benchmarks/README.md, with the goals
 
@@ -65,6 +66,7 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
             "letter": [],
         }.items()
     },
+    "letter-lightgcn": ("letter", ["tokenizer.teacher=lightgcn"]),
     "p5-semid": ("p5-semid", []),
     "p5-cid": ("p5-cid", []),
     "p5-tid": ("p5-tid", []),
@@ -87,6 +89,7 @@ TITLES = {
             "letter": "… + both: LETTER",
         }.items()
     },
+    "letter-lightgcn": "LETTER, taught by LightGCN",
     "teacher-alone": "the teacher's vectors alone, residual k-means",
     "published": "LETTER, codes of its authors",
     "p5-semid": "category path",

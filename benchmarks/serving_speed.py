@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from engine.bundle.manifest import Capabilities, Check, Encoder, File, Generator, Index, Manifest, Training
 from engine.data.identifiers import ABOUT, Identifiers
 from engine.export import generator, graphs
 from engine.generation import EncoderDecoder, EncoderDecoderConfig
 from engine.models import MODELS
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.manifest import Capabilities, Check, Encoder, File, Generator, Index, Manifest, Training
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "sasrec": {"dim": 50, "max_length": 200},
@@ -64,7 +64,7 @@ def build_generator(folder: Path, items: int, zipf: float) -> Bundle:
     identifiers = Identifiers(codes, (CODES,) * LEVELS)
     config = EncoderDecoderConfig(max_length=HISTORY)
     model = EncoderDecoder(config, items, 1, torch.Generator().manual_seed(0), identifiers=identifiers).eval()
-    generator.write(model, folder)
+    generator.write_graphs(model, folder)
     identifiers.write(folder)
     (folder / ABOUT).unlink()
     return seal(

@@ -28,8 +28,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from app.uploads import files
-from app.uploads.limits import MB, Limits
-from app.uploads.reading import Checked, What
+from app.uploads.limits import MB, UploadLimits
+from app.uploads.reading import CheckResult, FileKind
 from app.uploads.runner import UploadFailed
 
 WORDS = np.array(
@@ -99,7 +99,7 @@ def write_log(path: Path, number: int) -> None:
     pa.csv.write_csv(pa.table(table), path)
 
 
-CASES: dict[str, tuple[What, int, Callable[[Path, int], None]]] = {
+CASES: dict[str, tuple[FileKind, int, Callable[[Path, int], None]]] = {
     "csv": ("catalogue", 1, write_csv),
     "tsv": ("catalogue", 1, write_tsv),
     "jsonl": ("catalogue", 1, write_jsonl),
@@ -115,7 +115,7 @@ def used() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def measure(name: str, folder: Path, number: int, limits: Limits) -> str:
+def measure(name: str, folder: Path, number: int, limits: UploadLimits) -> str:
     what, times, write = CASES[name]
     source = folder / "source"
     write(source, number * times)
@@ -128,7 +128,7 @@ def measure(name: str, folder: Path, number: int, limits: Limits) -> str:
     guessing = f"{time.monotonic() - clock:6.1f} {used() - cpu:6.1f}"
     clock, cpu = time.monotonic(), used()
     try:
-        checked: Checked | None = files.check(folder, {what: guess.reading}, limits)
+        checked: CheckResult | None = files.check(folder, {what: guess.reading}, limits)
         words = ""
     except UploadFailed as refused:
         checked, words = None, str(refused)
@@ -146,7 +146,7 @@ def main() -> None:
     names = args.cases.split(",")
     if unknown := set(names) - set(CASES):
         sys.exit(f"no such case: {', '.join(sorted(unknown))}")
-    limits = Limits.of_environment().model_copy(update={"upload": 2_000 * MB})
+    limits = UploadLimits.of_environment().model_copy(update={"upload": 2_000 * MB})
     print(f"{limits.memory // MB} MB, {limits.threads} threads, at most {limits.rows:,} rows")
     print(f"{'':<9} {'rows':>11} {'MB':>7}   {'guess s':>6} {'CPU s':>5}   {'check s':>6} {'CPU s':>5}")
     for name in names:

@@ -30,9 +30,9 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from engine.bundle.manifest import Strict
 from engine.errors import UsageError
 from engine.runtime.faults import complaints
-from engine.runtime.manifest import Strict
 
 PLANS = Path(__file__).resolve().parent
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -132,10 +132,10 @@ def find(names: list[str], dataset: str) -> dict[str, Path]:
     """Name as it was given → the plan's file. A name is a TOML file, or NAME or DATASET/NAME of those that come along; without
     any, all of the dataset's."""
     if not names:
-        found = sorted((PLANS / dataset).glob("*.toml"))
-        if not found:
+        plans = sorted((PLANS / dataset).glob("*.toml"))
+        if not plans:
             raise UsageError(f"no studies come along for {dataset}; give the TOML file of one (docs/training.md)")
-        return {path.stem: path for path in found}
+        return {path.stem: path for path in plans}
     paths = {}
     for name in names:
         candidates = [Path(name), PLANS / dataset / f"{name}.toml", PLANS / f"{name}.toml"]

@@ -30,7 +30,7 @@ from engine.identifiers import recipe as tokenizers
 from engine.identifiers.recipe import TokenizerRecipe
 from engine.identifiers.run import tokenize
 from engine.runtime import studies
-from engine.runtime.studies import Axis, Figure, Outcome, Step, Study
+from engine.runtime.studies import Axis, Figure, Outcome, Study, StudyStep
 from engine.studies.plan import Plan, Variant, called
 from engine.training import recipe as models
 from engine.training.recipe import Recipe, read
@@ -61,18 +61,18 @@ def carry_out(
         for variant in variants
         for seed in plan.seeds
     }
-    found: list[studies.Variant] = []
-    for place, variant in enumerate(variants, 1):
+    results: list[studies.Variant] = []
+    for number, variant in enumerate(variants, 1):
         outcomes = []
         for seed in plan.seeds:
-            say(f"{plan.name}: {variant.title} ({place} of {len(variants)}), seed {seed}")
+            say(f"{plan.name}: {variant.title} ({number} of {len(variants)}), seed {seed}")
             outcomes.append(_outcome(chains[variant.name, seed], seed, dataset, device))
-        found.append(
+        results.append(
             studies.Variant(
                 name=variant.name, title=variant.title, value=variant.value, settings=variant.set, outcomes=outcomes
             )
         )
-    ranks = found[0].outcomes[0].ranks
+    ranks = results[0].outcomes[0].ranks
     return Study(
         name=plan.name,
         title=plan.title,
@@ -84,7 +84,7 @@ def carry_out(
         settings=plan.set,
         axis=None if plan.sweep is None else Axis(**plan.sweep.model_dump(include={"title", "run", "setting"})),
         baseline=baseline,
-        variants=found,
+        variants=results,
         command=command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         created_by=f"seqscope {__version__}",
@@ -147,8 +147,8 @@ def _recipe(run: str, dataset: Dataset, settings: list[str]) -> Recipe | Tokeniz
     name, file = called(run), _file(run)
     raw = read(name, dataset.info.name, file, [], ("model",))
     kind = tokenizers if raw.get("family") in TOKENIZERS else models
-    found: Recipe | TokenizerRecipe = kind.load(name, dataset.info.name, file, settings)
-    return found
+    recipe: Recipe | TokenizerRecipe = kind.load(name, dataset.info.name, file, settings)
+    return recipe
 
 
 def _file(run: str) -> str | None:
@@ -169,7 +169,7 @@ def _chain(plan: Plan, variant: Variant, seed: int, dataset: Dataset, runs: Path
         for table, key in REFERENCES:
             named = getattr(getattr(recipe, table, None), key, None)
             if named in made:
-                settings = [one for one in settings if not one.startswith(f"{table}.{key}=")]
+                settings = [setting for setting in settings if not setting.startswith(f"{table}.{key}=")]
                 settings.append(f"{table}.{key}={made[named]}")
         recipe = _recipe(given, dataset, settings)
         digest = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint).encode())
@@ -196,8 +196,8 @@ def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str) -> Outc
         )
         ranks = np.where(values <= studies.KEPT, values, 0).tolist()
         for name in studies.OVER_PEOPLE:
-            found = interval(studies.judge.per_user(name, values))
-            figures[name] = Figure(mean=found.mean, low=found.low, high=found.high)
+            confidence = interval(studies.judge.per_user(name, values))
+            figures[name] = Figure(mean=confidence.mean, low=confidence.low, high=confidence.high)
     for run in reversed(chain):
         if run.verb == "tokenize":
             figures |= {name: Figure(mean=mean) for name, mean in _identifiers(run.folder).items()}
@@ -205,7 +205,7 @@ def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str) -> Outc
     return Outcome(seed=seed, steps=steps, figures=figures, ranks=ranks)
 
 
-def _made(run: Run, dataset: Dataset, device: str) -> Step:
+def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
     """Runs it where that has not been done."""
     path = run.folder / "run.json"
     if not path.is_file():
@@ -219,7 +219,7 @@ def _made(run: Run, dataset: Dataset, device: str) -> Step:
     for setting in run.settings:
         words += ["--set", setting]
     words += ["--judge", str(run.judge)] if run.judge else []
-    return Step(
+    return StudyStep(
         run=run.recipe.name,
         commands=[shlex.join([*words, "--out", str(run.folder)])],
         recipe=json.loads(json.dumps(record["recipe"])),
@@ -247,7 +247,7 @@ def _identifiers(folder: Path) -> dict[str, float]:
     """The figures of a tokenizer's report that `studies.MEASURES` knows."""
     report: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
     levels, near = report["levels"], report.get("neighbours", {})
-    found = {
+    values = {
         "perplexity": levels[0]["perplexity"],
         "evenness": float(np.mean([level["perplexity_share"] for level in levels])),
         "excess": report["before"]["excess"],
@@ -257,4 +257,4 @@ def _identifiers(folder: Path) -> dict[str, float]:
         "similarity_dot": near.get("shared"),
         "expressed": report.get("ranking", {}).get("quantised"),
     }
-    return {name: float(value) for name, value in found.items() if value is not None}
+    return {name: float(value) for name, value in values.items() if value is not None}
