@@ -44,11 +44,11 @@ def back() -> None:
 
 
 def choose_models() -> None:
-    """Which models are shown; all where none is chosen."""
+    """Which models are shown; the usual ones where none is chosen."""
     models = zoo.open_zoo(state.get().dataset)
     wanted = st.session_state.get("compare_models") or []
     chosen = tuple(name for name in models.bundles if name in wanted)
-    state.update(models=None if len(chosen) in (0, len(models.bundles)) else chosen)
+    state.update(models=None if list(chosen) in ([], state.usual(models)) else chosen)
 
 
 def clicked() -> None:

@@ -1,6 +1,6 @@
 """Every model's lists for many histories, as a job of its owner, which outlives the page and the server.
 
-    batches.start(owner, "sample", models.path, own=False, given=folder, …)
+    batches.start(owner, "sample", models.path, is_own=False, given=folder, …)
     for one in batches.of(owner, "sample"): one.row, one.status, batches.result(one)
 
 What it is given and what it makes lie with the job. Over a visitor's own dataset it works in that dataset's folder, so that no
@@ -17,9 +17,9 @@ from app import home, work
 from app.jobs import kinds, spec
 from app.jobs.spec import FILES
 from app.reports.histories import PEOPLE, Look
-from app.store.database import open_store
 from app.store.records import Job
-from app.uploads.limits import Limits
+from app.store.server import open_store
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import run
 from app.work import Work
 from engine.errors import SeqscopeError
@@ -34,7 +34,7 @@ def start(
     dataset: str,
     zoo: Path,
     *,
-    own: bool,
+    is_own: bool,
     given: Path,
     models: Sequence[str],
     k: int,
@@ -57,14 +57,14 @@ def start(
 
         def make(job: str) -> spec.Job:
             jobs = home.root() / "jobs"
-            place = home.dataset(owner, dataset).path if own else jobs / job
-            files = os.path.relpath(jobs / job / FILES, place)
+            workplace = home.dataset(owner, dataset).path if is_own else jobs / job
+            files = os.path.relpath(jobs / job / FILES, workplace)
             source = f"{files}/{uploads[0]}" if uploads else PEOPLE
-            words = ["report", "batch", os.path.relpath(zoo, place) if own else os.path.abspath(zoo), source]
+            words = ["report", "batch", os.path.relpath(zoo, workplace) if is_own else os.path.abspath(zoo), source]
             words += ["--to", f"{files}/{_output(form)}", "--bounded", "--memory", str(MEMORY), "-k", str(k)]
             words += ["--models", *models, *(["--titles"] if titles else [])]
             words += [f"--{role}-column={column}" for role, column in (columns or {}).items()]
-            return kinds.batch(job, place, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset)
+            return kinds.batch(job, workplace, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset)
 
         about = {"models": list(models), "k": k, "form": form, "name": name}
         return work.submit(owner, dataset, "batch", about, make, given)
@@ -72,7 +72,7 @@ def start(
         home.discard(given)  # nothing where it went along
 
 
-def look(folder: Path, path: Path, columns: Mapping[str, str], limits: Limits, owner: str = "") -> Look:
+def look(folder: Path, path: Path, columns: Mapping[str, str], limits: UploadLimits, owner: str = "") -> Look:
     """What a file of histories seems to hold, read by a child in `folder` (app/uploads). Raises SeqscopeError."""
     request = {"path": str(path), "columns": dict(columns)}
     return Look.model_validate(run("histories", request, folder, limits, owner=owner))
@@ -83,15 +83,15 @@ def of(owner: str, dataset: str | None = None) -> list[Work]:
     return [work.one(owner, row.id) for row in open_store().jobs.of(owner, dataset) if row.kind == "batch"]
 
 
-def result(one: Work) -> Path | None:
+def result(job: Work) -> Path | None:
     """What came out, as long as it is kept."""
-    path = home.job(one.row.id) / FILES / _output(str(one.row.spec.get("form")))
-    return path if one.row.state == "done" and path.is_file() else None
+    path = home.job(job.row.id) / FILES / _output(str(job.row.spec.get("form")))
+    return path if job.row.state == "done" and path.is_file() else None
 
 
-def summary(one: Work) -> str:
+def summary(job: Work) -> str:
     """What the command said at its end."""
-    lines = work.log(one.row.owner, one.row.id).strip().splitlines()
+    lines = work.log(job.row.owner, job.row.id).strip().splitlines()
     return lines[-1].partition(": ")[2] if lines else ""
 
 

@@ -23,22 +23,22 @@ def is_item(text: str, models: Zoo, own: Own) -> str:
     return f"The link names an item that this dataset does not have: “{short(text)}”."
 
 
-def one_of(what: str, allowed: tuple[str, ...]) -> Check:
+def one_of(name: str, allowed: tuple[str, ...]) -> Check:
     def check(text: str, models: Zoo, own: Own) -> str:
-        return "" if text in allowed else refused(what, text, listed(list(allowed), "or"))
+        return "" if text in allowed else refused(name, text, listed(list(allowed), "or"))
 
     return check
 
 
-def up_to(what: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:
+def up_to(name: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:
     def check(text: str, models: Zoo, own: Own) -> str:
         top = most(models, own)
         if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= top:
             return ""
-        return refused(what, text, f"{least} to {top}" if top > least else str(least))
+        return refused(name, text, f"{least} to {top}" if top > least else str(least))
 
     return check
 
 
-def refused(what: str, text: str, possible: str) -> str:
-    return f"The link asks for the {what} “{short(text, 20)}”; possible is {possible}."
+def refused(name: str, text: str, possible: str) -> str:
+    return f"The link asks for the {name} “{short(text, 20)}”; possible is {possible}."

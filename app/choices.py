@@ -39,9 +39,9 @@ import re
 from collections.abc import Mapping
 
 from app import choices_map, choices_metrics, choices_report, guard
+from app.analysis.metrics import without_users
 from app.checks import Check, Own, is_item, is_model, one_of, up_to
 from app.text import short
-from app.views.metrics import without_users
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -82,11 +82,6 @@ def attended(models: Zoo, own: Own) -> str:
     names = list(models.bundles)
     able = [name for name in names if models.bundles[name].cannot("attention") is None]
     return own["model"] if own.get("model") in names else (able or names)[0]
-
-
-def walkers(models: Zoo) -> list[str]:
-    """The models that carry a graph of people and items."""
-    return [name for name, bundle in models.bundles.items() if bundle.cannot("paths") is None]
 
 
 def beam_width(models: Zoo, model: str) -> int:

@@ -1,7 +1,7 @@
 """What the page Metrics has in the address for itself.
 
 protocol       that people were ranked under
-metric         NDCG, HR, MRR; of sets of held-out items NDCG, Recall
+metric         over people, by its name, such as NDCG; which there are depends on the protocol
 at             how many of the first count
 baseline       the model that others are compared with
 by             what people are grouped by: popularity-10, repeated, cold, length, attribute:genres, …
@@ -13,10 +13,9 @@ along          what training is drawn along: epoch, seconds or step
 from __future__ import annotations
 
 from app import examples
+from app.analysis import evaluation, metrics
 from app.checks import Check, Own, one_of
 from app.text import listed, short
-from app.views import metrics as views
-from app.views import metrics_answers as answers
 from engine.runtime import Zoo, judge
 
 ALONG = ("epoch", "seconds", "step")
@@ -24,12 +23,12 @@ ALONG = ("epoch", "seconds", "step")
 
 def protocol(models: Zoo, own: Own) -> str | None:
     """The protocol that the page shows: the chosen one, else the first; None where no model was evaluated."""
-    found = answers.protocols(models)
+    found = evaluation.protocols(models)
     return own["protocol"] if own.get("protocol") in found else next(iter(found), None)
 
 
 def _protocol(text: str, models: Zoo, own: Own) -> str:
-    found = answers.protocols(models)
+    found = evaluation.protocols(models)
     if text in found:
         return ""
     possible = f"; there is {listed([short(name, 30) for name in found[:10]])}" if found else ""
@@ -38,13 +37,13 @@ def _protocol(text: str, models: Zoo, own: Own) -> str:
 
 def _metric(text: str, models: Zoo, own: Own) -> str:
     shown = protocol(models, own)
-    return one_of("metric", views.METRICS if shown is None else views.metrics_of(shown))(text, models, own)
+    return one_of("metric", tuple(judge.ACCURACY) if shown is None else metrics.metrics_of(shown))(text, models, own)
 
 
 def _judged(text: str, models: Zoo, own: Own) -> str:
     """A model with ranks under the protocol."""
     shown = protocol(models, own)
-    if shown is not None and text in answers.people(models, shown)[0]:
+    if shown is not None and text in evaluation.people(models, shown)[0]:
         return ""
     return f"The link names a model that was not evaluated under this protocol, or that is not here: “{short(text)}”."
 
@@ -56,7 +55,9 @@ def _other(text: str, models: Zoo, own: Own) -> str:
 
 
 def _slicing(text: str, models: Zoo, own: Own) -> str:
-    if text in answers.sliceable(models, protocol(models, own) if text in (answers.COLD, answers.REPEATED) else None):
+    if text in evaluation.sliceable(
+        models, protocol(models, own) if text in (evaluation.COLD, evaluation.REPEATED) else None
+    ):
         return ""
     return f"The link groups people by “{short(text)}”, which this dataset does not have."
 

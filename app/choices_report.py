@@ -1,7 +1,8 @@
 """What the page Report has in the address for itself.
 
 title       of the report
-parts       what goes in, with ~ between them: history, lists, what-ifs, effects, overlap, attention, codes, map, metrics
+parts       what goes in, with ~ between them: history, lists, what-ifs, effects, overlap, attention, codes, graph, map,
+            metrics
 item        whose score is explained, by item_id
 attention   models to look into, with ~ between them
 view        mean or rollout
@@ -20,10 +21,10 @@ from collections.abc import Collection
 
 from app import home
 from app.address import decode
+from app.analysis.metrics import protocols
 from app.checks import Check, Own, is_item, is_model, one_of
 from app.reports.document import PARTS
 from app.text import short
-from app.views.metrics import protocols
 from engine.runtime import Zoo
 
 MAX_TITLE = 120

@@ -28,7 +28,7 @@ from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
 from app import owner, received
 from app.cookie import is_foreign, is_secure
-from app.received import FILES, File, Limits
+from app.received import FILES, ReceivedFile, ReceivedLimits
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.door")
@@ -169,7 +169,7 @@ def _kind(data: bytes | None) -> str | None:
     return message.WhichOneof("type") or ""
 
 
-def _counted(receive: Receive, file: File) -> Receive:
+def _counted(receive: Receive, file: ReceivedFile) -> Receive:
     size = 0
 
     async def counted() -> Message:
@@ -194,7 +194,7 @@ def _counted(receive: Receive, file: File) -> Receive:
 
 async def _read_out(receive: Receive) -> None:
     """Throws away what still comes, within bounds: who is cut off while sending does not see the answer."""
-    left = Limits.of_config().session
+    left = ReceivedLimits.of_config().session
     with contextlib.suppress(TimeoutError):
         while left > 0:
             message = await asyncio.wait_for(receive(), received.SILENT_SECONDS)

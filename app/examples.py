@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import NamedTuple
 
 import numpy as np
 
-from app.kept import until_deleted
+from app.analysis.cache import cached
 from engine.runtime import Zoo
 
 
@@ -95,8 +94,7 @@ CHOSEN = {"films": _FILMS, "sample": _SAMPLE}
 """Of the embedded datasets, by name."""
 
 
-@until_deleted
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def of(models: Zoo) -> tuple[Example, ...]:
     """At least one example for a dataset: chosen ones where it has their items, else people of it, else what is popular."""
     chosen = tuple(
@@ -136,14 +134,12 @@ def find_user(models: Zoo, text: str) -> str | None:
     return _numbered(models).get(int(text)) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
-@until_deleted
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def _rows(models: Zoo) -> dict[str, int]:
     return {user_id: row for row, user_id in enumerate(models.users["user_id"].to_pylist())}
 
 
-@until_deleted
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def _numbered(models: Zoo) -> dict[int, str]:
     ends = ((re.search(r"[0-9]{1,15}$", user_id), user_id) for user_id in reversed(list(_rows(models))))
     return {int(end.group()): user_id for end, user_id in ends if end is not None}

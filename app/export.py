@@ -2,7 +2,7 @@
 
     figure(views.bars(frame), key="loo", alt="What each film contributes …", table=frame, name="leave-one-out")
 
-Figures come from app.views with data alone; how they look in light and dark is decided here.
+Figures come from app.figures with data alone; how they look in light and dark is decided here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
 from app import downloads
-from app.kept import Kept
+from app.analysis.cache import cached
 from app.text import cell, md
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 Figure: TypeAlias = (
     "BaseFigure | dict[str, Any]"  # a dictionary goes to the browser as it is: tests hold it against Plotly
 )
-_DRAWN: Kept[dict[str, Any]] = Kept(100)
 _FILE = re.compile(r"[^a-z0-9]+")
 
 
@@ -94,7 +93,13 @@ def drawn(make: Callable[..., go.Figure], *data: Any, about: Hashable = None) ->
     what a run of Metrics would do. about: what the data are known by, where there are too many to compare.
     """
     key = (make.__module__, make.__qualname__, joblib.hash(data) if about is None else about)
-    return _AsItIs(_DRAWN.get(key, lambda: make(*data).to_dict()), paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
+    return _AsItIs(_written(key, make, data), paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
+
+
+@cached(100, by=lambda key, make, data: key)
+def _written(key: Hashable, make: Callable[..., go.Figure], data: tuple[Any, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = make(*data).to_dict()
+    return found
 
 
 @functools.cache

@@ -13,10 +13,11 @@ import functools
 import logging
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import ParamSpec
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import home
 from app.home import DISK_FULL
@@ -39,6 +40,11 @@ def watch(what: str) -> Iterator[None]:
         yield
     except Exception as error:  # reruns and stops are no Exceptions: they pass
         _show(*noted(error, what))
+
+
+def spinner(text: str) -> AbstractContextManager[object]:
+    """Tells a visitor what is waited for; nobody outside a page's run."""
+    return nullcontext() if get_script_run_ctx(suppress_warning=True) is None else st.spinner(text)
 
 
 def callback(function: Callable[P, None]) -> Callable[P, None]:

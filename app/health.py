@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import zoo
-from app.store.database import open_store
+from app.store.server import open_store
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, runs
 

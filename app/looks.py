@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kept import until_deleted
+from app.analysis.cache import cached
 from engine.runtime import Bundle, Zoo
 from engine.runtime.items import FEW
 
@@ -38,9 +37,11 @@ _VIOLET = Style("#7b5ea7", "pentagon", "⬟", "dot")
 _BROWN = Style("#a5673f", "x", "✖", "dashdot")
 _TEAL = Style("#44aa99", "triangle-right", "▶", "longdash")
 _WINE = Style("#882255", "triangle-left", "◀", "longdashdot")
+_MOSS = Style("#6f8f3d", "star-diamond", "✦", "solid")
 
 _MODELS = {
     "sasrec": _BLUE,
+    "sasrec-bce": _MOSS,
     "bert4rec": _RED,
     "attrec": _GREEN,
     "lightgcn": _TEAL,
@@ -79,7 +80,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 def style(zoo: Zoo, model: str) -> Style:
     """The look of a model."""
-    return _style(model, _MODELS, zoo.bundles, (_BROWN, _TEAL, _PINK, _SKY, _YELLOW, _VIOLET))
+    return _style(model, _MODELS, zoo.bundles, (_BROWN, _TEAL, _PINK, _SKY, _YELLOW, _VIOLET, _MOSS))
 
 
 def tokenizer_style(zoo: Zoo, name: str) -> Style:
@@ -88,11 +89,13 @@ def tokenizer_style(zoo: Zoo, name: str) -> Style:
 
 
 def _style(name: str, known: Mapping[str, Style], names: Iterable[str], spare: Sequence[Style]) -> Style:
-    """Those without a look of their own take the spare ones in the order of their names."""
+    """Those without a look of their own take the spare ones that no other has, in the order of their names."""
     if name in known:
         return known[name]
+    taken = {known[other] for other in names if other in known}
+    free = [look for look in spare if look not in taken] or spare
     others = sorted(other for other in names if other not in known)
-    return spare[others.index(name) % len(spare)] if name in others else spare[0]
+    return free[others.index(name) % len(free)] if name in others else free[0]
 
 
 def titled(zoo: Zoo, item: int) -> str:
@@ -100,8 +103,7 @@ def titled(zoo: Zoo, item: int) -> str:
     return _titles(zoo)[item] if len(zoo) <= FEW else _titled(zoo, item)
 
 
-@until_deleted
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def _titles(zoo: Zoo) -> list[str]:
     return [_titled(zoo, item) for item in range(len(zoo))]
 

@@ -6,14 +6,15 @@ that a link leads to without this file, and AppTest loses the sidebar from the s
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app import choices, guard, owner, run_queue, state, tray, work, zoo
+from app import guard, owner, run_queue, state, tray, work, zoo
+from app.analysis.cache import show_waiting
+from app.analysis.graph_paths import carriers
 from app.parts import saved, you
 from app.text import md
 from app.widgets import browser
@@ -84,7 +85,7 @@ def main() -> None:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
             page.run()
-    _settled(page.title)
+    run_queue.settle(page.title)
 
 
 def _nothing(page: Any, who: owner.Owner | None) -> None:
@@ -104,24 +105,13 @@ def _nothing(page: Any, who: owner.Owner | None) -> None:
     )
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _settled(page: str) -> bool:
-    """Once per page: takes what is loaded by now (code, mostly) out of the garbage collector's sight.
-
-    Streamlit collects after every run, and looking through all that costs more than the run itself.
-    """
-    gc.collect()
-    gc.freeze()
-    return True
-
-
 def _hidden(datasets: list[str]) -> list[str]:
     """Pages that have nothing to show of the dataset that will be shown: the menu need not speak of them."""
     try:
         models = zoo.open_zoo(state.coming(datasets))
     except SeqscopeError:
         return ["semantic_ids", "graph"]  # the page says what is wrong when it opens the dataset itself
-    return ["semantic_ids"] * (not models.tokenizations) + ["graph"] * (not choices.walkers(models))
+    return ["semantic_ids"] * (not models.tokenizations) + ["graph"] * (not carriers(models))
 
 
 def _existing(pages: list[tuple[str, str, str, str]], hidden: Sequence[str]) -> list[Any]:
@@ -140,5 +130,7 @@ def _existing(pages: list[tuple[str, str, str, str]], hidden: Sequence[str]) -> 
     ]
 
 
+show_waiting(guard.spinner)
+zoo.visitors(owner.id_of_visitor)
 with run_queue.RUNS.turn(), zoo.looked_at_once():
     main()

@@ -53,12 +53,18 @@ def get() -> Owner | None:
     return who
 
 
+def id_of_visitor() -> str | None:
+    """The id of `get`."""
+    who = get()
+    return None if who is None else who.id
+
+
 def required() -> Owner:
     """The owner. Raises SeqscopeError where one must sign in first."""
-    found = get()
-    if found is None:
+    owner = get()
+    if owner is None:
         raise SeqscopeError("Sign in to use data of your own.")
-    return found
+    return owner
 
 
 def key() -> str | None:
@@ -67,9 +73,9 @@ def key() -> str | None:
 
 
 def _browser() -> Owner:
-    own = key()
-    if own is not None:
-        return Owner(keys.owner(own), "browser")
+    secret = key()
+    if secret is not None:
+        return Owner(keys.owner(secret), "browser")
     id = st.session_state.setdefault(_SESSION, "b" + secrets.token_hex(16))
     return Owner(id, "session")
 

@@ -32,7 +32,7 @@ LEAST = 1 << 16
 _MB = 1 << 20
 
 
-class Limits(NamedTuple):
+class ReceivedLimits(NamedTuple):
     """Bytes in memory at the same time."""
 
     session: int
@@ -40,14 +40,14 @@ class Limits(NamedTuple):
     all: int
 
     @classmethod
-    def of_config(cls) -> Limits:
+    def of_config(cls) -> ReceivedLimits:
         """Of files as large as one may be: two of a tab, four of an owner, sixteen of all."""
         largest = (int(st.get_option("server.maxUploadSize")) + 1) * _MB  # with the form around the file
         return cls(2 * largest, 4 * largest, 16 * largest)
 
 
 @dataclass(eq=False)
-class File:
+class ReceivedFile:
     """One that is on its way or in memory."""
 
     session: str
@@ -68,21 +68,21 @@ class Files:
     """
 
     def __init__(self) -> None:
-        self._coming: set[File] = set()
-        self._here: dict[tuple[str, str], File] = {}
+        self._coming: set[ReceivedFile] = set()
+        self._here: dict[tuple[str, str], ReceivedFile] = {}
         """(session, id) → file, the one that has been here longest first."""
         self._lock = threading.Lock()
 
-    def begin(self, session: str, id: str, owner: str, size: int = 0) -> File:
+    def begin(self, session: str, id: str, owner: str, size: int = 0) -> ReceivedFile:
         """A file that comes; size: what its sender says, in bytes. Raises SeqscopeError where there is no room for that."""
-        file = File(session, id, owner)
+        file = ReceivedFile(session, id, owner)
         with self._lock:
             self._forget_removed()
             self._check_shares(file, max(LEAST, size))
             self._coming.add(file)
         return file
 
-    def grow(self, file: File, size: int) -> None:
+    def grow(self, file: ReceivedFile, size: int) -> None:
         """It has come as far as `size` bytes. Raises SeqscopeError where there is no room for them."""
         size = max(LEAST, size)
         with self._lock:
@@ -90,7 +90,7 @@ class Files:
             self._make_room(size - file.bytes)
             file.bytes = size
 
-    def arrived(self, file: File) -> None:
+    def arrived(self, file: ReceivedFile) -> None:
         """It lies in memory; it goes from there unless a page takes it."""
         with self._lock:
             self._coming.discard(file)
@@ -98,7 +98,7 @@ class Files:
             self._here[file.session, file.id] = file
         asyncio.get_running_loop().call_later(UNTAKEN_SECONDS, self._drop_untaken, file)
 
-    def refused(self, file: File) -> None:
+    def refused(self, file: ReceivedFile) -> None:
         """It did not arrive."""
         with self._lock:
             self._coming.discard(file)
@@ -112,9 +112,9 @@ class Files:
                 elif file.session == session and file.place == place:
                     self._remove(file)
 
-    def _check_shares(self, file: File, size: int) -> None:
+    def _check_shares(self, file: ReceivedFile, size: int) -> None:
         limits, others = (
-            Limits.of_config(),
+            ReceivedLimits.of_config(),
             [each for each in (*self._coming, *self._here.values()) if each is not file],
         )
         for most, whose, of_same in (
@@ -128,7 +128,7 @@ class Files:
                 )
 
     def _make_room(self, more: int) -> None:
-        most = Limits.of_config().all - more
+        most = ReceivedLimits.of_config().all - more
         if sum(file.bytes for file in self._coming) > most:
             raise SeqscopeError(
                 "Many people are sending files to this server just now. Send this one again in a minute."
@@ -136,12 +136,12 @@ class Files:
         while sum(file.bytes for file in (*self._coming, *self._here.values())) > most:
             self._remove(next(iter(self._here.values())))
 
-    def _drop_untaken(self, file: File) -> None:
+    def _drop_untaken(self, file: ReceivedFile) -> None:
         with self._lock:
             if self._here.get((file.session, file.id)) is file and file.place is None:
                 self._remove(file)
 
-    def _remove(self, file: File) -> None:
+    def _remove(self, file: ReceivedFile) -> None:
         del self._here[file.session, file.id]
         if exists():
             get_instance().uploaded_file_mgr.remove_file(file.session, file.id)  # type: ignore[attr-defined]

@@ -14,11 +14,24 @@ fragment alone are short and not queued.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from app.analysis.cache import cached
+
+
+@cached(16)
+def settle(page: str) -> None:
+    """Once per page: takes what is loaded by now (code, mostly) out of the garbage collector's sight.
+
+    Streamlit collects after every run, and looking through all that costs more than the run itself.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 class RunQueue:

@@ -20,7 +20,7 @@ from streamlit.starlette import App
 
 from app import cookie, downloads, drafts, health, owner, work
 from app.door import Door
-from app.store.database import open_store
+from app.store.server import open_store
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.app")

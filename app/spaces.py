@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
-
 from app import looks, zoo
-from app.kept import until_deleted
+from app.analysis import map_points, recommend
+from app.analysis.cache import cached, of_digest, stamp
+from app.figures import map_codes
 from app.looks import Style, tokenizer_style
-from app.views import map_codes, map_points
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
 
@@ -99,43 +98,34 @@ def points(models: Zoo, place: Place) -> map_points.Points:
     """Where the items lie; of codes: where they lie, by their row in `codes`."""
     if place.of_codes:
         return codes(models, place).points
-    return _points(models, place, f"{models.path} {place.digest}")
+    return _points(models, place)
 
 
+@cached(16, by=lambda models, place: (stamp(models), place.digest))
 def codes(models: Zoo, place: Place) -> map_codes.Codes:
     """The codes of a place of codes."""
-    return _codes(models, place, f"{models.path} {Zoo.stamp(models.path)} {place.digest}")
+    table = place.tokenizer.codebooks_map() if place.tokenizer is not None else None
+    if place.tokenizer is None or table is None:
+        raise SeqscopeError("This export has no map of codes. Export the tokenizer again.")
+    return map_codes.Codes.read(table, place.tokenizer.plane, place.tokenizer.own, models.popularity)
 
 
 def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:
     """The nearest items in the space itself. Raises SeqscopeError where the item or all items have none."""
     if place.model is not None:
-        return zoo.neighbours(models, place.key, item, k)
-    return _near(place, place.digest, item, k)
+        return recommend.neighbours(models, place.key, item, k)
+    return _near(place, item, k)
 
 
-@until_deleted
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _points(_models: Zoo, _place: Place, digest: str) -> map_points.Points:
-    owner = _place.owner
+@cached(32, by=lambda models, place: (str(models.path), place.digest))
+def _points(models: Zoo, place: Place) -> map_points.Points:
+    owner = place.owner
     table = owner.latents_map() if isinstance(owner, Tokenization) else owner.map_table()
     if table is None:
         raise SeqscopeError("This export has no map. Export it again.")
-    return map_points.Points.read(table, len(_models))
+    return map_points.Points.read(table, len(models))
 
 
-@until_deleted
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _codes(_models: Zoo, _place: Place, digest: str) -> map_codes.Codes:
-    one = _place.tokenizer
-    table = one.codebooks_map() if one is not None else None
-    if one is None or table is None:
-        raise SeqscopeError("This export has no map of codes. Export the tokenizer again.")
-    return map_codes.Codes.read(table, one.plane, one.own, _models.popularity)
-
-
-@until_deleted
-@st.cache_data(max_entries=1_000, show_spinner=False)
-def _near(_place: Place, digest: str, item: int, k: int) -> Neighbours:
-    owner = _place.owner
-    return owner.neighbours(item, k)
+@cached(1_000, by=of_digest)
+def _near(place: Place, item: int, k: int) -> Neighbours:
+    return place.owner.neighbours(item, k)

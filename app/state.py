@@ -5,14 +5,8 @@
     state.choose(layer="2")            # from a callback: changes what this page has for itself, and the address
     state.numbers(models, now.history) # item_ids → item numbers
 
-Everything that another person needs to see the same is in the address, by item_id:
-
-    v   version of this form, 1          h   history, oldest first: item_ids, each percent-encoded, with ~ between them
-    ds  dataset                          b   the edited history of the what-if, in the same form; pages look at it then
-    k   length of the lists              m   models, with ~ between them; all where it is missing
-    u   user_id of a person with a held-out item whose history this is (then h is left out)
-
-and what a page has for itself, such as the model that Attention looks into: see `choices`.
+Everything that another person needs to see the same is in the address, by item_id: what all pages share (`address`), and what a
+page has for itself, such as the model that Attention looks into (`choices`).
 
 An address that names something unknown shows the rest, and says what it could not find. One without a dataset means the one that
 the app opens with (`engine.runtime.EMBEDDED`); the app leaves the dataset out only where everything is as it opens.
@@ -21,6 +15,7 @@ the app opens with (`engine.runtime.EMBEDDED`); the app leaves the dataset out o
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -29,23 +24,14 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import choices, examples, whatif, zoo
-from app.address import (
-    DEFAULT_K,
-    MAX_HISTORY,
-    MAX_ID,
-    MAX_K,
-    VERSION,
-    Ids,
-    decode,
-    encode,
-    quoted,
-    unquoted,
-)
+from app.address import DEFAULT_K, MAX_HISTORY, MAX_K, PARAMETERS, VERSION, Address, Ids, encode, quoted
+from app.analysis.baselines import FLOOR
 from app.text import count, short
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo
+from engine.runtime import Bundle, Zoo
 
-_PARAMS = ("v", "ds", "h", "k", "m", "b", "u")
+_MOST_LISTS = 9
+_USUAL = 6
 _KEY, _ADDRESS = "seqscope_state", "seqscope_address"
 _UNHEARD = "seqscope_unheard"  # addresses that a request may still carry: the browser has not named the latest one yet
 _WRITTEN = (
@@ -70,7 +56,7 @@ class State:
     """item_ids, oldest first; all of them exist in the dataset."""
     k: int = DEFAULT_K
     models: Ids | None = None
-    """Names of the models that are shown; None: all."""
+    """Names of the models that are shown; None: the usual ones."""
     variant: Ids | None = None
     """The edited history of the what-if, None: no what-if."""
     user: str | None = None
@@ -112,7 +98,38 @@ def numbers(models: Zoo, ids: Iterable[str]) -> tuple[int, ...]:
 def shown(models: Zoo) -> list[str]:
     """The names of the models to show, in the zoo's order."""
     chosen = get().models
-    return [name for name in models.bundles if chosen is None or name in chosen]
+    return usual(models) if chosen is None else [name for name in models.bundles if name in chosen]
+
+
+def usual(models: Zoo) -> list[str]:
+    """The models that are shown until somebody chooses, in the zoo's order: all where they are nine or fewer, else six: two that
+    read an order and one of each other kind, before a kind has more."""
+    if len(models.bundles) <= _MOST_LISTS:
+        return list(models.bundles)
+    families: set[str] = set()
+    of_kind: Counter[str] = Counter()  # families so far
+    turns = []
+    for order, (name, bundle) in enumerate(models.bundles.items()):
+        family, kind = bundle.manifest.family, _kind(bundle)
+        if family in families:  # a second model of a family comes after the first of all others
+            turns.append((len(models.bundles), order, name))
+            continue
+        turns.append((max(0, of_kind[kind] - (kind == "order")), order, name))
+        families.add(family)
+        of_kind[kind] += 1
+    first = {name for _, _, name in sorted(turns)[:_USUAL]}
+    return [name for name in models.bundles if name in first]
+
+
+def _kind(bundle: Bundle) -> str:
+    about = bundle.manifest
+    if about.family in FLOOR:
+        return "counts"
+    if about.generator is not None:
+        return "codes"
+    if about.text is not None or about.sentence is not None:
+        return "words"
+    return "order" if about.capabilities.reads_order else "sets"
 
 
 def target(models: Zoo) -> int | None:
@@ -283,12 +300,15 @@ def params(now: State, models: Zoo) -> dict[str, str]:
     return {**found, **now.own}
 
 
-def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callable[[str], Zoo], page: str = "") -> State:
+def parse(
+    parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Callable[[str], Zoo], page: str = ""
+) -> State:
     """The state an address asks for; what it cannot have is left out and told in `problems`."""
+    link = Address.read(parameters)
     problems: list[str] = []
-    if address.get("v", VERSION) != VERSION:
-        problems.append(f"This link was made by another version of Seqscope (form {short(address['v'], 20)}).")
-    name = address.get("ds", datasets[0])
+    if link.version != VERSION:
+        problems.append(f"This link was made by another version of Seqscope (form {short(link.version, 20)}).")
+    name = datasets[0] if link.dataset is None else link.dataset
     if name not in datasets:
         problems.append(f"There is no dataset “{short(name)}” here; this is {datasets[0]}.")
         return dataclasses.replace(default(datasets[0]), problems=tuple(problems))
@@ -298,52 +318,44 @@ def parse(address: Mapping[str, str], datasets: Sequence[str], open_zoo: Callabl
         return State(dataset=name, problems=tuple(problems))
     now = default(name)
     changes: dict[str, object] = {}
-    if "h" in address:
-        changes["history"] = _known(models, address["h"], "the history", problems)
-    elif "u" in address:
-        user = unquoted(address["u"])
-        row = examples.user_row(models, user)
+    if link.history is not None:
+        changes["history"] = _existing(models, link.history, "the history", problems)
+    elif link.user is not None:
+        row = examples.user_row(models, link.user)
         if row is None:
-            problems.append(f"The link names the person “{short(user)}”, whom this dataset does not have.")
+            problems.append(f"The link names the person “{short(link.user)}”, whom this dataset does not have.")
         else:
-            changes.update(user=user, history=_own(models, row))
-    if "b" in address:
-        changes["variant"] = _known(models, address["b"], "the edited history", problems)
-    if "k" in address:
-        changes["k"] = _length(address["k"], problems)
-    if "m" in address:
-        wanted = decode(address["m"])
-        unknown = [short(model) for model in wanted if model not in models.bundles]
+            changes.update(user=link.user, history=_own(models, row))
+    if link.variant is not None:
+        changes["variant"] = _existing(models, link.variant, "the edited history", problems)
+    if link.length is None:
+        problems.append(
+            f"The link asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}."
+        )
+    else:
+        changes["k"] = link.length
+    if link.models is not None:
+        unknown = [short(model) for model in link.models if model not in models.bundles]
         if unknown:
             problems.append(
                 f"The link names {count(len(unknown), 'model')} that this dataset does not have: {_some(unknown)}."
             )
-        chosen = tuple(model for model in models.bundles if model in wanted)
-        changes["models"] = chosen or None
-    changes["own"], unfit = choices.read(page, address, models)
+        changes["models"] = tuple(model for model in models.bundles if model in link.models) or None
+    changes["own"], unfit = choices.read(page, parameters, models)
     problems += unfit
     return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
 
 
-def _known(models: Zoo, text: str, what: str, problems: list[str]) -> Ids:
-    ids = decode(text[: MAX_HISTORY * MAX_ID])
+def _existing(models: Zoo, ids: Ids, name: str, problems: list[str]) -> Ids:
+    """Those that the catalogue has, the latest of them. name: of the history, in a sentence."""
     missing = [short(item_id) for item_id in ids if models.position(item_id) is None]
     if missing:
         items = count(len(missing), "item")
-        problems.append(f"The link names {items} in {what} that this dataset does not have: {_some(missing)}.")
-    found = tuple(item_id for item_id in ids if models.position(item_id) is not None)
-    if len(found) > MAX_HISTORY:
-        problems.append(f"A history may have {MAX_HISTORY} items; the link's {len(found):,} are cut to the latest.")
-    return found[-MAX_HISTORY:]
-
-
-def _length(text: str, problems: list[str]) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MAX_K:
-        return int(text)
-    problems.append(
-        f"The link asks for lists of length “{short(text, 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}."
-    )
-    return DEFAULT_K
+        problems.append(f"The link names {items} in {name} that this dataset does not have: {_some(missing)}.")
+    existing = tuple(item_id for item_id in ids if models.position(item_id) is not None)
+    if len(existing) > MAX_HISTORY:
+        problems.append(f"A history may have {MAX_HISTORY} items; the link's {len(existing):,} are cut to the latest.")
+    return existing[-MAX_HISTORY:]
 
 
 def _some(words: list[str]) -> str:
@@ -369,7 +381,7 @@ def _write(address: dict[str, str]) -> None:
 
 
 def _ours() -> Ids:
-    return (*_PARAMS, *choices.PAGES.get(st.session_state.get(_PAGE, ""), ()))
+    return (*PARAMETERS, *choices.PAGES.get(st.session_state.get(_PAGE, ""), ()))
 
 
 def _others() -> dict[str, list[str]]:

@@ -83,12 +83,12 @@ def cell(value: Any) -> Any:
 def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
     """At most `limit` characters as people see them, the last one an ellipsis where something was cut."""
     if len(text) > limit:
-        kept: list[str] = []
+        clusters: list[str] = []
         for cluster in _clusters(text):
-            if len(kept) == limit:
-                text = "".join(kept[:-1]).rstrip(f" {_ISOLATE}") + "…"
+            if len(clusters) == limit:
+                text = "".join(clusters[:-1]).rstrip(f" {_ISOLATE}") + "…"
                 break
-            kept.append(cluster)
+            clusters.append(cluster)
     if isolate:
         return _isolated(text.replace(_ISOLATE, "").replace(_END, ""))
     return text
@@ -102,18 +102,18 @@ def apart(texts: Sequence[str], limit: int) -> list[str]:
 
 def _apart(text: list[str], others: list[list[str]], limit: int) -> str:
     same = max((_same(text, other) for other in others), default=0)
-    words = [place + 1 for place, cluster in enumerate(text) if cluster == " "]
-    start = max((place for place in words if place <= same), default=same)
+    words = [index + 1 for index, cluster in enumerate(text) if cluster == " "]
+    start = max((index for index in words if index <= same), default=same)
     if len(text) <= limit or start <= limit // 2:
         return "".join(text)
-    head = max((place - 1 for place in words if place - 1 <= limit // 3), default=limit // 3)
+    head = max((index - 1 for index in words if index - 1 <= limit // 3), default=limit // 3)
     return f"{''.join(text[:head]).rstrip()} … {''.join(text[start:])}"
 
 
-def _same(one: list[str], other: list[str]) -> int:
+def _same(first: list[str], second: list[str]) -> int:
     """How many characters they begin with alike."""
     return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
     )
 
 
@@ -123,9 +123,9 @@ def wide(text: str, size: float = 12) -> int:
     return math.ceil(size * sum(ems))
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     """1 item, 2,000 items."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def amount(bytes: int) -> str:

@@ -29,13 +29,14 @@ import pyarrow.parquet as pq
 
 from app import home
 from app.jobs import fresh, kinds, spec
-from app.jobs.kinds import Choice
+from app.jobs.kinds import TrainingChoice
 from app.jobs.queue import Queue
 from app.jobs.status import Status
 from app.store import rows
-from app.store.database import Store, open_store
+from app.store.database import Store
 from app.store.records import ENDED, Dataset, Job
 from app.store.rows import NotFound
+from app.store.server import open_store
 from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
@@ -78,7 +79,9 @@ def queue() -> Queue:
     with _LOCK:
         if path not in _QUEUES:
             made = Queue(
-                path, on_change=lambda job, now: _told(store, job, now), allowed=lambda job: _allowed(store, job)
+                path,
+                on_change=lambda job, now: _store_status(store, job, now),
+                allowed=lambda job: _allowed(store, job),
             )
             for row in store.queue.unfinished():
                 _unless_gone(store, made, row)
@@ -133,14 +136,16 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> Dataset:
     dataset = store.datasets.get(owner, id)
     if dataset.rows_events:
         raise SeqscopeError("The dataset has a log already. Bring the catalogue with the other log as a new one.")
-    if any(not one.over for one in of(owner, id)):
+    if any(not entry.over for entry in of(owner, id)):
         raise SeqscopeError("Its preparation has not ended yet. Wait for it, or cancel it.")
     events = _rows(staged / kinds.LOG)
     if not events:
         raise SeqscopeError("The log has not been checked yet.")
     store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
     files.add_log(staged, folder.path)
-    reading: dict[str, Any] = {what: one.model_dump(mode="json") for what, one in files.readings(folder.path).items()}
+    reading: dict[str, Any] = {
+        kind: entry.model_dump(mode="json") for kind, entry in files.readings(folder.path).items()
+    }
     made = fingerprint(sorted(folder.clean.iterdir()))
     store.datasets.change(owner, id, rows_events=events, reading=reading, fingerprint=made)
     store.datasets.measure(owner, id)
@@ -183,14 +188,14 @@ def _log_reading(owner: str, id: str) -> Reading | None:
 
 def sources(exports: Path) -> list[Path]:
     """Bundles of the server that know items by their words and can be carried over to others: one of each name."""
-    found: dict[str, Path] = {}
+    bundles: dict[str, Path] = {}
     for zoo in Zoo.list(exports):
         for path in sorted(zoo.glob("*/manifest.json")):
             with contextlib.suppress(OSError, ValueError):
                 manifest = json.loads(path.read_text("utf-8"))
                 if manifest.get("text") and not manifest.get("zero_shot") and not manifest.get("sentence"):
-                    found.setdefault(path.parent.name, path.parent)
-    return list(found.values())
+                    bundles.setdefault(path.parent.name, path.parent)
+    return list(bundles.values())
 
 
 def _rows(path: Path) -> int | None:
@@ -214,7 +219,7 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
     return submit(owner, id, "prepare", {}, make)
 
 
-def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
+def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:
     """Models on the log of the dataset. Raises SeqscopeError."""
     dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
     if not log:
@@ -235,8 +240,8 @@ def train(owner: str, id: str, choices: Sequence[Choice]) -> Job:
 
 def of(owner: str, dataset: str) -> list[Work]:
     """The jobs of a dataset, the newest first."""
-    own = queue()
-    return [_work(own, row) for row in open_store().jobs.of(owner, dataset)]
+    jobs = queue()
+    return [_work(jobs, row) for row in open_store().jobs.of(owner, dataset)]
 
 
 def one(owner: str, job: str) -> Work:
@@ -250,13 +255,13 @@ def cancel(owner: str, job: str) -> None:
 
 def retry(owner: str, job: str) -> None:
     """Once more, from where it failed; from its beginning, as another job, where its folder is gone. Raises SeqscopeError."""
-    store, own = open_store(), queue()
+    store, jobs = open_store(), queue()
     before = store.jobs.get(owner, job)
     if before.kind == "batch":
         raise SeqscopeError("What it was given is not kept. Begin a new one on the page Report.")
     if before.state not in ENDED:
         raise SeqscopeError("The job is waiting or running already.")
-    if not own.folder(job).is_dir():
+    if not jobs.folder(job).is_dir():
         if before.kind != "train":
             raise SeqscopeError(f"{GONE} Prepare the dataset anew.")
         train(owner, before.dataset, _choices(before))
@@ -264,16 +269,16 @@ def retry(owner: str, job: str) -> None:
         return
     store.jobs.change(owner, job, "queued")  # refused where there are too many
     try:
-        own.retry(job, _NETWORKS.get(owner, ""))
+        jobs.retry(job, _NETWORKS.get(owner, ""))
     except SeqscopeError:
         store.jobs.change(owner, job, before.state, before.message)
         raise
 
 
-def _choices(row: Job) -> list[Choice]:
+def _choices(row: Job) -> list[TrainingChoice]:
     """What a training was to train; with the settings of its recipes where the row is from before these were kept."""
     if "choices" in row.spec:
-        return [Choice.model_validate(choice) for choice in row.spec["choices"]]
+        return [TrainingChoice.model_validate(choice) for choice in row.spec["choices"]]
     folder = home.dataset(row.owner, row.dataset).path
     return [kinds.choose(folder, model, {}) for model in row.spec.get("models", [])]
 
@@ -285,8 +290,8 @@ def forget(owner: str, job: str) -> None:
 
 def log(owner: str, job: str) -> str:
     """What the commands said, the last of it."""
-    found = queue().log(open_store().jobs.get(owner, job).id)
-    return home.hidden(found)
+    text = queue().log(open_store().jobs.get(owner, job).id)
+    return home.hidden(text)
 
 
 def submit(
@@ -301,10 +306,10 @@ def submit(
 
     Raises SeqscopeError, QuotaReached among them.
     """
-    store, own = open_store(), queue()
+    store, jobs = open_store(), queue()
     row = store.jobs.add(owner, dataset, kind, about)
     try:
-        own.submit(make(row.id), given, _NETWORKS.get(owner, ""))
+        jobs.submit(make(row.id), given, _NETWORKS.get(owner, ""))
     except BaseException:
         store.jobs.change(owner, row.id, "failed", LOST)
         store.jobs.delete(owner, row.id)
@@ -339,24 +344,24 @@ def _allowed(store: Store, job: spec.Job) -> int | None:
     return max(0, left) + sum(home.size(path) for path in {folder.resolve(), job.place(folder)})
 
 
-def _work(own: Queue, row: Job) -> Work:
+def _work(jobs: Queue, row: Job) -> Work:
     try:
-        job = own.job(row.id)
+        job = jobs.job(row.id)
     except SeqscopeError:
         if rows.now() - row.created.replace(tzinfo=None) > _SUBMITTED:
-            row = _unless_gone(open_store(), own, row)
+            row = _unless_gone(open_store(), jobs, row)
         return Work(row, None, Status(state=row.state, message=row.message), Ahead(0, 0), False)
-    return Work(row, job, own.status(row.id), own.ahead(row.id), own.cancelling(row.id))
+    return Work(row, job, jobs.status(row.id), jobs.ahead(row.id), jobs.cancelling(row.id))
 
 
-def _unless_gone(store: Store, own: Queue, row: Job) -> Job:
+def _unless_gone(store: Store, jobs: Queue, row: Job) -> Job:
     """The row of a job; one that cannot end any more, since its folder is gone or never came, has failed."""
-    if row.state in ENDED or own.folder(row.id).is_dir():
+    if row.state in ENDED or jobs.folder(row.id).is_dir():
         return row
     return store.jobs.change(row.owner, row.id, "failed", LOST if row.started is None else GONE)
 
 
-def _told(store: Store, job: spec.Job, now: Status) -> None:
+def _store_status(store: Store, job: spec.Job, now: Status) -> None:
     """The queue says how a job is; the store is to say the same."""
     if store.closed.is_set():
         return

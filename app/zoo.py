@@ -1,38 +1,48 @@
-"""The exported models, opened once and shared by all visitors, and their answers, kept for those who ask the same.
+"""The exported models, opened once and shared by all visitors.
 
 models = zoo.open_zoo(state.get().dataset)    # engine.runtime.Zoo; "no such dataset" where it is another visitor's
-top = zoo.top(models, "sasrec", history, 10)  # items, scores, shares
 zoo.style(models, "sasrec").colour            # the same on every page
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
-import streamlit as st
-
-from app import home, owner
-from app.kept import Kept, forget
+from app import home
+from app.analysis.cache import cached, forget, waiting
+from app.analysis.opened import Opened
 from app.looks import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
-from app.opened import Opened
 from app.store import prepared
 from app.store.catalogue import Catalogue
-from app.store.database import open_store
-from app.top import Top, ask
+from app.store.server import open_store
 from app.work import can_open
 from engine.errors import SeqscopeError
-from engine.runtime import LeaveOneOut, Neighbours, Zoo, embedded_first, items
+from engine.runtime import Zoo, embedded_first, items
 
-History = tuple[int, ...]
 _run = threading.local()  # Streamlit runs a page in one thread
+
+
+_session = SimpleNamespace(visitor=lambda: None)
+"""What the app put in: who looks. Until then everybody sees the server's datasets alone."""
+
+
+def visitors(find: Callable[[], str | None]) -> None:
+    """find: the owner's id of whoever looks; None where they have none."""
+    _session.visitor = find
+
+
+def _visitor() -> str | None:
+    owner: str | None = _session.visitor()
+    return owner
+
 
 # --- what there is
 
@@ -108,10 +118,10 @@ def is_own(name: str) -> bool:
 
 def keep(name: str) -> None:
     """A dataset of the visitor's that is looked at is kept for longer."""
-    who = owner.get() if is_own(name) else None
-    if who is not None:
+    owner = _visitor() if is_own(name) else None
+    if owner is not None:
         with suppress(SeqscopeError):
-            open_store().datasets.use(who.id, name)
+            open_store().datasets.use(owner, name)
 
 
 def _places() -> dict[str, Place]:
@@ -119,8 +129,7 @@ def _places() -> dict[str, Place]:
     seen: dict[str, Place] | None = getattr(_run, "places", None)
     if seen:
         return seen
-    who = owner.get()
-    found = places(who.id if who is not None else None)
+    found = places(_visitor())
     if seen is not None:
         seen.update(found)
     return found
@@ -212,11 +221,11 @@ _OPEN: Opened[_Opened] = Opened(
     size=_size,
     most=most_memory,
     sound=lambda opened: not opened.catalogue.damaged,
-    waiting=lambda: st.spinner("Opening the models …"),
+    waiting=lambda: waiting("Opening the models …"),
 )
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def _title(path: str, changed: int) -> str:
     try:
         title = json.loads((Path(path) / "dataset.json").read_text("utf-8"))["title"]
@@ -230,35 +239,3 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-# --- answers, kept
-
-_TOP: Kept[Top] = Kept(2_000)
-_RANKS: Kept[list[float]] = Kept(2_000)
-_LEAVE_ONE_OUT: Kept[LeaveOneOut] = Kept(500)
-_NEIGHBOURS: Kept[Neighbours] = Kept(1_000)
-
-
-def top(zoo: Zoo, model: str, history: History, k: int) -> Top:
-    """The k best items after the history. Raises SeqscopeError where the model cannot answer."""
-    bundle = zoo.bundles[model]
-    return _TOP.get((model, bundle.digest, history, k), lambda: ask(bundle, history, k))
-
-
-def ranks(zoo: Zoo, model: str, history: History, items: tuple[int, ...]) -> list[float]:
-    """The rank of each item after the history, 1 is best; for one outside the first k, too."""
-    bundle = zoo.bundles[model]
-    return [*_RANKS.get((model, bundle.digest, history, items), lambda: bundle.ranks(history, items).tolist())]
-
-
-def leave_one_out(zoo: Zoo, model: str, history: History, item: int) -> LeaveOneOut:
-    """What each event of the history does to the item's score and rank."""
-    bundle = zoo.bundles[model]
-    return _LEAVE_ONE_OUT.get((model, bundle.digest, history, item), lambda: bundle.leave_one_out(history, item))
-
-
-def neighbours(zoo: Zoo, model: str, item: int, k: int) -> Neighbours:
-    """The nearest items in the model's own space."""
-    bundle = zoo.bundles[model]
-    return _NEIGHBOURS.get((model, bundle.digest, item, k), lambda: bundle.neighbours(item, k))

@@ -12,6 +12,7 @@ READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test
 SHOTS = [
     ("compare-light.png", "/", ".models ol", "light", (1440, 1000)),
     ("compare-dark.png", "/", ".models ol", "dark", (1440, 1000)),
+    ("graph-light.png", "/graph", ".js-plotly-plot .main-svg", "light", (1440, 1000)),
     ("map-light.png", "/map", ".js-plotly-plot .main-svg", "light", (1440, 1000)),
 ]
 

@@ -10,10 +10,10 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.metadata import distributions
 
 from engine import __version__
 from engine.errors import SeqscopeError, UsageError
+from engine.plugins import points
 
 # name -> (module, one line for --help). A module offers `configure(parser)` and `run(args) -> int`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -60,7 +60,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"seqscope {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     named = next((word for word in argv if not word.startswith("-")), None)
-    added = {name: module for name, module in _added().items() if name not in COMMANDS}
+    added = {name: point.value for name, point in points(GROUP).items() if name not in COMMANDS}
     for name, (module, help_line) in {**COMMANDS, **{name: (module, "") for name, module in added.items()}}.items():
         if name in added and named is None:  # the list of commands is asked for
             help_line = importlib.import_module(module).HELP
@@ -74,13 +74,6 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         command.configure(sub)
         sub.set_defaults(carry_out=command.run)
     return parser
-
-
-def _added() -> dict[str, str]:
-    """Name → module of commands of other packages. A checkout's own metadata, left by an older build, must not hide those of
-    the installation, which is why every distribution is asked."""
-    points = (point for one in distributions() for point in one.entry_points if point.group == GROUP)
-    return {point.name: point.value for point in points}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

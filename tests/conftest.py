@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from engine.doctor import find_public_data
 ROOT = Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
-    "browser/test_whole_path.py", "browser/test_pages.py", "browser/test_killed.py", "browser/test_report.py",
+    "browser/test_whole_path.py", "browser/test_pages.py", "browser/test_report.py",
     "browser/test_map.py", "browser/test_compare.py", "browser/test_upload.py", "sample/test_learning.py",
     "export/test_export.py", "test_readme.py", "jobs/test_chains.py", "jobs/test_engine.py", "browser/test_semantic_ids.py",
     "browser/test_owner.py", "browser/test_attention.py", "browser/test_your_data.py", "generation/test_export.py",
@@ -39,26 +38,6 @@ def _quick_maps() -> None:
     """Tests, and the commands that they start, place items without UMAP, unless they ask for it."""
     sys.path.insert(0, str(STAND_IN))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _uncounted() -> None:
-    """Coverage follows every call within torch's exporter, which doubles its time and tells nothing of our lines."""
-    if sys.gettrace() is None:
-        return
-    import torch
-
-    export = torch.onnx.export
-
-    def quick(*args: Any, **named: Any) -> Any:
-        trace = sys.gettrace()
-        sys.settrace(None)
-        try:
-            return export(*args, **named)
-        finally:
-            sys.settrace(trace)
-
-    torch.onnx.export = quick
 
 
 @pytest.fixture(scope="session")

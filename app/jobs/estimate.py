@@ -24,9 +24,9 @@ from typing import IO
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
+from app.analysis.cache import cached
 from app.jobs.fresh import fingerprint
 from app.jobs.runner import environment
-from app.kept import Kept
 from app.processes import yields
 from app.turns import Ahead, Turns
 from engine.errors import SeqscopeError
@@ -43,7 +43,7 @@ _lock = threading.Lock()
 _questions: dict[tuple[str, ...], _Question] = {}
 
 
-class Estimate(BaseModel):
+class JobEstimate(BaseModel):
     """Seconds, as measured and modelled by the engine; see engine/training/estimate.py."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -70,7 +70,7 @@ def estimate(
     *,
     owner: str = "",
     on_wait: Callable[[str], None] | None = None,
-) -> Estimate:
+) -> JobEstimate:
     """For the prepared dataset `folder`/data. Kept as long as neither dataset nor settings change.
 
     owner: whose turn it is; on_wait: is told again and again, in this thread, what is waited for; what it raises ends the wait.
@@ -107,9 +107,6 @@ def overrides(settings: Mapping[str, object]) -> list[str]:
     return words
 
 
-_ANSWERS: Kept[Estimate] = Kept(256)
-
-
 class _Left(Exception):
     """Nobody waits for it any more."""
 
@@ -118,18 +115,18 @@ class _Question:
     """An estimate that is asked for, by whomever."""
 
     def __init__(self, key: tuple[str, ...], owner: str) -> None:
-        self._key, self._owner = key, owner
+        self.key, self._owner = key, owner
         self.waited = time.monotonic()
         """When somebody last waited for it."""
         self.words = ""
         """What is waited for."""
         self.over = threading.Event()
-        self.estimate: Estimate | None = None
+        self.estimate: JobEstimate | None = None
         self.fault = ""
 
     def answer(self) -> None:
         try:
-            self.estimate = _ANSWERS.get(self._key, self._in_turn)
+            self.estimate = _estimate(self)
         except _Left:
             pass
         except SeqscopeError as error:
@@ -139,13 +136,13 @@ class _Question:
             self.fault = "It could not be tried."
         finally:
             with _lock:
-                _questions.pop(self._key)
+                _questions.pop(self.key)
             self.over.set()
 
-    def _in_turn(self) -> Estimate:
+    def in_turn(self) -> JobEstimate:
         with _turns.place(self._owner, "estimates", self._wait):
             self.words = "Trying some steps on this machine"
-            folder, _, model, *words = self._key
+            folder, _, model, *words = self.key
             return _tried(Path(folder), model, words, self._look)
 
     def _wait(self, ahead: Ahead) -> None:
@@ -157,7 +154,12 @@ class _Question:
             raise _Left
 
 
-def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> Estimate:
+@cached(256, by=lambda question: question.key)
+def _estimate(question: _Question) -> JobEstimate:
+    return question.in_turn()
+
+
+def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> JobEstimate:
     """look: is called again and again; what it raises ends the process."""
     command = [sys.executable, "-m", "engine", "train", model, "--dataset", "data", "--out", f"runs/{model}"]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -186,7 +188,7 @@ def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], No
         reason = next((line for line in reversed(errors) if line.startswith("seqscope: ")), "")
         raise SeqscopeError(reason.removeprefix("seqscope: ") or (errors or ["no reason given"])[-1])
     try:
-        return Estimate.model_validate_json(output[-1])
+        return JobEstimate.model_validate_json(output[-1])
     except (IndexError, ValidationError):
         raise SeqscopeError(f"How long {model} takes was not said in a form that is known here.") from None
 

@@ -20,24 +20,24 @@ OF = ".fingerprint"
 
 def fresh(dataset: Path, exports: Path, runs: Path) -> list[str]:
     """The names of what was taken away: of `exports` and `runs`, those of another fingerprint than the prepared dataset's."""
-    wanted = fingerprint(dataset)
+    current = fingerprint(dataset)
     gone = []
-    for folder, found in ((exports, fingerprint(exports)), (runs, _noted(runs))):
-        if folder.is_dir() and found != wanted:
+    for folder, made_of in ((exports, fingerprint(exports)), (runs, _noted(runs))):
+        if folder.is_dir() and made_of != current:
             old = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.gone")
             os.rename(folder, old)  # at once: a page sees all of it or nothing
             shutil.rmtree(old, ignore_errors=True)
             gone.append(folder.name)
     runs.mkdir(exist_ok=True)
-    write_text(runs / OF, wanted or "", durable=False)
+    write_text(runs / OF, current or "", durable=False)
     return gone
 
 
 def fingerprint(folder: Path) -> str | None:
     """That of a prepared dataset, or of a zoo."""
     try:
-        found = json.loads((folder / "dataset.json").read_text("utf-8"))
-        return str(found["fingerprint"])
+        info = json.loads((folder / "dataset.json").read_text("utf-8"))
+        return str(info["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -50,10 +50,10 @@ def has_log(folder: Path) -> bool | None:
         return None
 
 
-def count(folder: Path, what: str) -> int:
+def count(folder: Path, kind: str) -> int:
     """How many "items", "users" or "events" a prepared dataset has; 0 where there is none."""
     try:
-        return int(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"][what])
+        return int(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"][kind])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 

@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import Field
 
 from app.jobs import fresh, spec
-from app.jobs.estimate import Estimate, overrides
-from app.jobs.spec import Job, Step, Strict
+from app.jobs.estimate import JobEstimate, overrides
+from app.jobs.spec import Job, JobStep, Strict
 from app.uploads.reading import Reading
 from engine.errors import SeqscopeError
 from engine.runtime.items import FEW
@@ -77,15 +77,15 @@ NEIGHBOURS = 15
 """A map needs more items than that."""
 
 
-class Choice(Strict):
+class TrainingChoice(Strict):
     """A model to train; see `choose`."""
 
     model: str = Field(pattern=r"^[a-z0-9-]+$")
     settings: dict[str, int | float | str | bool] = Field(default_factory=dict)
     """table.key → value, over those of the recipe: {"training.epochs": 30}."""
-    estimate: Estimate | None = None
+    estimate: JobEstimate | None = None
     """Where it was asked for: how far the job is, and how long it takes, is then told by it."""
-    before: Choice | None = None
+    before: TrainingChoice | None = None
     """The training that this one starts from."""
 
     @property
@@ -98,10 +98,10 @@ class Choice(Strict):
         return {**self.settings, "model.start": self.before.settings["model.start"]} if self.before else self.settings
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
+    def estimates(self) -> tuple[JobEstimate, ...]:
         """Of this training and those before it."""
-        own = () if self.estimate is None else (self.estimate,)
-        return (*(self.before.estimates if self.before else ()), *own)
+        last = () if self.estimate is None else (self.estimate,)
+        return (*(self.before.estimates if self.before else ()), *last)
 
     @property
     def run(self) -> str:
@@ -112,7 +112,7 @@ class Choice(Strict):
         return f"runs/{self.model}-{digest}"
 
 
-def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | bool]) -> Choice:
+def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | bool]) -> TrainingChoice:
     """The training of a model on the dataset in `folder`, with what comes before it. Raises SeqscopeError where it cannot be."""
     chosen = {**batches(model, fresh.count(folder / "data", "users")), **settings}
     if model == "tiger":
@@ -121,13 +121,13 @@ def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | 
                 "It writes the identifiers of RQ-VAE, which the items have not got. Prepare the dataset first; where that could "
                 "give none, its catalogue has no words."
             )
-        return Choice(model=model, settings={"model.identifiers": "rqvae", **chosen})
+        return TrainingChoice(model=model, settings={"model.identifiers": "rqvae", **chosen})
     if model != "recformer-tuned":
-        return Choice(model=model, settings=chosen)
+        return TrainingChoice(model=model, settings=chosen)
     sizes = _started(folder / SHOWN / START)
     start = {"model.start": f"{SHOWN}/{START}"}
-    first = Choice(model="recformer-tuned-stage1", settings={**sizes, **start, **chosen})
-    return Choice(
+    first = TrainingChoice(model="recformer-tuned-stage1", settings={**sizes, **start, **chosen})
+    return TrainingChoice(
         model=model, settings={**sizes, **chosen, "model.start": first.run.removeprefix("runs/")}, before=first
     )
 
@@ -172,22 +172,24 @@ def prepare(
     for source in sources:
         words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
-            Step(title=f"Carry over {_titled(source)}", words=words, may_fail=True, goal=True, weight=25 + items / 300)
+            JobStep(
+                title=f"Carry over {_titled(source)}", words=words, may_fail=True, goal=True, weight=25 + items / 300
+            )
         )
     embed = ("embed", "--dataset", "data", "--encoder", "auto")
     mapped = (*embed, "--to", into)
     steps += [
-        Step(title="Read the words", words=embed, key="words", may_fail=True, weight=10 + items / 60),
+        JobStep(title="Read the words", words=embed, key="words", may_fail=True, weight=10 + items / 60),
     ]
     if items > NEIGHBOURS:
         steps.append(
-            Step(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
+            JobStep(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
         )
-    steps += _trained(Choice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
+    steps += _trained(TrainingChoice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
     for tokenizer, called in TOKENIZERS.items():
         steps += [
             _tokenized(tokenizer, items).model_copy(update={"needs": ("words",)}),
-            Step(
+            JobStep(
                 title=f"Show the identifiers of {called}",
                 words=("export", f"runs/{tokenizer}", "--to", into),
                 needs=(tokenizer,),
@@ -204,7 +206,7 @@ def train(
     id: str,
     folder: Path,
     jobs: Path,
-    choices: Sequence[Choice],
+    choices: Sequence[TrainingChoice],
     *,
     name: str,
     title: str,
@@ -256,7 +258,7 @@ def batch(
     dataset: str = "",
 ) -> Job:
     """One command that answers for many histories and tells how far it is."""
-    step = Step(title=title[:200], words=tuple(words), program=program)
+    step = JobStep(title=title[:200], words=tuple(words), program=program)
     return _job(id, "batch", title[:200], folder, jobs, [step], owner, dataset)
 
 
@@ -265,11 +267,11 @@ def sized(tokenizer: str, items: int) -> dict[str, int]:
     epochs where there are more steps in each, and more where there are hardly any."""
     items = max(items, 1)
     codes = next((count for most, count in ((300, 8), (1_000, 16), (3_000, 32), (10_000, 64)) if items <= most), 256)
-    found = {"tokenizer.codes": codes}
+    settings = {"tokenizer.codes": codes}
     if tokenizer == "rqvae":
         least = math.ceil(STEPS / math.ceil(items / _BATCH))
-        found["training.epochs"] = max(20, least, min(150, 3_000_000 // items))
-    return found
+        settings["training.epochs"] = max(20, least, min(150, 3_000_000 // items))
+    return settings
 
 
 def batches(model: str, people: int) -> dict[str, int]:
@@ -284,18 +286,18 @@ def batches(model: str, people: int) -> dict[str, int]:
     return {} if batch == whole else {"training.batch_size": batch}
 
 
-def _import(name: str, title: str, log: Sequence[str], reading: Reading | None) -> Step:
+def _import(name: str, title: str, log: Sequence[str], reading: Reading | None) -> JobStep:
     into = ["--out", "data", "--overwrite", "--name", name, f"--title={title[:200]}", "--about", ABOUT]
     into += ["--licence", LICENCE, "--item-id-column", "item_id", "--title-column", "title"]
     if not log:
         words = ["catalogue", "import", ITEMS, *into]
-        return Step(title="Read the catalogue", words=tuple(words), inputs=(ITEMS,), output=PREPARED, weight=10)
+        return JobStep(title="Read the catalogue", words=tuple(words), inputs=(ITEMS,), output=PREPARED, weight=10)
     words = ["data", "import", LOG, "--source", "table", "--items", ITEMS, "--keep-unused-items", *into]
     words += ["--user-column", "user", "--item-column", "item"]
     words += ["--time-column", "time", "--time-unit", "s"] if "time" in log else ["--time-column", "-"]
     words += ["--quantity-column", "quantity"] if "quantity" in log else []
     words += [] if reading is None else _chosen(reading, log)
-    return Step(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)
+    return JobStep(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)
 
 
 def _chosen(reading: Reading, log: Sequence[str]) -> list[str]:
@@ -315,25 +317,27 @@ def _into(folder: Path, log: bool) -> str:
     return SHOWN if shown is None or same else NEXT
 
 
-def _fresh(into: str) -> Step:
-    return Step(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
+def _fresh(into: str) -> JobStep:
+    return JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
 
 
-def _searched(items: int, into: str) -> list[Step]:
+def _searched(items: int, into: str) -> list[JobStep]:
     """What the first one to look at many items would otherwise wait for."""
     if items <= FEW:
         return []
     title = "Make the catalogue ready to be searched"
-    return [Step(title=title, program="app.store.prepared", words=(into,), may_fail=True, weight=5 + items / 20_000)]
+    return [JobStep(title=title, program="app.store.prepared", words=(into,), may_fail=True, weight=5 + items / 20_000)]
 
 
-def _turn(into: str) -> list[Step]:
+def _turn(into: str) -> list[JobStep]:
     if into == SHOWN:
         return []
-    return [Step(title="Show it in place of what was there", program="app.jobs.turn", words=("data", into, SHOWN))]
+    return [JobStep(title="Show it in place of what was there", program="app.jobs.turn", words=("data", into, SHOWN))]
 
 
-def _trained(choice: Choice, log: bool, into: str, *, needs: tuple[str, ...] = (), optional: bool) -> list[Step]:
+def _trained(
+    choice: TrainingChoice, log: bool, into: str, *, needs: tuple[str, ...] = (), optional: bool
+) -> list[JobStep]:
     """Trained, evaluated, exported."""
     known, called, run = choice.estimate, MODELS[choice.model], choice.run
     third = 0.0 if known is None else known.start / 3
@@ -341,7 +345,7 @@ def _trained(choice: Choice, log: bool, into: str, *, needs: tuple[str, ...] = (
     trained, evaluated = steps[0].key, f"{choice.model}, evaluated"
     if log:
         steps.append(
-            Step(
+            JobStep(
                 title=f"Evaluate {called}",
                 words=("evaluate", run),
                 key=evaluated,
@@ -351,7 +355,7 @@ def _trained(choice: Choice, log: bool, into: str, *, needs: tuple[str, ...] = (
             )
         )
     steps.append(
-        Step(
+        JobStep(
             title=f"Export {called}",
             words=("export", run, "--to", into, "--name", choice.model),
             needs=(evaluated if log else trained,),
@@ -363,9 +367,9 @@ def _trained(choice: Choice, log: bool, into: str, *, needs: tuple[str, ...] = (
     return steps
 
 
-def _learned(choice: Choice, *, optional: bool, needs: tuple[str, ...] = ()) -> Step:
+def _learned(choice: TrainingChoice, *, optional: bool, needs: tuple[str, ...] = ()) -> JobStep:
     known, run = choice.estimate, choice.run
-    return Step(
+    return JobStep(
         title=f"Train {(MODELS | STAGES)[choice.model]}",
         words=("train", choice.recipe, "--dataset", "data", "--out", run, *overrides(choice.settings)),
         key=f"{choice.model}, trained",
@@ -376,11 +380,11 @@ def _learned(choice: Choice, *, optional: bool, needs: tuple[str, ...] = ()) -> 
     )
 
 
-def _tokenized(tokenizer: str, items: int) -> Step:
+def _tokenized(tokenizer: str, items: int) -> JobStep:
     size = sized(tokenizer, items)
     steps = size.get("training.epochs", 0) * math.ceil(items / _BATCH)
     settings = ["--set", "words.encoder=auto", *overrides(size)]
-    return Step(
+    return JobStep(
         title=f"Give identifiers by {TOKENIZERS[tokenizer]}",
         words=("tokenize", tokenizer, "--dataset", "data", "--out", f"runs/{tokenizer}", *settings),
         key=tokenizer,
@@ -395,7 +399,7 @@ def _job(
     title: str,
     folder: Path,
     jobs: Path,
-    steps: list[Step],
+    steps: list[JobStep],
     owner: str,
     dataset: str,
     timed: bool = False,
@@ -409,7 +413,7 @@ def _job(
 
 def _titled(source: Path) -> str:
     try:
-        found: Mapping[str, Any] = json.loads((source / "manifest.json").read_text("utf-8"))
-        return str(found["title"])[:60]
+        manifest: Mapping[str, Any] = json.loads((source / "manifest.json").read_text("utf-8"))
+        return str(manifest["title"])[:60]
     except (OSError, ValueError, KeyError, TypeError):
         return source.name[:60]

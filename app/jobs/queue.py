@@ -94,7 +94,7 @@ class Queue:
         self.runners = _number("SEQSCOPE_JOBS", 1) if runners is None else runners
         self.waiting = _number("SEQSCOPE_JOBS_WAITING", 50) if waiting is None else waiting
         self.launcher = launcher or _launcher()
-        self._told = on_change or (lambda job, now: None)
+        self._on_change = on_change or (lambda job, now: None)
         self._allowed = allowed or (lambda job: None)
         self._tick = tick
         self._ended: dict[str, float] = {}
@@ -102,7 +102,7 @@ class Queue:
         self._networks: dict[str, str] = {}
         """Job → where it was asked from. Forgotten when the server ends."""
         self._known: dict[str, str] = {}
-        self._kept: dict[str, tuple[tuple[int, int, int] | None, Job, Status]] = {}
+        self._cache: dict[str, tuple[tuple[int, int, int] | None, Job, Status]] = {}
         self._wake, self._stop = threading.Event(), threading.Event()
         self._lock = threading.RLock()
         self._lead: IO[bytes] | None = None
@@ -199,11 +199,11 @@ class Queue:
         """The jobs that come before this one; none where it is running or the next, or over."""
         unfinished = [(job, now) for job, now in self._all() if not now.over]
         ordered = self._ordered(unfinished)
-        place = next((place for place, job in enumerate(ordered) if job.id == id), None)
-        if place is None:
+        index = next((index for index, job in enumerate(ordered) if job.id == id), None)
+        if index is None:
             return Ahead(0, 0)
-        before = [*(job for job, now in unfinished if now.state == "running"), *ordered[:place]]
-        same_owner = sum(_owner(job) == _owner(ordered[place]) for job in before)
+        before = [*(job for job, now in unfinished if now.state == "running"), *ordered[:index]]
+        same_owner = sum(_owner(job) == _owner(ordered[index]) for job in before)
         return Ahead(same_owner, len(before) - same_owner)
 
     def log(self, id: str, most: int = 65_536) -> str:
@@ -236,13 +236,13 @@ class Queue:
         """One look at all folders; what the thread does again and again."""
         with self._lock:
             leads = self._leads()
-            found = self._all()
+            jobs = self._all()
             if leads:
                 running = 0
                 candidates: list[Pair] = []
-                taken: set[Path] = set()
+                busy_folders: set[Path] = set()
                 busy: set[str] = set()
-                for job, now in found:
+                for job, now in jobs:
                     folder = self.folder(job.id)
                     if now.ended is not None:
                         self._ended[_owner(job)] = max(now.ended, self._ended.get(_owner(job), 0.0))
@@ -250,7 +250,7 @@ class Queue:
                         continue
                     if self.launcher.alive(folder):
                         running += 1
-                        taken.add(job.place(folder))
+                        busy_folders.add(job.place(folder))
                         busy.add(_owner(job))
                         if (folder / CANCEL).exists():
                             self.launcher.stop(folder)
@@ -262,18 +262,18 @@ class Queue:
                 for job in self._ordered(candidates, busy):
                     if running >= self.runners:
                         break
-                    place = job.place(self.folder(job.id))
+                    workplace = job.place(self.folder(job.id))
                     # two jobs of one dataset would be in each other's way; one owner has one runner
-                    if place not in taken and _owner(job) not in busy:
-                        taken.add(place)
+                    if workplace not in busy_folders and _owner(job) not in busy:
+                        busy_folders.add(workplace)
                         busy.add(_owner(job))
                         running += self._begin(job)
-                found = self._all()
-        for job, now in found:
+                jobs = self._all()
+        for job, now in jobs:
             if self._known.get(job.id) != now.state:
                 self._known[job.id] = now.state
                 try:
-                    self._told(job, now)
+                    self._on_change(job, now)
                 except Exception:
                     self._known.pop(job.id)  # to be told again
                     log.exception("who is told of job %s", job.id)
@@ -349,17 +349,17 @@ class Queue:
 
     def _all(self) -> list[tuple[Job, Status]]:
         """All jobs that can be read, in the order in which they came."""
-        found = []
+        jobs = []
         if self.root.is_dir():
             for folder in self.root.iterdir():
-                if _ID.fullmatch(folder.name) and (one := self._one(folder)) is not None:
-                    found.append(one)
-        there = {job.id for job, _ in found}
-        for id in list(self._kept):
+                if _ID.fullmatch(folder.name) and (entry := self._one(folder)) is not None:
+                    jobs.append(entry)
+        there = {job.id for job, _ in jobs}
+        for id in list(self._cache):
             if id not in there:
-                self._kept.pop(id, None)  # its folder is gone
+                self._cache.pop(id, None)  # its folder is gone
                 self._networks.pop(id, None)
-        return sorted(found, key=lambda pair: (pair[0].created, pair[0].id))
+        return sorted(jobs, key=lambda pair: (pair[0].created, pair[0].id))
 
     def _one(self, folder: Path) -> tuple[Job, Status] | None:
         """Read again only where its status was replaced: a job itself never changes."""
@@ -368,16 +368,16 @@ class Queue:
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         except OSError:
             stamp = None
-        kept = self._kept.get(folder.name)
-        if kept is not None and kept[0] == stamp and stamp is not None:
-            return kept[1], kept[2]
+        cached = self._cache.get(folder.name)
+        if cached is not None and cached[0] == stamp and stamp is not None:
+            return cached[1], cached[2]
         try:
-            job = kept[1] if kept is not None and stamp is not None else spec.read(folder)
+            job = cached[1] if cached is not None and stamp is not None else spec.read(folder)
         except SeqscopeError:
-            self._kept.pop(folder.name, None)
+            self._cache.pop(folder.name, None)
             return None
         now = status.read(folder)
-        self._kept[folder.name] = (stamp, job, now)
+        self._cache[folder.name] = (stamp, job, now)
         return job, now
 
     # --- one of several servers

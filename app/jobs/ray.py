@@ -37,7 +37,7 @@ class OnRay:
         """client: in place of Ray's own."""
         self.address = address
         self._client = client
-        self._asked: dict[str, tuple[float, bool]] = {}
+        self._answers: dict[str, tuple[float, bool]] = {}
         self._lock = threading.Lock()
 
     def start(self, folder: Path) -> None:
@@ -46,12 +46,14 @@ class OnRay:
         name = f"seqscope-{folder.name}-{secrets.token_hex(4)}"
         python = os.environ.get("SEQSCOPE_RAY_PYTHON") or "python"
         words = [*shlex.split(python), "-m", "app.jobs.runner", str(folder)]
-        kept = {key: value for key, value in os.environ.items() if key.startswith("SEQSCOPE_") and "RAY" not in key}
+        variables = {
+            key: value for key, value in os.environ.items() if key.startswith("SEQSCOPE_") and "RAY" not in key
+        }
         try:
             self._ray().submit_job(
                 entrypoint=shlex.join(words),
                 submission_id=name,
-                runtime_env={"env_vars": kept | {"PYTHONPATH": str(ROOT)}},
+                runtime_env={"env_vars": variables | {"PYTHONPATH": str(ROOT)}},
                 metadata={"seqscope": folder.name},
                 entrypoint_num_cpus=_resources("SEQSCOPE_RAY_CPUS", 1.0),
                 entrypoint_num_gpus=_resources("SEQSCOPE_RAY_GPUS", 0.0),
@@ -70,15 +72,15 @@ class OnRay:
         if name is None:
             return False
         with self._lock:
-            when, answer = self._asked.get(name, (-KNOWN, False))
+            when, answer = self._answers.get(name, (-KNOWN, False))
             if time.monotonic() - when < KNOWN:
                 return answer
         try:
-            answer = str(getattr(found := self._ray().get_job_status(name), "value", found)) in LIVES
+            answer = str(getattr(answered := self._ray().get_job_status(name), "value", answered)) in LIVES
         except Exception:  # it cannot be asked now: what the runner itself wrote says whether it lives
             answer = time.time() - status.read(folder).heartbeat < LOST
         with self._lock:
-            self._asked[name] = (time.monotonic(), answer)
+            self._answers[name] = (time.monotonic(), answer)
         return answer
 
     def stop(self, folder: Path) -> None:
@@ -88,7 +90,7 @@ class OnRay:
             with contextlib.suppress(Exception):
                 self._ray().stop_job(name)
             with self._lock:
-                self._asked.pop(name, None)
+                self._answers.pop(name, None)
 
     def _ray(self) -> Any:
         if self._client is None:
@@ -115,11 +117,11 @@ def _submission(folder: Path) -> str | None:
 
 def _resources(name: str, default: float) -> float:
     """Without any, Ray keeps a job on the head node."""
-    said = os.environ.get(name, "").strip()
+    text = os.environ.get(name, "").strip()
     try:
-        found = float(said or default)
+        number = float(text or default)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1_000:
-        raise SeqscopeError(f"{name} is {said}, and should be a number from 0 on.")
-    return found
+        number = -1.0
+    if not 0 <= number <= 1_000:
+        raise SeqscopeError(f"{name} is {text}, and should be a number from 0 on.")
+    return number

@@ -24,7 +24,7 @@ from typing import Any
 
 from app import home
 from app.jobs import spec, status
-from app.jobs.spec import Job, Step
+from app.jobs.spec import Job, JobStep
 from app.jobs.status import Part
 from app.processes import yields
 from app.text import amount
@@ -146,7 +146,7 @@ class Runner:
                 self._part(number, "done")
         self._note(step=number + 1, progress=self._share(number + 1, 0.0), durable=True)
 
-    def _command(self, number: int, step: Step) -> str:
+    def _command(self, number: int, step: JobStep) -> str:
         """Carries it out; why it failed, or "" where it did not."""
         progress = self.folder / PROGRESS
         progress.unlink(missing_ok=True)
@@ -164,27 +164,27 @@ class Runner:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(TICK)
-                taken = time.monotonic() - began
-                self._part(number, "running", before + taken)
+                seconds = time.monotonic() - began
+                self._part(number, "running", before + seconds)
                 if child.returncode is not None:
                     return "" if child.returncode == 0 else self._why(child.returncode, from_here)
                 self._look()
-                if taken > 3600 * self.hours:
+                if seconds > 3600 * self.hours:
                     return f"It took more than {self.hours:g} hours and was ended."
-                self._tell(number, step, before + taken)
+                self._tell(number, step, before + seconds)
         finally:
             _end(child)
 
-    def _tell(self, number: int, step: Step, taken: float) -> None:
+    def _tell(self, number: int, step: JobStep, seconds: float) -> None:
         """The status, now and then, from what the command says of itself."""
         if time.monotonic() - self._written < EVERY:
             return
-        share, words, left = said(self.folder / PROGRESS)
+        share, words, left = read_progress(self.folder / PROGRESS)
         if share is None and self.job.timed:
-            share = min(0.95, taken / step.weight)
+            share = min(0.95, seconds / step.weight)
         rest = sum(other.weight for other in self.job.steps[number + 1 :]) if self.job.timed else None
         if left is None and self.job.timed:
-            left = max(0.0, step.weight - taken)
+            left = max(0.0, step.weight - seconds)
         whole = None if left is None or (rest is None and number + 1 < len(self.job.steps)) else left + (rest or 0.0)
         self._note(
             words=f"{step.title}: {words}" if words else step.title,
@@ -212,15 +212,17 @@ class Runner:
                     "report that you no longer need, or make less of this one."
                 )
 
-    def _discard(self, step: Step) -> None:
+    def _discard(self, step: JobStep) -> None:
         """What a step that was ended for its size has left and nobody can use."""
         left = [*self.place.glob("exports/.*"), *self.place.glob("next/.*")]
         for folder in [self.place / step.run, *left] if step.run else left:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _lost(self, step: Step) -> bool:
+    def _lost(self, step: JobStep) -> bool:
         """Whether something that it needs is not there."""
-        states = {one.key: part.state for one, part in zip(self.job.steps, self.status.parts, strict=True) if one.key}
+        states = {
+            other.key: part.state for other, part in zip(self.job.steps, self.status.parts, strict=True) if other.key
+        }
         return any(states.get(need) in ("failed", "left out") for need in step.needs)
 
     def _why(self, code: int, from_here: int) -> str:
@@ -229,7 +231,7 @@ class Runner:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(from_here, size - TAIL))
             lines = log.read().decode("utf-8", "replace").splitlines()
-        starts = [place for place, line in enumerate(lines) if line.startswith("seqscope: ")]
+        starts = [index for index, line in enumerate(lines) if line.startswith("seqscope: ")]
         if starts:
             return "\n".join(lines[starts[-1] :]).removeprefix("seqscope: ").strip()[:MESSAGE]
         if code == -signal.SIGKILL:
@@ -241,12 +243,12 @@ class Runner:
 
     # --- steps that need not be done again
 
-    def _known(self, step: Step) -> str | None:
+    def _known(self, step: JobStep) -> str | None:
         if not (self.place / step.output).exists():
             return None
         return self._made().get(step.output)
 
-    def _remember(self, step: Step, made: str) -> None:
+    def _remember(self, step: JobStep, made: str) -> None:
         memory = json.dumps(self._made() | {step.output: made}, indent=1) + "\n"
         try:
             write_text(self.place / f".{MADE}", memory, durable=False)
@@ -256,10 +258,10 @@ class Runner:
 
     def _made(self) -> dict[str, str]:
         try:
-            found = json.loads((self.place / f".{MADE}").read_text("utf-8"))
+            made = json.loads((self.place / f".{MADE}").read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return made if isinstance(made, dict) else {}
 
     # --- the status
 
@@ -324,12 +326,12 @@ _OWN = re.compile(r"^[a-z0-9_.-]+/[a-z0-9_.-]+ ?")
 """What a training calls itself, dataset/recipe: the step's title says it in words; the dataset's name is a random one."""
 
 
-def said(path: Path) -> tuple[float | None, str, float | None]:
+def read_progress(path: Path) -> tuple[float | None, str, float | None]:
     """(share 0 to 1, words, seconds left) as a command wrote them; None where it does not say."""
     try:
-        found = json.loads(path.read_text("utf-8"))
-        done, of, left = float(found["done"]), float(found["of"]), found["left"]
-        words = _OWN.sub("", str(found["words"])[:300]).removesuffix(", at most")
+        progress = json.loads(path.read_text("utf-8"))
+        done, of, left = float(progress["done"]), float(progress["of"]), progress["left"]
+        words = _OWN.sub("", str(progress["words"])[:300]).removesuffix(", at most")
         return (
             min(1.0, max(0.0, done / of)) if of > 0 else None,
             words,
@@ -341,13 +343,13 @@ def said(path: Path) -> tuple[float | None, str, float | None]:
 
 def environment(progress: Path | None = None) -> dict[str, str]:
     """For a command: no secret of the server among it."""
-    kept = {
+    variables = {
         name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_FAMILIES)
     }  # fmt: skip
-    path = [str(ROOT), *filter(None, [kept.get("PYTHONPATH")])]
-    kept |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
-    kept.pop("SEQSCOPE_PROGRESS", None)
-    return kept | ({"SEQSCOPE_PROGRESS": str(progress)} if progress is not None else {})
+    path = [str(ROOT), *filter(None, [variables.get("PYTHONPATH")])]
+    variables |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+    variables.pop("SEQSCOPE_PROGRESS", None)
+    return variables | ({"SEQSCOPE_PROGRESS": str(progress)} if progress is not None else {})
 
 
 def _dies_with(parent: int) -> Callable[[], None] | None:
@@ -369,9 +371,9 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     """By asking first; with all that it started."""
     if child.returncode is not None:
         return
-    for wanted, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, None)):
+    for number, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, None)):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, wanted)
+            os.killpg(child.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(wait)
             return

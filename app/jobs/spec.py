@@ -28,7 +28,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Step(Strict):
+class JobStep(Strict):
     """One command: python -m `program` `words`, in the job's folder of files."""
 
     title: str = Field(min_length=1, max_length=200)
@@ -52,7 +52,7 @@ class Step(Strict):
     """The folder of a training, which has curve.json as it grows."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Step:
+    def _whole(self) -> JobStep:
         if any("\0" in word for word in self.words):
             raise ValueError("a word with a NUL cannot be passed to a program")
         return self
@@ -82,7 +82,7 @@ class Job(Strict):
     folder: str = ""
     """Where the steps work; relative to the job's own folder, so that all may be moved together. "": the job's folder."""
     created: datetime
-    steps: tuple[Step, ...] = Field(min_length=1, max_length=1_000)
+    steps: tuple[JobStep, ...] = Field(min_length=1, max_length=1_000)
     timed: bool = False
     """The weights of the steps are seconds."""
 

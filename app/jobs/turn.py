@@ -20,13 +20,13 @@ _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 
 def turn(dataset: Path, made: Path, shown: Path) -> bool:
     """False where there is nothing to be shown. Interrupted, it is done again."""
-    wanted = fingerprint(dataset)
-    if any(made.glob("*/manifest.json")) and wanted is not None and fingerprint(made) == wanted:
+    current = fingerprint(dataset)
+    if any(made.glob("*/manifest.json")) and current is not None and fingerprint(made) == current:
         if shown.exists():
             exchange(made, shown)
         else:
             os.rename(made, shown)
-    elif fingerprint(shown) != wanted:
+    elif fingerprint(shown) != current:
         return False
     if made.exists():  # by now what was shown before
         old = made.with_name(f".{shown.name}.{secrets.token_hex(4)}.gone")
@@ -35,17 +35,17 @@ def turn(dataset: Path, made: Path, shown: Path) -> bool:
     return True
 
 
-def exchange(one: Path, other: Path) -> None:
+def exchange(first: Path, second: Path) -> None:
     """Both are there at every moment, where the system can do that."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # not Linux
         rename = None
-    if rename is None or rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
-        aside = one.with_name(f".{one.name}.{secrets.token_hex(4)}.gone")
-        os.rename(other, aside)
-        os.rename(one, other)
-        os.rename(aside, one)
+    if rename is None or rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE):
+        aside = first.with_name(f".{first.name}.{secrets.token_hex(4)}.gone")
+        os.rename(second, aside)
+        os.rename(first, second)
+        os.rename(aside, first)
 
 
 def main() -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
+from app.analysis import beam_search, cross_attention
+from app.figures import attention as figures
 from app.text import clean, md
-from app.views import attention_figures as figures
-from app.views import beam_answers as answers
-from app.views import cross as views
 from app.widgets import choice, explained
 from engine.runtime import Zoo
 
@@ -26,25 +25,25 @@ def written(models: Zoo, name: str, history: tuple[int, ...], by_code: bool) -> 
     bundle = models.bundles[name]
     writes = bundle.manifest.generator
     assert writes is not None
-    found = answers.cross_attention(models, name, history, item)
+    found = beam_search.cross_attention(models, name, history, item)
     layers = {"mean": "Mean", **{str(layer): str(layer) for layer in range(1, writes.layers + 1)}}
     layer = "mean"
     if writes.layers > 1:
         layer = choice.segmented("Layer of the decoder", "decoder", layers, "mean", key=f"attention_decoder_{name}")
     titles = {event: zoo.titled(models, event) for event in found.items}
     own = None if layer == "mean" else int(layer) - 1
-    whole, events, places = views.weights(found, titles, own, False)  # type: ignore[arg-type]
+    whole, events, places = cross_attention.weights(found, titles, own, False)  # type: ignore[arg-type]
     shares, called = whole, events
     if by_code:
-        shares, called, _ = views.weights(found, titles, own, True)  # type: ignore[arg-type]
+        shares, called, _ = cross_attention.weights(found, titles, own, True)  # type: ignore[arg-type]
     title = bundle.manifest.title
-    st.markdown(views.sentence(title, zoo.titled(models, item), whole, events))
-    rows = views.steps(found, writes.names)
+    st.markdown(cross_attention.sentence(title, zoo.titled(models, item), whole, events))
+    rows = cross_attention.steps(found, writes.names)
     export.figure(
         figures.steps(shares[:, -_DRAWN:], called.latest(_DRAWN), rows),
         key="attention_written",
         alt=f"For each code of {clean(zoo.titled(models, item), 80)}, what {clean(title)} looked at in the history.",
-        table=views.wide(shares, called, rows),
+        table=cross_attention.wide(shares, called, rows),
         name=f"attention {name} written codes",
         columns={"mean": _WEIGHT},
     )

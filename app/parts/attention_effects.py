@@ -7,11 +7,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import export, zoo
+from app.analysis import attention, recommend
+from app.analysis.word_attention import Parts
+from app.figures import attention as figures
+from app.figures import word_attention as word_figures
 from app.text import clean, md
-from app.views import attention as views
-from app.views import attention_figures as figures
-from app.views import attention_words_figures as word_figures
-from app.views.attention_words import Parts
 from app.widgets import explained
 from engine.runtime import AttentionMap, Zoo
 
@@ -44,15 +44,15 @@ def show(
         st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
         return
     with st.spinner("Asking the model without each event …"):
-        found = zoo.leave_one_out(models, name, history, item)
+        found = recommend.leave_one_out(models, name, history, item)
     titles = {event: zoo.titled(models, event) for event in history}
     if words is not None:
         looked_at = words.by_place()
-    table = views.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
+    table = attention.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
     aimed = zoo.titled(models, item)
-    st.markdown(views.effect_words(table, aimed))
+    st.markdown(attention.effect_words(table, aimed))
     if seen is not None:
-        st.markdown(views.agreement_words(table))
+        st.markdown(attention.agreement_words(table))
     shown = table.tail(_MANY)
     export.figure(
         figures.effects(shown, zoo.style(models, name).colour, _split(words, shown)),

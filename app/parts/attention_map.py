@@ -8,9 +8,9 @@ import numpy as np
 import streamlit as st
 
 from app import choices, export, guard, state
+from app.analysis import attention
+from app.figures import attention as figures
 from app.text import clean, count, md
-from app.views import attention as views
-from app.views import attention_figures as figures
 from app.widgets import choice
 from engine.runtime import AttentionMap, Zoo
 
@@ -19,7 +19,7 @@ _SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
 _LATEST = 40  # positions that are drawn unless more are chosen
 
 
-def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names, codes: AttentionMap) -> None:
+def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Names, codes: AttentionMap) -> None:
     """One map of weights beside the choices of what it shows. called: the names of all positions.
 
     codes: the same, before codes were grouped by item; `seen` itself where nothing was.
@@ -28,7 +28,7 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names, c
     wide, narrow = st.columns([3, 1], gap="large")
     with narrow:
         kinds = {kind: words for kind, words in _VIEWS.items() if kind != "rollout" or seen.no_rollout is None}
-        view = cast(views.View, choice.segmented("Show", "view", kinds, "mean", key="attention_view", wrap=True))
+        view = cast(attention.View, choice.segmented("Show", "view", kinds, "mean", key="attention_view", wrap=True))
         if seen.no_rollout is not None:
             st.caption(md(seen.no_rollout))
         layer, head = seen.layers, 1
@@ -45,23 +45,23 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: views.Names, c
             wrap=True,
             help="Fit: up to the largest weight shown. 0 to 1: comparable between maps. Per row: by its own largest weight.",
         )
-        most = min(len(seen), views.MAX_POSITIONS)
+        most = min(len(seen), attention.MAX_POSITIONS)
         many = _latest(most) if most > 2 else most
-        weights = views.matrix(seen, view, layer - 1, head - 1)
+        weights = attention.matrix(seen, view, layer - 1, head - 1)
         if view == "rollout" and codes is not seen:  # followed through the layers code by code
-            weights = views.by_item_of(codes, views.matrix(codes, view, 0, 0))
-        st.caption(md(views.sums(weights, many)))
+            weights = attention.by_item_of(codes, attention.matrix(codes, view, 0, 0))
+        st.caption(md(attention.sums(weights, many)))
         st.caption(md(_how(seen, view, layer, head)))
         if codes.levels:
             st.caption(_codes(seen))
     called = called.latest(many)
-    part, top = views.scaled(weights[-many:, -many:], scale)
+    part, top = attention.scaled(weights[-many:, -many:], scale)
     with wide:
         export.figure(
             figures.heatmap(part, called, top, "weight" if scale != "rows" else "share of the row's largest"),
             key="attention_map",
             alt=f"{_VIEWS[view]} of {clean(models.bundles[name].manifest.title)}: {many} by {many} positions, oldest first.",
-            table=views.wide(weights[-many:, -many:], called),
+            table=attention.wide(weights[-many:, -many:], called),
             name=f"attention {name} {view} layer {layer} head {head}" if view == "head" else f"attention {name} {view}",
         )
 
@@ -80,13 +80,13 @@ def _take_latest(key: str, most: int) -> None:
         state.choose(latest=str(wanted))
 
 
-def _how(seen: AttentionMap, view: views.View, layer: int, head: int) -> str:
+def _how(seen: AttentionMap, view: attention.View, layer: int, head: int) -> str:
     """How to read the map, in words. layer, head: from 1."""
     words = "Rows look, columns are looked at; oldest to newest, downwards and to the right."
     if seen.causal:
         words += (
             " Above the diagonal only the codes of one item see each other; the rest is blank, since no code sees later items."
-            if views.sees_whole_items(seen)
+            if attention.sees_whole_items(seen)
             else " Above the diagonal is blank: a position cannot see later ones."
         )
     if seen.masked_diagonal and view != "rollout":
@@ -118,7 +118,7 @@ def _codes(seen: AttentionMap) -> str:
 def heads(name: str, seen: AttentionMap) -> None:
     """How widely and how far each head of each layer looks."""
     st.subheader("Layers and heads")
-    table = views.by_head(seen)
+    table = attention.by_head(seen)
     if len(table) > 1:
         export.figure(
             figures.small_maps(seen.weights, float(np.nanmax(seen.weights))),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
+from app.analysis import word_occlusion
+from app.figures import word_attention as figures
 from app.text import clean, md
-from app.views import attention_answers as answers
-from app.views import attention_own as views
-from app.views import attention_words_figures as figures
 from app.widgets import explained
 from engine.runtime import Zoo
 
@@ -22,7 +21,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
     st.subheader("And its own words?")
     with st.spinner("Asking the model about the item without each word …"):
-        found = answers.own_words(models, name, history, item)
+        found = word_occlusion.measure(models, name, history, item)
     if found is None:
         st.info(
             md(
@@ -34,9 +33,9 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         return
     st.markdown(
         f"{md(title)} knows the item, too, by its words alone, so it can be asked about one that lacks some of them. "
-        f"{views.sentence(found, aimed)}"
+        f"{word_occlusion.sentence(found, aimed)}"
     )
-    shown = views.strongest(found.table, _WORDS)
+    shown = word_occlusion.strongest(found.table, _WORDS)
     export.figure(
         figures.own(shown),
         key="attention_own",

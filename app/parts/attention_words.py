@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
+from app.analysis import word_attention
+from app.figures import word_attention as figures
 from app.text import clean, md
-from app.views import attention_answers as answers
-from app.views import attention_words as views
-from app.views import attention_words_figures as figures
 from app.widgets import choice, words
 from engine.runtime import Zoo
 
@@ -16,23 +15,23 @@ _CARDS = 12  # items whose words are drawn; the table has all
 _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
-def show(models: Zoo, name: str, history: tuple[int, ...]) -> views.Parts:
+def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Parts:
     """Draws the section; returns what each item got, for the figure of effects."""
     bundle = models.bundles[name]
     reads = bundle.manifest.text
     assert reads is not None
     title, colour = bundle.manifest.title, zoo.style(models, name).colour
-    found = answers.word_attention(models, name, history)
+    found = word_attention.word_attention(models, name, history)
     layers, heads = found.weights.shape[:2]
     st.subheader("What the prediction looked at")
     sentence = st.empty()
     with st.container(horizontal=True):
         layer = _number("Layer", "word_layer", layers, str(layers))
         head = _number("Head", "word_head", heads, "mean")
-    weights = views.weigh(found, layer, head)
+    weights = word_attention.weigh(found, layer, head)
     titles = {word.item: zoo.titled(models, word.item) for word in found.words}
-    parts = views.parts(found, weights, titles, reads.fields)
-    sentence.markdown(views.sentence(title, found, weights, parts))
+    parts = word_attention.parts(found, weights, titles, reads.fields)
+    sentence.markdown(word_attention.sentence(title, found, weights, parts))
     own = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
     export.figure(
         figures.items(parts.strongest()),
@@ -42,13 +41,15 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> views.Parts:
         name=f"attention {name} items {own}",
         columns={column: _WEIGHT for column in ("weight", "words_alike", *(f"in {one}" for one in parts.attributes))},
     )
-    st.caption(md(views.note(found, weights, layer, head), 2_000))
+    st.caption(md(word_attention.note(found, weights, layer, head), 2_000))
     st.subheader("Word by word")
     st.markdown(
         "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
         "or open the table. A word of several tokens has their sum."
     )
-    blocks = views.blocks(found, weights, parts, _CARDS, answers.cut_words(models, name, history), reads.limit)
+    blocks = word_attention.blocks(
+        found, weights, parts, _CARDS, word_attention.cut_words(models, name, history), reads.limit
+    )
     words.show(
         blocks,
         colour,
@@ -56,14 +57,14 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> views.Parts:
         label=f"Words of the history, shaded by the attention of {clean(title)}",
     )
     export.under(
-        views.table(found, weights, titles),
+        word_attention.table(found, weights, titles),
         key="attention_words",
         alt=f"Attention of {clean(title)} to each word, oldest item first.",
         name=f"attention {name} words {own}",
         columns={"weight": _WEIGHT},
     )
     shortened = any(line["cut"] for block in blocks for line in block["lines"])
-    rest = views.left_out(found, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
+    rest = word_attention.left_out(found, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
     if rest:
         st.caption(md(rest))
     return parts

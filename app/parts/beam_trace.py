@@ -7,10 +7,9 @@ from contextlib import nullcontext
 import streamlit as st
 
 from app import choices, export, guard, state, zoo
+from app.analysis import beam_search
+from app.figures import beam_search as figures
 from app.text import clean, md
-from app.views import beam as views
-from app.views import beam_answers as answers
-from app.views import beam_figures as figures
 from app.widgets import choice
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -22,7 +21,7 @@ _WRITE = {"items": "Existing items", "anything": "Anything"}
 
 def show(models: Zoo, names: list[str], history: tuple[int, ...], k: int) -> None:
     """names: the models that are shown and could answer. Nothing where none of them writes codes."""
-    able = [name for name in answers.generators(models) if name in names]
+    able = [name for name in beam_search.generators(models) if name in names]
     if not able:
         return
     st.subheader("How were the codes written?", anchor="beam")
@@ -53,7 +52,7 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         default = choices.beam_width(models, name)
         widths = sorted(
-            {*answers.WIDTHS, default, choices.number(state.get().own, "width", default, choices.MAX_WIDTH)}
+            {*beam_search.WIDTHS, default, choices.number(state.get().own, "width", default, choices.MAX_WIDTH)}
         )
         width = int(
             choice.segmented(
@@ -78,19 +77,19 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
             == "anything"
         )
     try:
-        trace = answers.trace(models, name, history, width, not free)
+        trace = beam_search.trace(models, name, history, width, not free)
     except SeqscopeError as reason:
         st.info(md(str(reason)))
         return
     bundle = models.bundles[name]
-    found = views.tree(models, trace, bundle.items_with, _DRAWN, history)
+    found = beam_search.tree(models, trace, bundle.items_with, _DRAWN, history)
     title = bundle.manifest.title
-    st.markdown(views.words(found, title, width, not free))
+    st.markdown(beam_search.words(found, title, width, not free))
     export.figure(
         figures.beam(found, zoo.style(models, name).colour, writes.names),
         key="compare_beam_tree",
         alt=f"The codes that {clean(title)} considered, step by step, until they became items.",
-        table=lambda: views.table(found),
+        table=lambda: beam_search.table(found),
         name=f"beam {name} {width}",
         columns={"probability of the last code": _SHARE, "probability of all codes": _SHARE},
     )
@@ -102,7 +101,7 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
     tied = sum(len(items) > 1 for row, items in enumerate(trace.items) if trace.places[row] >= 0)
     if tied:
         note += f" +: items that share the identifier ({tied} here); the model cannot tell them apart."
-    st.caption(f"{note} {views.known_words(found, not free, bundle.excludes_history)}")
+    st.caption(f"{note} {beam_search.known_words(found, not free, bundle.excludes_history)}")
     _faithful(models, name, history, width, k, free)
 
 
@@ -110,13 +109,13 @@ def _faithful(models: Zoo, name: str, history: tuple[int, ...], width: int, k: i
     """The beam beside exact scores; asked for by a button where those take long."""
     if free:
         return
-    slow = answers.slow(models, name, 1)
+    slow = beam_search.slow(models, name, 1)
     if slow and not st.button("Compare with exact scores", key="compare_exact"):
         return
-    widths = tuple(sorted({*answers.WIDTHS, width}))
+    widths = tuple(sorted({*beam_search.WIDTHS, width}))
     with st.spinner("Scoring every item …") if slow else nullcontext():
-        found = answers.agreement(models, name, history, widths, k)
-    st.markdown(views.agreement_words(found, width, k))
+        found = beam_search.agreement(models, name, history, widths, k)
+    st.markdown(beam_search.agreement_words(found, width, k))
 
 
 def _title(models: Zoo, name: str) -> str:
@@ -126,5 +125,5 @@ def _title(models: Zoo, name: str) -> str:
 def _take() -> None:
     """What comes from the browser is not believed: `choices` lets pass a generator alone."""
     wanted = st.session_state.get("compare_beam")
-    known = answers.generators(zoo.open_zoo(state.get().dataset))
+    known = beam_search.generators(zoo.open_zoo(state.get().dataset))
     state.choose(beam=wanted if wanted in known else None, width=None, write=None)

@@ -8,11 +8,11 @@ from pathlib import Path
 import streamlit as st
 
 from app import export, guard, home, work, zoo
+from app.figures import training
 from app.parts import batch_jobs, job_shown
 from app.store.records import Dataset
 from app.store.rows import NotFound
 from app.text import md
-from app.views import training
 from app.work import Work
 from engine.runtime import Zoo
 

@@ -10,6 +10,7 @@ import streamlit as st
 from app import home, work, zoo
 from app.jobs import kinds
 from app.parts import upload
+from app.parts.upload_draft import Draft
 from app.store.records import Dataset
 
 
@@ -35,6 +36,6 @@ def leave(dataset: str) -> None:
     upload.leave(dataset)
 
 
-def _add(owner: str, id: str, title: str, draft: upload.Draft) -> None:
+def _add(owner: str, id: str, title: str, draft: Draft) -> None:
     work.add_log(owner, id, draft.folder, exports=zoo.root())
     home.discard(draft.folder)

@@ -10,12 +10,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import guard, home, work
+from app.figures import training
 from app.jobs import kinds
-from app.jobs.estimate import Estimate, estimate
-from app.jobs.kinds import Choice
+from app.jobs.estimate import JobEstimate, estimate
+from app.jobs.kinds import TrainingChoice
 from app.store.records import Dataset
 from app.text import count, listed, md
-from app.views import training
 from engine.errors import SeqscopeError
 
 LEARNED = ("sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer-tuned", "tiger")
@@ -37,7 +37,7 @@ class _Estimates(NamedTuple):
 
     models: tuple[str, ...]
     budget: str
-    tried: tuple[Choice | str, ...] = ()
+    tried: tuple[TrainingChoice | str, ...] = ()
     """Of the models tried so far, with its estimates; a text: why it cannot be trained."""
 
 
@@ -91,7 +91,9 @@ def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
     return {} if epochs is None or model not in LEARNED else {"training.epochs": epochs}
 
 
-def _try(owner: str, folder: home.Folder, estimates: _Estimates, model: str, place: DeltaGenerator) -> Choice | str:
+def _try(
+    owner: str, folder: home.Folder, estimates: _Estimates, model: str, place: DeltaGenerator
+) -> TrainingChoice | str:
     number = f"{estimates.models.index(model) + 1} of {len(estimates.models)}, {kinds.MODELS[model]}"
 
     def wait(words: str) -> None:
@@ -104,7 +106,9 @@ def _try(owner: str, folder: home.Folder, estimates: _Estimates, model: str, pla
         return guard.shown(error)
 
 
-def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], None] | None = None) -> Choice:
+def _tried(
+    folder: Path, choice: TrainingChoice, owner: str = "", wait: Callable[[str], None] | None = None
+) -> TrainingChoice:
     """With its estimates: of what comes before it, learning alone."""
     before = None if choice.before is None else _tried(folder, choice.before, owner, wait)
     if before is not None and before.estimate is not None:
@@ -117,7 +121,7 @@ def _tried(folder: Path, choice: Choice, owner: str = "", wait: Callable[[str], 
 
 
 def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> None:
-    able = [tried for tried in estimates.tried if isinstance(tried, Choice)]
+    able = [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)]
     for name, tried in zip(estimates.models, estimates.tried, strict=True):
         if isinstance(tried, str):
             st.caption(f":material/block: **{md(kinds.MODELS[name])}** cannot be trained: {md(tried, 600)}")
@@ -141,7 +145,7 @@ def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> 
     )  # fmt: skip
 
 
-def told(choice: Choice) -> str:
+def told(choice: TrainingChoice) -> str:
     """What the estimates of a choice say, in words."""
     *first, last = choice.estimates
     if not first or choice.before is None:
@@ -154,7 +158,7 @@ def told(choice: Choice) -> str:
     )
 
 
-def words(found: Estimate) -> str:
+def words(found: JobEstimate) -> str:
     """What an estimate says, in words."""
     if not found.epochs:
         return f"about {training.span(found.seconds)}: it counts, and is evaluated and exported"
@@ -165,5 +169,5 @@ def words(found: Estimate) -> str:
 
 
 def _train(owner: str, id: str, estimates: _Estimates) -> None:
-    work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, Choice)])
+    work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)])
     st.session_state.pop(f"data_estimates_{id}", None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, work
+from app.figures import training
 from app.jobs.queue import WAITING
 from app.text import md
-from app.views import training
 from app.work import Work
 
 _CALLED = {"prepare": "preparation", "train": "training"}

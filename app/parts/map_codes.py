@@ -8,14 +8,14 @@ import numpy as np
 import streamlit as st
 
 from app import guard, spaces, state, zoo
+from app.analysis import map_points, map_selection
+from app.figures import map as figures
+from app.figures import map_codes as views
 from app.parts import map_lists
 from app.parts.map_drawn import as_drawn, key, look_at, moved, show_drawn
 from app.parts.map_page import Page, draw_around, select
 from app.spaces import Place
 from app.text import count, md
-from app.views import map as figures
-from app.views import map_area, map_points
-from app.views import map_codes as views
 
 
 def show(page: Page, place: Place) -> None:
@@ -147,7 +147,7 @@ def _take(place: Place) -> None:
     chosen = event.get("selection", {}) if isinstance(event, dict) else {}
     codes = spaces.codes(models, place)
     found = map_points.selected(chosen, codes.points, codes.rows, sampled=False)
-    outlines: list[map_area.Outline] = map_points.areas(chosen)
+    outlines: list[map_selection.Outline] = map_points.areas(chosen)
     if outlines:
         draw_around(models, place, name, outlines, found)
     elif len(found) == 1:

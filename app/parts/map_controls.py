@@ -5,14 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from app import choices_map, guard, spaces, state, zoo
+from app.analysis import map_colouring
+from app.analysis.cache import cached, stamp
 from app.choices_map import CODE, LAYERS, NEXT, NOTHING
-from app.kept import until_deleted
+from app.figures import map_codes
 from app.parts.map_drawn import look_at
 from app.parts.map_page import Page, choose, selected
 from app.store.attributes import caption
 from app.store.catalogue import MAX_QUERY, Catalogue
 from app.text import clean, count, md
-from app.views import map_codes, map_colour
 from app.widgets import choice
 from engine.runtime import Zoo
 
@@ -23,7 +24,7 @@ _LAYERS = dict(zip(LAYERS, ("History path", "Next items"), strict=True))
 def show(models: Zoo, found: Catalogue) -> Page:
     own = state.get().own
     able = spaces.able(models)
-    possible, left_out = _colourable(found, _stamp(models))
+    possible, left_out = _colourable(found, stamp(models))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: place.title for key, place in able.items()}
         first, second = choices_map.shown(models, own)
@@ -149,33 +150,25 @@ def _told(models: Zoo, text: str, hits: tuple[int, ...]) -> None:
 # --- kept
 
 
-def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colour.Colouring | None:
+def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colouring.Colouring | None:
     if colour == NOTHING:
         return None
-    stamp = _stamp(models)
     if colour in found.items.column_names:
-        return _colouring(found, colour, stamp)
-    return _coding(models, colour.removeprefix(CODE), stamp)
+        return _colouring(found, colour, stamp(models))
+    return _coding(models, colour.removeprefix(CODE))
 
 
-def _stamp(models: Zoo) -> str:
-    return f"{models.path} {models.info.fingerprint} {Zoo.stamp(models.path)}"
+@cached(64, by=lambda catalogue, name, stamp: (name, stamp))
+def _colouring(catalogue: Catalogue, name: str, stamp: str) -> map_colouring.Colouring:
+    return map_colouring.colouring(catalogue.items, name)
 
 
-@until_deleted
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _colouring(_found: Catalogue, name: str, stamp: str) -> map_colour.Colouring:
-    return map_colour.colouring(_found.items, name)
+@cached(16, by=lambda models, name: (name, stamp(models)))
+def _coding(models: Zoo, name: str) -> map_colouring.Colouring:
+    one = models.tokenizations[name]
+    return map_colouring.by_code(one.own[:, 0], f"{CODE}{name}", f"First code by {one.about.title}")
 
 
-@until_deleted
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _coding(_models: Zoo, name: str, stamp: str) -> map_colour.Colouring:
-    one = _models.tokenizations[name]
-    return map_colour.by_code(one.own[:, 0], f"{CODE}{name}", f"First code by {one.about.title}")
-
-
-@until_deleted
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _colourable(_found: Catalogue, stamp: str) -> tuple[list[str], list[tuple[str, str]]]:
-    return map_colour.possible(_found.items)
+@cached(8, by=lambda catalogue, stamp: stamp)
+def _colourable(catalogue: Catalogue, stamp: str) -> tuple[list[str], list[tuple[str, str]]]:
+    return map_colouring.possible(catalogue.items)

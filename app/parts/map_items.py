@@ -7,12 +7,12 @@ from dataclasses import replace
 import streamlit as st
 
 from app import guard, spaces, state, zoo
+from app.analysis import map_points, recommend
+from app.figures import map as views
 from app.parts.map_drawn import as_drawn, key, moved, show_drawn
 from app.parts.map_page import Page, choose, draw_around, positions, select
 from app.spaces import Place
 from app.text import count, md
-from app.views import map as views
-from app.views import map_points
 from engine.errors import SeqscopeError
 from engine.runtime import Space
 
@@ -67,7 +67,7 @@ def _following(page: Page, place: Place, history: tuple[int, ...]) -> tuple[tupl
     if place.model is None or "next" not in page.layers:
         return (), None
     try:
-        return tuple(zoo.top(page.models, place.key, history, state.get().k).items.tolist()), None
+        return tuple(recommend.top(page.models, place.key, history, state.get().k).items.tolist()), None
     except SeqscopeError as error:
         return (), guard.shown(error)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, guard, spaces, state, zoo
+from app.analysis import facets
 from app.parts.map_drawn import look_at
 from app.parts.map_items import NEAR
 from app.parts.map_page import Page, add, choose, is_held, select
 from app.text import count, md
-from app.views import catalogue as listing
 from app.widgets import adding, neighbours
 
 SHOWN = 200  # rows of a table of items
@@ -43,8 +43,8 @@ def listed(page: Page, items: list[int], *, key: str, name: str) -> None:
     st.caption(f"{count(len(order), 'item')}{more}.")
     with st.container(horizontal=True, vertical_alignment="center"):
         adding.several([models.item_ids[item] for item in order], key=f"{key}_add", most=most, on_add=add)
-        export.csv_button(lambda: listing.table(page.found.rows(order)), name, key=key)
-    table = listing.table(page.found.rows(order[:SHOWN]))
+        export.csv_button(lambda: facets.table(page.found.rows(order)), name, key=key)
+    table = facets.table(page.found.rows(order[:SHOWN]))
     table.insert(0, "Add", "Add")
     st.dataframe(
         table,

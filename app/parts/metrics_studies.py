@@ -6,13 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard
+from app.analysis import baselines, evaluation
+from app.analysis import studies as views
+from app.figures import studies as figures
 from app.text import clean, md
-from app.views import floor
-from app.views import metrics_answers as judged
-from app.views import metrics_studies as views
-from app.views import metrics_studies_answers as answers
-from app.views import metrics_studies_figures as figures
-from engine.runtime import Study, Zoo
+from engine.runtime import Study, Zoo, judge
 from engine.runtime import protocols as naming
 from engine.runtime.studies import MEASURES
 
@@ -26,7 +24,7 @@ _COLUMNS = {
 
 
 def show(models: Zoo, metric: str) -> None:
-    """metric: "NDCG@10", or any other with a cut-off."""
+    """metric: "NDCG@10", or any other with a cut-off: a study keeps the first ranks alone."""
     st.subheader("What each piece adds", anchor="pieces")
     studies = list(models.studies.found.values())
     for refusal in models.studies.refused:
@@ -60,17 +58,17 @@ def show(models: Zoo, metric: str) -> None:
 def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
     """Popularity and the Markov chain over the study's people, where they were ranked for the same ones."""
     protocol = naming.main(models.info.repeats, models.info.split.get("kind"))
-    if not views.ranked(study) or protocol not in judged.protocols(models):
+    if not views.ranked(study) or protocol not in evaluation.protocols(models):
         return []
-    found = judged.standing(models, protocol, int(metric.partition("@")[2]))
+    found = evaluation.standing(models, protocol, judge.cutoff_of(metric))
     found = found[(found["metric"] == metric) & (found["n"] == study.people)]
-    families = judged.families(models, found["model"])
+    families = evaluation.families(models, found["model"])
     return [
         views.Counted(
             row.model, families[row.model], models.bundles[row.model].manifest.title, row.mean, row.low, row.high
         )
         for row in found.itertuples()
-        if families[row.model] in floor.FLOOR
+        if families[row.model] in baselines.FLOOR
     ]
 
 
@@ -80,11 +78,11 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
     if not views.ranked(study):
         _codes_alone(study)
         return
-    found = answers.table(study, metric)
+    found = views.table(study, metric)
     baseline = study.variant(study.baseline).title
     st.markdown(views.verdicts(study, found, metric) + views.below(study, found, counted))
     export.figure(
-        export.drawn(figures.differences, found, answers.singles(study, metric), metric, baseline),
+        export.drawn(figures.differences, found, views.singles(study, metric), metric, baseline),
         key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: difference in {metric} to {clean(baseline)}, with 95 % intervals.",
         table=_plain(found),
@@ -110,7 +108,7 @@ def _codes_alone(study: Study) -> None:
 
 def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     st.markdown("#### Along a setting")
-    found = {study.name: answers.table(study, metric) for study in studies}
+    found = {study.name: views.table(study, metric) for study in studies}
     ends = [end for table in found.values() for column in ("low", "high") for end in table[column]]
     for first in range(0, len(studies), ACROSS):
         for place, study in zip(st.columns(ACROSS), studies[first : first + ACROSS], strict=False):

@@ -14,7 +14,7 @@ from app.parts import batch_jobs
 from app.reports.histories import Look
 from app.store.rows import keep_days
 from app.text import clean, count, md
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -54,7 +54,7 @@ def _ask(who: Owner, models: Zoo) -> None:
     )
     upload, columns = None, None
     if source == "file":
-        most = Limits.of_environment().upload // MB
+        most = UploadLimits.of_environment().upload // MB
         upload = st.file_uploader("A file of histories", _ENDINGS, key="report_batch_file", max_upload_size=most)
         if upload is not None:
             received.hold(upload, "report_batch_file")
@@ -152,7 +152,7 @@ def _look(who: str, upload: Any, named: dict[str, str]) -> Look:
     kept: dict[str, Look] = st.session_state.setdefault(f"report_batch_{upload.file_id}_seen", {})
     asked = repr(sorted(named.items()))
     if asked not in kept:
-        folder, limits = home.stage(), Limits.of_environment()
+        folder, limits = home.stage(), UploadLimits.of_environment()
         try:
             with st.spinner("Looking at the histories; other uploads may come first …", show_time=True):
                 kept[asked] = batches.look(folder, _write(upload, folder), named, limits, who)
@@ -180,7 +180,7 @@ def _start(
         if upload is not None:
             _write(upload, folder)
         batches.start(
-            who, now.dataset, models.path, own=zoo.is_own(now.dataset), given=folder, models=chosen, k=now.k, form=form,
+            who, now.dataset, models.path, is_own=zoo.is_own(now.dataset), given=folder, models=chosen, k=now.k, form=form,
             titles=titles, name=file_name("seqscope", "lists", models.info.name, ending=form),
             columns=columns,
         )  # fmt: skip

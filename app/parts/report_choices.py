@@ -8,11 +8,11 @@ import streamlit as st
 
 from app import guard, state, zoo
 from app.address import decode, encode
+from app.analysis import evaluation, graph_paths
 from app.choices_report import MAX_TITLE
 from app.reports.address import asked
 from app.reports.document import PARTS, Asked, Part
 from app.text import clean, count, md
-from app.views import metrics_answers
 from app.widgets import choice
 from engine.runtime import Zoo
 
@@ -24,6 +24,7 @@ TITLES: Mapping[Part, str] = {
     "overlap": "Agreement",
     "attention": "Attention",
     "codes": "Codes",
+    "graph": "Graph",
     "map": "Map",
     "metrics": "Metrics",
 }
@@ -33,10 +34,12 @@ def show(models: Zoo) -> Asked:
     """The choices, and what they come to."""
     now = state.get()
     _title(now.own.get("title", ""), clean(models.info.title, 80))
-    _parts(now.own)
+    _parts(now.own, _offered(models))
     with st.expander("More choices", key="report_more", type="compact", icon=":material/tune:"):
         _details(models, now.own)
-    return asked(state.get().own, history=now.history, edited=now.variant, models=now.models, k=now.k, user=now.user)
+    shown = state.shown(models)
+    names = None if len(shown) == len(models.bundles) else tuple(shown)
+    return asked(state.get().own, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user)
 
 
 def _title(chosen: str, dataset: str) -> None:
@@ -50,16 +53,21 @@ def _title(chosen: str, dataset: str) -> None:
     )
 
 
-def _parts(own: Mapping[str, str]) -> None:
-    chosen = [part for part in PARTS if "parts" not in own or part in decode(own["parts"])]
+def _offered(models: Zoo) -> list[Part]:
+    """The parts that can be had of the models that are shown."""
+    return [part for part in PARTS if part != "graph" or graph_paths.carriers(models, state.shown(models))]
+
+
+def _parts(own: Mapping[str, str], offered: list[Part]) -> None:
+    chosen = [part for part in offered if "parts" not in own or part in decode(own["parts"])]
     st.session_state["report_parts"] = chosen
     st.pills(
         "What goes in",
-        PARTS,
+        offered,
         selection_mode="multi",
         format_func=lambda part: TITLES.get(part, part),
         key="report_parts",
-        on_change=guard.callback(_take_parts),
+        on_change=guard.callback(_take_parts(len(offered))),
         wrap=True,
     )
 
@@ -89,7 +97,7 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
     with right:
         tokenizers = {name: clean(one.about.title, 60) for name, one in models.tokenizations.items()}
         _several("Codes of", "codes", list(tokenizers), tokenizers, own)
-        protocols = metrics_answers.protocols(models)
+        protocols = evaluation.protocols(models)
         if protocols:
             options = {name: name for name in protocols}
             choice.selected("Protocol of the metrics", "protocol", options, protocols[0], key="report_protocol")
@@ -141,10 +149,13 @@ def _take_title() -> None:
     state.choose(title=title or None)
 
 
-def _take_parts() -> None:
-    wanted = st.session_state.get("report_parts") or []
-    chosen = [part for part in PARTS if part in wanted]
-    state.choose(parts=None if len(chosen) in (0, len(PARTS)) else encode(chosen))
+def _take_parts(offered: int) -> Callable[[], None]:
+    def take() -> None:
+        picked = st.session_state.get("report_parts") or []
+        chosen = [part for part in PARTS if part in picked]
+        state.choose(parts=None if len(chosen) in (0, offered) else encode(chosen))
+
+    return take
 
 
 def _take_several(name: str, key: str, options: list[str]) -> Callable[[], None]:

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from app import downloads, guard
-from app.kept import until_deleted
+from app.analysis.cache import cached
 from app.reports import files, pdf
 from app.reports.document import Report
 from app.reports.html import Kind
@@ -80,8 +80,7 @@ def _tables(report: Report) -> None:
         )
 
 
-@until_deleted
-@st.cache_data(max_entries=50, show_spinner=False)
+@cached(50)
 def _pdf_lacks(texts: tuple[str, ...]) -> str:
     """The scripts that no font here has, in words; "" where all letters can be shown."""
     try:

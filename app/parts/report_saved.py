@@ -12,8 +12,9 @@ from app.choices_report import SAVED
 from app.parts import saved_rows
 from app.reports.document import Report, read
 from app.store import records
-from app.store.database import Store, open_store
+from app.store.database import Store
 from app.store.rows import MAX_NAME, NotFound
+from app.store.server import open_store
 from app.text import clean, md
 from engine.errors import SeqscopeError
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import looks, state
+from app.figures.semantic_ids import Named
 from app.store.catalogue import Catalogue
 from app.text import md
-from app.views.semantic_ids_figures import Named
 from app.widgets import choice
 from app.zoo import Style
 from engine.runtime import Tokenization, Zoo

@@ -9,10 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from app import choices, export, guard, state
+from app.analysis import facets, semantic_ids
 from app.parts.semantic_ids import Page, choose_prefix
 from app.text import count, md
-from app.views import catalogue as listing
-from app.views import semantic_ids as views
 from app.widgets import adding, choice
 from engine.runtime import Tokenization
 
@@ -31,7 +30,7 @@ def show(page: Page) -> None:
     one = page.models.tokenizations[name]
     prefix = choices.codes(own)
     _levels(one, prefix)
-    items = views.with_prefix(one.own, prefix)
+    items = semantic_ids.with_prefix(one.own, prefix)
     order = items[np.lexsort((items, -page.models.popularity[items]))]
     _found(page, one, prefix, order)
 
@@ -40,7 +39,7 @@ def _levels(one: Tokenization, prefix: tuple[int, ...]) -> None:
     """A list of codes for every level chosen so far, and the next one."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for depth in range(min(len(prefix) + 1, len(one.about.shape.own))):
-            possible = views.following(one.own, prefix[:depth])
+            possible = semantic_ids.following(one.own, prefix[:depth])
             if not possible:
                 break
             items = dict(possible)
@@ -78,7 +77,9 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
     if not len(order):
         st.info("No item has these codes. Choose others.", icon=":material/search_off:")
         return
-    words = f"{count(len(order), 'item')} with codes that begin {views.spelled(prefix)}" if prefix else "All items"
+    words = (
+        f"{count(len(order), 'item')} with codes that begin {semantic_ids.spelled(prefix)}" if prefix else "All items"
+    )
     most = "most taken" if models.has_log else "first"
     more = f", the {ROWS} {most} listed" if len(order) > ROWS else ""
     st.caption(md(f"{words}{more}."))
@@ -112,8 +113,8 @@ def _found(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nda
 
 
 def _table(page: Page, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
-    table = listing.table(page.found.rows(order.tolist()))
-    table.insert(0, "Codes", [views.spelled(views.path(one.own, item)) for item in order.tolist()])
+    table = facets.table(page.found.rows(order.tolist()))
+    table.insert(0, "Codes", [semantic_ids.spelled(semantic_ids.path(one.own, item)) for item in order.tolist()])
     return table
 
 

@@ -6,10 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from app import export, zoo
+from app.analysis import semantic_ids_tables, tokenizers
 from app.parts.semantic_ids import Page
 from app.text import clean, count, md
-from app.views import semantic_ids_answers as answers
-from app.views import semantic_ids_tables as tables
 from engine.runtime import Tokenization
 
 SHOWN = 30
@@ -24,7 +23,7 @@ def show(page: Page) -> None:
 
 
 def _groups(page: Page, one: Tokenization) -> None:
-    found, said = answers.groups(one), one.about.figures
+    found, said = tokenizers.groups(one), one.about.figures
     if not found:
         moved = f" {count(said.moved, 'item')} had to be given other codes for that." if said.moved else ""
         st.success(f"Every item has codes of its own.{moved}", icon=":material/check:")
@@ -56,8 +55,8 @@ def _groups(page: Page, one: Tokenization) -> None:
 
 
 def _table(page: Page, one: Tokenization, many: int) -> pd.DataFrame:
-    kinds = answers.columns(page.models, page.found.items)
-    of = answers.labels(page.models, page.found.items, kinds[0]) if kinds else None
+    kinds = tokenizers.columns(page.models, page.found.items)
+    of = tokenizers.labels(page.models, page.found.items, kinds[0]) if kinds else None
     names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
     titles = [zoo.titled(page.models, item) for item in range(len(page.models))]
-    return tables.groups_table(one, answers.groups(one)[:many], titles, names)
+    return semantic_ids_tables.groups_table(one, tokenizers.groups(one)[:many], titles, names)

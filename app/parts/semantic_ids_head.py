@@ -6,10 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from app import export
+from app.analysis import semantic_ids_tables, tokenizers
 from app.parts.semantic_ids import Page
 from app.text import clean, listed, md
-from app.views import semantic_ids_answers as answers
-from app.views import semantic_ids_tables as tables
 from engine.runtime import Tokenization
 
 
@@ -18,7 +17,7 @@ def show(page: Page) -> None:
         with place:
             _card(page, one)
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
-    lines = [tables.figures(one, answers.usage(one), judges) for one in page.shown]
+    lines = [semantic_ids_tables.figures(one, tokenizers.usage(one), judges) for one in page.shown]
     rows: dict[str, list[str]] = {}
     for at, line in enumerate(lines[0]):
         rows[f"**{md(line.name)}**  \n:small[:gray[{md(line.meaning)}]]"] = [md(part[at].of) for part in lines]
@@ -29,8 +28,8 @@ def show(page: Page) -> None:
         [[line.name, line.meaning, *[part[at].of for part in lines]] for at, line in enumerate(lines[0])],
         columns=["Figure", "Meaning", *_distinct(_plain(page))],
     )
-    by_level = tables.levels_table(
-        [(title, one, answers.usage(one)) for title, one in zip(_distinct(_plain(page)), page.shown, strict=True)]
+    by_level = semantic_ids_tables.levels_table(
+        [(title, one, tokenizers.usage(one)) for title, one in zip(_distinct(_plain(page)), page.shown, strict=True)]
     )
     st.table(
         by_level.set_axis([md(column) for column in by_level.columns], axis=1),
@@ -54,10 +53,10 @@ def _distinct(titles: list[str]) -> list[str]:
 
 
 def _card(page: Page, one: Tokenization) -> None:
-    said, levels = one.about.figures, answers.usage(one)
+    said, levels = one.about.figures, tokenizers.usage(one)
     with st.container(border=True):
         st.markdown(page.heading(one))
-        st.caption(f"{md(tables.shape_words(one))}. {md(one.about.summary, 600)}")
+        st.caption(f"{md(semantic_ids_tables.shape_words(one))}. {md(one.about.summary, 600)}")
         grid = st.grid(2, min_column_width=120, gap="small", key=f"semantic_card_{one.name}")
         used = sum(level.used for level in levels) / max(sum(level.size for level in levels), 1)
         with grid.cell():
@@ -77,7 +76,7 @@ def _card(page: Page, one: Tokenization) -> None:
                 "average" + (f"; by chance {near.chance / len(levels):.0%}." if near is not None else "."),
             )
         st.markdown(
-            f"**Normalised perplexity**, level by level: {md(tables.normalised_words(one, levels))}",
+            f"**Normalised perplexity**, level by level: {md(semantic_ids_tables.normalised_words(one, levels))}",
             help="Perplexity of each level as a share of its codes: 100 % where all are used alike. In brackets: random codes.",
         )
         places = [f"level {at}" for at, level in enumerate(levels, 1) if level.dead]

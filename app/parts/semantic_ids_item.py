@@ -7,9 +7,9 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard, state, zoo
+from app.analysis import semantic_ids
 from app.parts.semantic_ids import Page, choose_item, choose_prefix
 from app.text import clean, count, md
-from app.views import semantic_ids as views
 from app.widgets import search
 from engine.runtime import Tokenization
 
@@ -59,28 +59,28 @@ def _item(page: Page) -> int | None:
 
 
 def _path(page: Page, one: Tokenization, item: int) -> None:
-    codes, models = views.path(one.own, item), page.models
+    codes, models = semantic_ids.path(one.own, item), page.models
     st.markdown(page.heading(one))
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{one.name}"):
         for depth, code in enumerate(codes, 1):
             st.button(
                 str(code),
                 key=f"semantic_chip_{one.name}_{depth}",
-                help=f"Level {depth}: list the items that begin with {views.spelled(codes[:depth])}",
+                help=f"Level {depth}: list the items that begin with {semantic_ids.spelled(codes[:depth])}",
                 on_click=guard.callback(choose_prefix),
                 args=(one.name, codes[:depth]),
             )
-        rest = views.path(one.identifiers.codes, item)[len(codes) :]
+        rest = semantic_ids.path(one.identifiers.codes, item)[len(codes) :]
         if rest:
             st.markdown(
-                f":gray-badge[{md(views.spelled(rest))}]",
+                f":gray-badge[{md(semantic_ids.spelled(rest))}]",
                 help="A further number that only tells apart items with the same codes.",
                 width="content",
             )
     for depth in range(len(codes), 0, -1):
-        others = views.with_prefix(one.own, codes[:depth])
+        others = semantic_ids.with_prefix(one.own, codes[:depth])
         others = others[others != item]
-        longer = views.with_prefix(one.own, codes[: depth + 1]) if depth < len(codes) else np.empty(0, np.int64)
+        longer = semantic_ids.with_prefix(one.own, codes[: depth + 1]) if depth < len(codes) else np.empty(0, np.int64)
         new = others[~np.isin(others, longer)]
         with st.container(gap=None):
             st.caption(_told(len(new), depth, len(codes)))
@@ -109,15 +109,15 @@ def _told(number: int, depth: int, most: int) -> str:
 def _table(page: Page, item: int) -> pd.DataFrame:
     rows = []
     for one in page.shown:
-        codes = views.path(one.own, item)
+        codes = semantic_ids.path(one.own, item)
         for depth in range(1, len(codes) + 1):
-            others = views.with_prefix(one.own, codes[:depth])
+            others = semantic_ids.with_prefix(one.own, codes[:depth])
             others = others[others != item]
             shown = others[np.argsort(-page.models.popularity[others], kind="stable")][:20]
             rows.append(
                 {
                     "Tokenizer": clean(one.about.title),
-                    "Codes": views.spelled(codes[:depth]),
+                    "Codes": semantic_ids.spelled(codes[:depth]),
                     "Other items": len(others),
                     "Most taken": "; ".join(clean(zoo.titled(page.models, other), 60) for other in shown.tolist()),
                 }

@@ -6,13 +6,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import export, zoo
+from app.analysis import prefix_tree, semantic_ids_tables, tokenizers
+from app.figures import semantic_ids as figures
 from app.parts.semantic_ids import Page
 from app.store.attributes import caption
 from app.text import clean, md
-from app.views import semantic_ids_answers as answers
-from app.views import semantic_ids_figures as figures
-from app.views import semantic_ids_tables as tables
-from app.views import semantic_ids_tree as trees
 from app.widgets import choice
 from engine.runtime import Zoo
 
@@ -20,8 +18,10 @@ from engine.runtime import Zoo
 def show(page: Page) -> None:
     st.subheader("The tree of codes", anchor=False)
     models, items = page.models, page.found.items
-    kinds = answers.columns(models, items)
-    options = {name: caption(name) for name in [*kinds, *([answers.POPULARITY] if models.has_log or not kinds else [])]}
+    kinds = tokenizers.columns(models, items)
+    options = {
+        name: caption(name) for name in [*kinds, *([tokenizers.POPULARITY] if models.has_log or not kinds else [])]
+    }
     column = choice.selected(
         "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
     )
@@ -29,15 +29,15 @@ def show(page: Page) -> None:
     for place, one in zip(page.places(), page.shown, strict=True):
         with place:
             st.markdown(page.heading(one))
-            tree, colours = answers.tree(one), answers.colours(models, items, one, column)
+            tree, colours = tokenizers.tree(one), tokenizers.colours(models, items, one, column)
             export.figure(
                 export.drawn(
-                    _tree, models, tree, colours, dark, about=(one.digest, column, dark, answers.stamp(models))
+                    _tree, models, tree, colours, dark, about=(one.digest, column, dark, tokenizers.stamp(models))
                 ),
                 key=f"semantic_tree_{one.name}_{column}",
                 alt=f"Tree of the codes of {clean(one.about.title)}, as wide as a branch has items, coloured by "
                 f"{caption(column).lower()}.",
-                table=lambda tree=tree, colours=colours: tables.tree_table(tree, colours),  # type: ignore[misc]
+                table=lambda tree=tree, colours=colours: semantic_ids_tables.tree_table(tree, colours),  # type: ignore[misc]
                 name=f"code tree {one.name}",
             )
     words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch, the bar on top to go back."
@@ -47,9 +47,9 @@ def show(page: Page) -> None:
     _purity(page, column if column in kinds else (kinds or [""])[0])
 
 
-def _tree(models: Zoo, tree: trees.Tree, colours: trees.Colours, dark: bool) -> go.Figure:
+def _tree(models: Zoo, tree: prefix_tree.Tree, colours: prefix_tree.Colours, dark: bool) -> go.Figure:
     titles = [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 20_000 else models.titles
-    return trees.figure(tree, colours, titles, models.popularity, dark)
+    return prefix_tree.figure(tree, colours, titles, models.popularity, dark)
 
 
 def _purity(page: Page, column: str) -> None:
@@ -57,13 +57,13 @@ def _purity(page: Page, column: str) -> None:
         st.caption("The catalogue has no categories to compare prefixes with.")
         return
     st.subheader("Do prefixes mean something?", anchor=False)
-    found = [(page.named(one), answers.purity(page.models, page.found.items, one, column)) for one in page.shown]
+    found = [(page.named(one), tokenizers.purity(page.models, page.found.items, one, column)) for one in page.shown]
     titled = [(named.title, depths) for named, depths in found]
     export.figure(
         export.drawn(figures.purity, found),
         key="semantic_purity",
         alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
-        table=lambda: tables.purity_table(titled),
+        table=lambda: semantic_ids_tables.purity_table(titled),
         name=f"prefix purity by {column}",
     )
     st.caption(

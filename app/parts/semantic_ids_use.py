@@ -5,12 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export
+from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
+from app.figures import semantic_ids as figures
 from app.parts.semantic_ids import Page
 from app.text import clean, listed, md
-from app.views import semantic_ids as views
-from app.views import semantic_ids_answers as answers
-from app.views import semantic_ids_figures as figures
-from app.views import semantic_ids_tables as tables
 
 
 def show(page: Page) -> None:
@@ -22,8 +20,8 @@ def show(page: Page) -> None:
     for one in page.shown:
         if one not in there:
             st.caption(f"{page.heading(one)} has no level {level + 1}.")
-    found = [(page.named(one), answers.usage(one)[level]) for one in there]
-    titled = [(one.about.title, answers.usage(one)[level]) for one in there]
+    found = [(page.named(one), tokenizers.usage(one)[level]) for one in there]
+    titled = [(one.about.title, tokenizers.usage(one)[level]) for one in there]
     names = listed([clean(title) for title, _ in titled])
     left, right = st.columns(2, gap="medium")
     with left:
@@ -32,7 +30,7 @@ def show(page: Page) -> None:
             export.drawn(figures.usage, found, log),
             key="semantic_usage",
             alt=f"Items per code of level {level + 1}, the most used first, for {names}, beside even use.",
-            table=lambda: tables.counts_table(titled),
+            table=lambda: semantic_ids_tables.counts_table(titled),
             name=f"code usage level {level + 1}",
         )
     with right:
@@ -41,7 +39,7 @@ def show(page: Page) -> None:
             export.drawn(figures.lorenz, found),
             key="semantic_lorenz",
             alt=f"Lorenz curves of the codes of level {level + 1} for {names}; the diagonal is even use.",
-            table=lambda: tables.lorenz_table(titled),
+            table=lambda: semantic_ids_tables.lorenz_table(titled),
             name=f"lorenz level {level + 1}",
         )
     words = [
@@ -58,18 +56,18 @@ def _popularity(page: Page, level: int) -> None:
     st.subheader(f"Popularity by code, level {level + 1}", anchor=False)
     events = page.models.popularity
     there = page.at(level)
-    found = [(page.named(one), views.popularity(one.own, level, events)) for one in there]
+    found = [(page.named(one), semantic_ids.popularity(one.own, level, events)) for one in there]
     titled = [(named.title, one) for named, one in found]
     export.figure(
         export.drawn(figures.popularity, found),
         key="semantic_popularity",
         alt=f"Each code of level {level + 1} by its items and how often an item of it is taken.",
-        table=lambda: tables.popularity_table(titled),
+        table=lambda: semantic_ids_tables.popularity_table(titled),
         name=f"popularity by code level {level + 1}",
     )
     words = []
     for one in there:
-        head, _, tail = views.thirds(one.own, events)
+        head, _, tail = semantic_ids.thirds(one.own, events)
         ratio = tail.perplexity / max(head.perplexity, 1e-9)
         verdict = "squeezed into fewer first codes" if ratio < 0.9 else "not squeezed"
         words.append(
@@ -92,14 +90,14 @@ def _plane(page: Page, level: int) -> None:
             if table is None or how is None:
                 st.info("Its codes have no vectors: they are names, not places in a space.", icon=":material/block:")
                 continue
-            counts = answers.usage(one)
+            counts = tokenizers.usage(one)
             export.figure(
                 export.drawn(
                     figures.plane, table, level, counts[level].counts, page.named(one), st.context.theme.type == "dark"
                 ),
                 key=f"semantic_plane_{one.name}",
                 alt=f"Vectors of the codes of level {level + 1} of {clean(one.about.title)} on a plane, coloured by cluster.",
-                table=lambda table=table, counts=counts: tables.plane_table(table, counts),  # type: ignore[misc]
+                table=lambda table=table, counts=counts: semantic_ids_tables.plane_table(table, counts),  # type: ignore[misc]
                 name=f"code vectors {one.name} level {level + 1}",
             )
             st.caption(

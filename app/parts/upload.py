@@ -11,96 +11,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app import drafts, guard, home
+from app import guard, home
 from app.parts import upload_check, upload_columns, upload_file
-from app.store.database import open_store
+from app.parts.upload_draft import Draft
 from app.store.quota import QuotaReached
+from app.store.server import open_store
 from app.text import md
 from app.uploads import files
-from app.uploads.limits import MB, Limits
-from app.uploads.reading import KINDS, Checked, Guess, Reading, What
-from app.uploads.runner import Cancelled, Progress, UploadFailed
+from app.uploads.limits import MB, UploadLimits
+from app.uploads.runner import Cancelled, UploadFailed
 
 _STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
 _KEY, _ROUND = "upload_draft", "upload_round"
 
-Use = Callable[[str, "Draft"], None]
+Use = Callable[[str, Draft], None]
 """Takes a title and a draft whose clean files are in use; its folder is the taker's from then on. Raises SeqscopeError."""
-
-
-@dataclass
-class Draft:
-    """An upload that is not finished."""
-
-    owner: str
-    limits: Limits
-    round: int
-    """Part of the keys of all widgets: another draft begins with new ones."""
-    of: str = ""
-    """The dataset that it is for, where that is there already."""
-    known: Path | None = None
-    """The clean items of that dataset."""
-    staged: Path | None = None
-    names: dict[What, str] = field(default_factory=dict)
-    """What the visitor's files are called; shown, and used for nothing."""
-    guesses: dict[What, Guess] = field(default_factory=dict)
-    readings: dict[What, Reading] = field(default_factory=dict)
-    """As guessed, and changed by the visitor."""
-    fixed: dict[What, dict[str, str]] = field(default_factory=dict)
-    faults: dict[What, str] = field(default_factory=dict)
-    """Why a file could not be read, or not like that."""
-    checked: Checked | None = None
-    fault: str = ""
-    """Why the check came to nothing."""
-    uploads: int = 0
-    todo: Callable[[Progress], None] | None = None
-    doing: str = ""
-
-    @property
-    def folder(self) -> Path:
-        """Where its files lie; made when the first one comes."""
-        if self.staged is None:
-            self.staged = drafts.begin(self.owner)
-        return self.staged
-
-    def bounded(self, more: int = 1) -> Limits:
-        """The limits of a step that begins now: it takes no more of the disk than its owner has left. more: bytes that it brings.
-
-        Raises QuotaReached where they have nothing left.
-        """
-        quota = open_store().quota
-        quota.check(self.owner, bytes=more)
-        return self.limits.model_copy(update={"disk": max(MB, min(self.limits.disk, quota.left(self.owner)))})
-
-    def key(self, *words: str) -> str:
-        return "_".join(("later", self.of, *words, str(self.round)) if self.of else ("upload", *words, str(self.round)))
-
-    @property
-    def kinds(self) -> tuple[What, ...]:
-        """The files that it may have."""
-        return ("log",) if self.of else KINDS
-
-    def changed(self) -> None:
-        """What was checked is no longer what would be used."""
-        self.checked, self.fault = None, ""
-
-    def forget(self, what: What) -> None:
-        for kept in (self.names, self.guesses, self.readings, self.fixed, self.faults):
-            kept.pop(what, None)
-        files.forget(self.folder, [what])
-        self.uploads += 1
-        self.changed()
-
-    @property
-    def stored(self) -> dict[str, Any]:
-        """How the files are read, as the store keeps it."""
-        return {what: reading.model_dump(mode="json") for what, reading in files.readings(self.folder).items()}
 
 
 def show(owner: str, use: Use, *, later: Path | None = None, of: str = "") -> None:
@@ -138,7 +68,7 @@ def _draft(owner: str, later: Path | None, of: str) -> Draft | None:
     draft: Draft | None = st.session_state.get(_named(of))
     if draft is not None and (draft.staged is None or draft.staged.is_dir()):  # else it was swept, after a day
         return draft
-    quota, limits = open_store().quota, Limits.of_environment()
+    quota, limits = open_store().quota, UploadLimits.of_environment()
     try:
         quota.check(owner, datasets=0 if of else 1, rows=1, bytes=1)
     except QuotaReached as error:

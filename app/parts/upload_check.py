@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from app import downloads, guard
+from app.parts.upload_draft import Draft
 from app.store.rows import MAX_NAME
 from app.text import clean, count, md
 from app.uploads import files
 from app.uploads.findings import SHOWN
-from app.uploads.reading import Checked, HeldOut, Reading, What
+from app.uploads.reading import CheckResult, FileKind, HeldOut, Reading
 from app.uploads.runner import Progress
 from app.views import upload as views
 from engine.errors import SeqscopeError
-
-if TYPE_CHECKING:
-    from app.parts.upload import Draft
 
 
 def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) -> None:
@@ -45,7 +42,7 @@ def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) 
     _go_on(draft, draft.checked, use, discard)
 
 
-def _check(draft: Draft, readings: dict[What, Reading]) -> None:
+def _check(draft: Draft, readings: dict[FileKind, Reading]) -> None:
     def check(say: Progress) -> None:
         draft.changed()
         try:
@@ -58,7 +55,7 @@ def _check(draft: Draft, readings: dict[What, Reading]) -> None:
     draft.todo, draft.doing = check, "Checking"
 
 
-def _found(draft: Draft, checked: Checked) -> None:
+def _found(draft: Draft, checked: CheckResult) -> None:
     for words in views.kept_words(checked):
         st.markdown(md(words))
     if checked.held_out is not None and checked.held_out.cases and not checked.stopped:
@@ -98,7 +95,7 @@ def _found(draft: Draft, checked: Checked) -> None:
                 downloads.button(label, path, name, mime, key=draft.key("findings", ending))
 
 
-def _held_out(draft: Draft, checked: Checked, held_out: HeldOut) -> None:
+def _held_out(draft: Draft, checked: CheckResult, held_out: HeldOut) -> None:
     """What is special about held-out items, before any model is judged on them, and what may be done about it."""
     reading = draft.readings["log"]
     counted, *advice = views.held_out_words(held_out, reading)
@@ -142,11 +139,11 @@ def _listed(lines: list[tuple[str, str]]) -> str:
     return "\n".join(f"- **{md(head, 300)}.** {md(advice, 600)}" for head, advice in lines)
 
 
-def _go_on(draft: Draft, checked: Checked, use: Callable[[str], None], discard: Callable[[], None]) -> None:
+def _go_on(draft: Draft, checked: CheckResult, use: Callable[[str], None], discard: Callable[[], None]) -> None:
     if checked.stopped:
         with st.container(horizontal=True, gap="small"):
             if views.log_stops_alone(checked):
-                readings: dict[What, Reading] = {"catalogue": draft.readings["catalogue"]}
+                readings: dict[FileKind, Reading] = {"catalogue": draft.readings["catalogue"]}
                 st.button(
                     "Go on with the catalogue alone", key=draft.key("alone"), type="primary",
                     on_click=guard.callback(_check), args=(draft, readings),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from app import guard
 from app.parts import upload_file
+from app.parts.upload_draft import Draft
 from app.text import clean, count, md
-from app.uploads.reading import PATTERN, SEPARATORS, TIMES, Choice, Reading, Role, Seen, What
+from app.uploads.reading import PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
 from app.views import upload as views
 
-if TYPE_CHECKING:
-    from app.parts.upload import Draft
-
 _NONE = ""
-_ROLES: dict[What, tuple[tuple[Role, str], ...]] = {
+_ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {
     "catalogue": (("item_id", "Item id"), ("title", "Item title")),
     "log": (
         ("user", "User"),
@@ -31,7 +27,7 @@ _LONGEST_NAME = 40
 _PATTERN = "pattern"
 
 
-def show(draft: Draft, what: What) -> None:
+def show(draft: Draft, what: FileKind) -> None:
     guess, reading = draft.guesses[what], draft.readings[what]
     st.subheader(f"How the {what} is read", anchor=False)
     asked = [choice for choice in guess.choices if choice.about != "columns"]
@@ -57,7 +53,7 @@ def show(draft: Draft, what: What) -> None:
 # --- encoding, delimiter, quotes, header, times
 
 
-def _choice(draft: Draft, what: What, choice: Choice) -> None:
+def _choice(draft: Draft, what: FileKind, choice: ReadingChoice) -> None:
     key = draft.key("choice", what, choice.about)
     options = views.options(choice)
     if choice.about == "time":
@@ -86,13 +82,13 @@ def _choice(draft: Draft, what: What, choice: Choice) -> None:
         )
 
 
-def _sure(choice: Choice) -> None:
+def _sure(choice: ReadingChoice) -> None:
     words, colour = views.SURE[choice.sure]
     st.badge(words, color=colour)  # type: ignore[arg-type]
     st.caption(md(choice.why), width="content")
 
 
-def _fix(draft: Draft, what: What, about: str, key: str, allowed: tuple[str, ...] | None) -> None:
+def _fix(draft: Draft, what: FileKind, about: str, key: str, allowed: tuple[str, ...] | None) -> None:
     value = str(st.session_state.get(key) or "")
     if value == _PATTERN:
         draft.fixed.setdefault(what, {})["time"] = _PATTERN  # the field for it appears
@@ -111,7 +107,7 @@ def _fix(draft: Draft, what: What, about: str, key: str, allowed: tuple[str, ...
 # --- columns
 
 
-def _columns(draft: Draft, what: What, reading: Reading, seen: dict[str, Seen]) -> None:
+def _columns(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, Seen]) -> None:
     choice = draft.guesses[what].choice("columns")
     if choice is not None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -144,7 +140,7 @@ def _columns(draft: Draft, what: What, reading: Reading, seen: dict[str, Seen]) 
         )
 
 
-def _map(draft: Draft, what: What, role: Role, key: str) -> None:
+def _map(draft: Draft, what: FileKind, role: Role, key: str) -> None:
     name, reading = str(st.session_state.get(key) or _NONE), draft.readings[what]
     before = reading.column(role)
     spare: Role = "text" if what == "catalogue" else "skip"

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import streamlit as st
 
 from app import downloads, guard, received
+from app.parts.upload_draft import Draft
 from app.text import clean, md
 from app.uploads import files, samples
 from app.uploads.limits import MB
-from app.uploads.reading import What
+from app.uploads.reading import FileKind
 from app.uploads.runner import Progress
 from app.views import upload as views
 from engine.errors import SeqscopeError
 
-if TYPE_CHECKING:
-    from app.parts.upload import Draft
-
 _MOST_PASTED = 500_000  # characters; more is better a file
-_WORDS: dict[What, tuple[str, str]] = {
+_WORDS: dict[FileKind, tuple[str, str]] = {
     "catalogue": ("Catalogue", "One item per row: an id, a title, and what else is known about it."),
     "log": ("Log", "One event per row: a user, an item, and the time where it is known."),
 }
 
 
-def show(draft: Draft, what: What) -> None:
+def show(draft: Draft, what: FileKind) -> None:
     title, words = _WORDS[what]
     st.subheader(title if what == "catalogue" or draft.of else f"{title} (optional)", anchor=False)
     if what not in draft.names:
@@ -51,7 +49,7 @@ def show(draft: Draft, what: What) -> None:
         st.error(md(draft.faults[what], 1_000), icon=":material/error:")
 
 
-def read(draft: Draft, what: What, fixed: dict[str, str]) -> None:
+def read(draft: Draft, what: FileKind, fixed: dict[str, str]) -> None:
     """Looks at the upload (anew) before the page is drawn the next time. fixed: what the visitor has chosen."""
 
     def look(say: Progress) -> None:
@@ -68,7 +66,7 @@ def read(draft: Draft, what: What, fixed: dict[str, str]) -> None:
     draft.todo, draft.doing = look, f"Looking at the {what}"
 
 
-def _choose(draft: Draft, what: What) -> None:
+def _choose(draft: Draft, what: FileKind) -> None:
     most = draft.limits.upload // MB
     uploaded = st.file_uploader(
         f"{_WORDS[what][0]} file",
@@ -82,7 +80,7 @@ def _choose(draft: Draft, what: What) -> None:
         st.rerun()
 
 
-def _begin(draft: Draft, what: What) -> None:
+def _begin(draft: Draft, what: FileKind) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         with st.popover("Paste text", icon=":material/content_paste:"):
             key = draft.key("paste", what, str(draft.uploads))
@@ -108,13 +106,13 @@ def _begin(draft: Draft, what: What) -> None:
             )
 
 
-def _paste(draft: Draft, what: What, key: str) -> None:
+def _paste(draft: Draft, what: FileKind, key: str) -> None:
     text = st.session_state.get(key) or ""
     content = text[:_MOST_PASTED].encode("utf-8", "replace")
     _keep(draft, what, content, len(content), "Pasted text")
 
 
-def _keep(draft: Draft, what: What, content: BinaryIO | bytes, size: int, name: str) -> None:
+def _keep(draft: Draft, what: FileKind, content: BinaryIO | bytes, size: int, name: str) -> None:
     try:
         files.keep(draft.folder, what, content, draft.bounded(max(1, size)))
     except SeqscopeError as error:

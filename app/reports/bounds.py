@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from engine.errors import SeqscopeError
 
 _BLOCK = 1 << 20
@@ -46,10 +46,10 @@ class Bounds(BaseModel):
     @classmethod
     def of_uploads(cls) -> Bounds:
         """Raises SeqscopeError where a variable of the server is not a number."""
-        return cls.of(Limits.of_environment())
+        return cls.of(UploadLimits.of_environment())
 
     @classmethod
-    def of(cls, limits: Limits) -> Bounds:
+    def of(cls, limits: UploadLimits) -> Bounds:
         return cls(text=limits.text, rows=limits.rows, spill=limits.disk, seconds=limits.seconds)
 
 

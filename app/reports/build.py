@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
+from app.analysis import graph_paths
+from app.analysis.cache import cached, of_content
 from app.looks import style
-from app.reports import inside, judged, lists
+from app.reports import inside, judged, lists, walks
 from app.reports.document import PARTS, Asked, Attention, Dataset, Model, Program, Report, Written, sealed
 from engine import __version__
 from engine.errors import SeqscopeError
@@ -19,6 +21,18 @@ _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 NOT_OPENED = "Not shown, because it could not be opened: "
 Told = Callable[[str], None]
 Looked = TypeVar("Looked", Attention, Written)
+
+
+def content(models: Zoo, asked: Asked, address: str) -> Hashable:
+    """What a report is known by, but for its time."""
+    tokenizers = tuple(tokenizer.digest for tokenizer in models.tokenizations.values())
+    return of_content(models, tokenizers, asked.model_dump_json(), address)
+
+
+@cached(60, by=content, spinner="Asking the models …")
+def shared(models: Zoo, asked: Asked, address: str) -> Report:
+    """`build`, once for all who ask the same."""
+    return build(models, asked, address=address)
 
 
 def build(
@@ -33,7 +47,9 @@ def build(
     events = lists.numbers(models, asked.history or [])
     row = lists.person(models, asked)
     target = None if row is None else models.next_item(row)
-    wanted = [part for part in PARTS if part in asked.parts]
+    wanted = [
+        part for part in PARTS if part in asked.parts and (part != "graph" or graph_paths.carriers(models, names))
+    ]
     seen = None if asked.attention is None else [name for name in asked.attention if name in names]
     asked = asked.model_copy(
         update={
@@ -44,7 +60,7 @@ def build(
         }
     )
 
-    needs_lists = {"lists", "what-ifs", "effects", "overlap", "codes", "map"} & set(wanted)
+    needs_lists = {"lists", "what-ifs", "effects", "overlap", "codes", "graph", "map"} & set(wanted)
     found = []
     if needs_lists:
         for name in names:
@@ -70,6 +86,7 @@ def build(
         overlap=lists.agreement(found, asked.k) if part("overlap", "Comparing the lists") else None,
         attention=inside.attention(models, names, asked, events) if part("attention", "Reading attention") else None,
         codes=inside.codes(models, asked, found) if part("codes", "Reading codes") else None,
+        graph=walks.graph(models, names, asked, events, found) if part("graph", "Following paths") else None,
         map=inside.place(models, names, asked, events, found) if part("map", "Drawing the map") else None,
         metrics=judged.metrics(models, names, asked) if part("metrics", "Judging the models") else None,
         notes=notes(models, asked, wanted),
@@ -118,6 +135,9 @@ def _without_history(report: Report) -> Report:
             one.model_copy(update={"items": [coded for coded in one.items if coded.item_id in listed]})
             for one in report.codes
         ]
+    if report.graph is not None:
+        without = [one.model_copy(update={"branches": []}) for one in report.graph.models]
+        changes["graph"] = report.graph.model_copy(update={"models": without})
     if report.map is not None:
         changes["map"] = report.map.model_copy(update={"history": []})
     return report.model_copy(update=changes)

@@ -32,7 +32,7 @@ SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
-Part = Literal["history", "lists", "what-ifs", "effects", "overlap", "attention", "codes", "map", "metrics"]
+Part = Literal["history", "lists", "what-ifs", "effects", "overlap", "attention", "codes", "graph", "map", "metrics"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 ItemId = Annotated[str, Field(max_length=10_000)]
@@ -326,6 +326,63 @@ class Codes(Strict):
     """Of the history and the lists, each once."""
 
 
+class PathEnd(Item):
+    """Items that the people of a branch have, where paths history → item → people → item end."""
+
+    people: int
+    """How many have both."""
+    weight: float
+    """Of the walks through them."""
+    adds: float | None
+    """To the score of the item that is explained; None where a score is no sum over paths."""
+
+
+class PathBranch(Item):
+    """What comes of one item of the history. What it adds, and what its parts add, is None where a score is no sum over paths."""
+
+    weight: float
+    people: int
+    """Who has it in training."""
+    itself: float | None
+    through_people: float | None
+    """What the vectors of these people add."""
+    ends: list[PathEnd]
+    """The strongest ones, of the branches that matter most."""
+    others: int
+    """Further items that such paths reach."""
+    others_add: float | None
+    deeper: float | None
+    """What longer paths add."""
+
+
+class WithoutLayer(Item):
+    ranks: list[Annotated[int, Field(ge=1)]]
+    """With all layers, then without layer 0, 1, …"""
+
+
+class Layers(Strict):
+    adds: Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]
+    """To the score of the item that is explained. Rows are layers of the history; columns layers of the item, or one column where
+    each layer meets the same layer of the item alone."""
+    items: list[WithoutLayer]
+    """The first of the list, with all layers."""
+
+
+class Walks(Strict):
+    model: Name
+    cannot: str | None = None
+    branches: list[PathBranch] = []
+    """Those that matter most first; empty in a report without its history."""
+    layers: Layers | None = None
+    """None where a bundle does not tell them apart."""
+
+
+class Graph(Item):
+    """The paths through people and items that lead from the history to one item, of models that carry such a graph."""
+
+    models: list[Walks]
+
+
 class Mark(Item):
     place: int
     x: float
@@ -375,14 +432,21 @@ class Estimate(Strict):
 
 
 class Beyond(Strict):
-    LATER = ("users",)
+    LATER = ("users", "others")
     model: Name
     users: bool = False
     """As `Estimate.users`; a row of the metrics is a model, with these vectors or without."""
     coverage: float | None
     gini: float | None
     novelty: float | None
+    others: dict[str, float | None] = {}
+    """Metrics that an installation adds to these three, by their names in lowercase."""
     note: str
+
+    def value(self, field: str) -> float | None:
+        """Of a metric by its name in lowercase; None where the report does not have it."""
+        value: float | None = getattr(self, field) if field in type(self).model_fields else self.others.get(field)
+        return value
 
 
 class Slice(Strict):
@@ -444,6 +508,8 @@ class History(Strict):
 class Report(Strict):
     """The document. A part that was not wanted is None."""
 
+    LATER = ("graph",)
+
     format: Literal["seqscope-report"] = "seqscope-report"
     schema_version: Literal[1, 2] = 2
     created: str
@@ -461,6 +527,7 @@ class Report(Strict):
     overlap: Overlap | None = None
     attention: list[Attention] | None = None
     codes: list[Codes] | None = None
+    graph: Graph | None = None
     map: Map | None = None
     metrics: Metrics | None = None
     notes: list[str] = []
@@ -500,6 +567,13 @@ class Report(Strict):
             if seen.written is not None and len(seen.written.weights) != len(seen.written.positions):
                 raise ValueError("attention has more or fewer weights than positions")
             _square("attention", seen.matrix, len(seen.matrix))
+        if self.graph is not None:
+            _known("graph", known, [one.model for one in self.graph.models])
+            for layers in (one.layers for one in self.graph.models if one.layers is not None):
+                if any(len(row) not in (1, len(layers.adds)) or len(row) != len(layers.adds[0]) for row in layers.adds):
+                    raise ValueError("graph has layers that do not fit each other")
+                if any(len(one.ranks) != len(layers.adds) + 1 for one in layers.items):
+                    raise ValueError("graph has more or fewer ranks than layers")
         if self.map is not None:
             _known("map", known, [self.map.model])
             size = len(self.map.x)

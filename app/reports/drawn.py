@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from app.figures.axes import ticks
+from app.figures.graph_tree import Tree
 from app.reports.svg import FILL, WIDTH, Svg, fit, readable, viridis
-from app.views.axes import ticks
 
 
 class Bar(NamedTuple):
@@ -203,6 +204,36 @@ def lines(
         svg.text(x + 28, y, fit(one.name, wide / 2 - 40), size=12)
     svg.text(left + wide / 2, head + deep + 34, across, "quiet", size=12, anchor="middle")
     svg.text(0, head - 8, upwards, "quiet", size=12)
+    return svg.done(alt, font)
+
+
+_COLUMNS = (84.0, 180.0, 448.0, 566.0)  # of a tree
+_TREE, _ROW, _TOP, _PEOPLE = 820.0, 32, 22, 84
+
+
+def tree(found: Tree, alt: str, *, font: str = "") -> Markup:
+    """History → its items → their people → items of these."""
+    svg = Svg(_TOP + _ROW * found.rows, _TREE)
+
+    def down(height: float) -> float:
+        return _TOP + _ROW * (height - 0.2)
+
+    for line in found.lines:
+        begins, stops = _COLUMNS[line.column], _COLUMNS[line.column + 1]
+        first, last, middle = down(line.begins), down(line.stops), (begins + stops) / 2
+        way = f"M{begins:.1f} {first:.1f}C{middle:.1f} {first:.1f} {middle:.1f} {last:.1f} {stops:.1f} {last:.1f}"
+        svg.add("path", d=way, fill="none", stroke=line.shade, stroke_width=line.width, stroke_opacity=0.5)
+    for node in found.nodes:
+        x, y = _COLUMNS[node.column], down(node.height)
+        svg.add("circle", hint=f"{node.name}: {node.more}" if node.more else "", cx=x, cy=y, r=5, fill=node.shade)
+        if node.column == 0:
+            svg.text(x - 9, y + 4, node.name, size=12, anchor="end")
+        elif node.column == 1:  # both names between an item and its people stand on the line that joins them
+            svg.text(x + 3, y - 8, fit(node.name, _COLUMNS[2] - x - _PEOPLE, 12), size=12)
+        elif node.column == 2:
+            svg.text(x + 3, y - 8, node.name, size=12, anchor="end")
+        else:
+            svg.text(x + 9, y + 4, fit(node.name, _TREE - x - 10, 12), size=12)
     return svg.done(alt, font)
 
 

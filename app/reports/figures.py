@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
+from app.analysis import baselines
+from app.analysis.map_colouring import GROUPS, NOTHING, OTHER, PALETTE
+from app.figures import graph_tree
 from app.looks import DASHES
-from app.reports import drawn, words
-from app.reports.document import Attention, Codes, Estimate, Map, Part, Position, Report
+from app.reports import drawn, walks, words
+from app.reports.document import Attention, Codes, Estimate, Graph, Map, Part, Position, Report, Walks
 from app.reports.tables import titled
 from app.text import clean, count, short
-from app.views import floor
-from app.views.map_colour import GROUPS, NOTHING, OTHER, PALETTE
+from engine.runtime import judge
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -40,7 +42,7 @@ class Figure(NamedTuple):
 
 def figures(report: Report) -> list[Figure]:
     found: list[Figure] = []
-    for make in (_effects, _overlap, _attention, _codes, _map, _metrics):
+    for make in (_effects, _overlap, _attention, _codes, _graph, _map, _metrics):
         found += make(report)
     return found
 
@@ -181,6 +183,27 @@ def _usage(found: Codes, at: int) -> Figure:
     return Figure(f"codes-{found.tokenizer}", "codes", found.tokenizer, alt, draw, live)
 
 
+def _graph(report: Report) -> list[Figure]:
+    found = report.graph
+    return [] if found is None else [_tree(report, found, one) for one in found.models if one.branches]
+
+
+def _tree(report: Report, found: Graph, one: Walks) -> Figure:
+    again, colour = walks.drawn(found, one), report.model(one.model).colour
+
+    def draw(font: str) -> Markup:
+        return drawn.tree(graph_tree.tree(again.branches, again.item, again.titles, colour), alt, font=font)
+
+    def live() -> go.Figure:
+        from app.reports import live
+
+        return live.tree(again, colour)
+
+    title = words.titles(report)[one.model]
+    alt = f"{title}: a tree of paths from the history through its items and their people to {clean(found.title, 80)} and others"
+    return Figure(f"graph-{one.model}", "graph", one.model, alt, draw, live, wide=True)
+
+
 def group_colours(found: Map) -> list[str]:
     """A colour per group, as the page Map has them."""
     return [
@@ -227,12 +250,12 @@ def _metrics(report: Report) -> list[Figure]:
     found = report.metrics
     if found is None:
         return []
-    name, called = f"NDCG@{found.k}", words.judged_rows(report)
+    name, called = f"{judge.HEADLINE}@{found.k}", words.judged_rows(report)
     best_first = sorted((one for one in found.estimates if one.metric == name), key=lambda one: -one.mean)
     own = {words.views_row(one.model, one.users): one for one in best_first}
     families = words.families(report, own)
-    part = [own[row] for row in floor.first(own, families)]
-    counted = floor.best({row: one.mean for row, one in own.items()}, families)
+    part = [own[row] for row in baselines.first(own, families)]
+    counted = baselines.best({row: one.mean for row, one in own.items()}, families)
     marks = {"best": "best", "level": "level with the best", "": ""}
 
     def draw(font: str) -> Markup:

@@ -22,6 +22,7 @@ from app.reports.document import Report
 from app.reports.figures import Figure, figures, group_colours
 from app.reports.tables import tables, titled
 from app.text import clean, percent, short
+from engine.runtime import judge
 
 Kind = Literal["static", "interactive"]
 KINDS: tuple[Kind, ...] = ("static", "interactive")
@@ -63,6 +64,7 @@ def render(
             names=titled(report),
             times=words.shared(report.lists or []),
             words=words,
+            beyond_accuracy=list(judge.BEYOND.values()),
             most=_ROWS,
         )
     )
@@ -79,6 +81,7 @@ def parts(report: Report) -> list[tuple[str, str]]:
         "overlap": ("How much do they agree?", report.overlap),
         "attention": ("What they looked at", report.attention),
         "codes": ("Codes of the items", report.codes),
+        "graph": ("Paths through people and items", report.graph),
         "map": ("Where the items lie", report.map),
         "metrics": ("How good the models are", report.metrics),
     }

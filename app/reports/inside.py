@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.analysis import attention as views
+from app.analysis import cross_attention, map_colouring, semantic_ids
+from app.analysis.map_points import Points, sample
 from app.looks import titled
 from app.reports.document import Asked, Attention, Coded, Codes, Level, Listing, Map, Mark, Position, Written
 from app.reports.lists import Numbers, item, number, numbers
-from app.views import attention as views
-from app.views import cross, map_colour, semantic_ids
-from app.views.map_points import Points, sample
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
 
@@ -40,7 +40,7 @@ def _written(models: Zoo, model: str, events: Numbers, chosen: int | None) -> Wr
     first = bundle.recommend_one(events, 1).items.tolist() if chosen is None else [chosen]
     if not first:
         return None
-    looked = cross.by_event(bundle.cross_attention(events, first[0]))
+    looked = cross_attention.by_event(bundle.cross_attention(events, first[0]))
     return Written(
         **item(models, first[0]).model_dump(),
         positions=[Position(place=place + 1, item_id=models.item_ids[events[place]]) for place in looked],
@@ -188,13 +188,13 @@ def _scaled(points: Points) -> tuple[np.ndarray, np.ndarray]:
     return (x - np.nanmin(x)) / span * _SPAN, (y - np.nanmin(y)) / span * _SPAN
 
 
-def _colouring(models: Zoo) -> map_colour.Colouring | None:
+def _colouring(models: Zoo) -> map_colouring.Colouring | None:
     """By the column of categories that matters most, where there is one."""
-    possible, _ = map_colour.possible(models.items)
+    possible, _ = map_colouring.possible(models.items)
     order = sorted(possible, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
     for name in order:
         if name != "popularity":
-            found = map_colour.colouring(models.items, name)
+            found = map_colouring.colouring(models.items, name)
             if found.group is not None:
                 return found
     return None

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from app.kept import Kept
+from app.analysis import metrics as views
+from app.analysis.cache import cached
 from app.reports.document import Asked, Beyond, Estimate, Metrics, Slice
 from app.reports.lists import number
-from app.views import metrics as views
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, judge, protocols
 
-_JUDGED: Kept[Metrics | None] = Kept(100)
+
+def _content(models: Zoo, names: Sequence[str], asked: Asked) -> Hashable:
+    """Whatever the history is."""
+    content = tuple((name, models.bundles[name].digest) for name in names)
+    return (str(models.path), models.info.fingerprint, content, asked.protocol, asked.k)
 
 
+@cached(100, by=_content)
 def metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     """None where no model that is shown was evaluated."""
-    content = tuple((name, models.bundles[name].digest) for name in names)
-    about = (str(models.path), models.info.fingerprint, content, asked.protocol, asked.k)
-    return _JUDGED.get(about, lambda: _metrics(models, names, asked))  # whatever the history is
-
-
-def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     bundles = {name: models.bundles[name] for name in names}
     tables = {name: bundle.ranks_table() for name, bundle in bundles.items()}
     possible = views.protocols(tables)
@@ -39,7 +38,7 @@ def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
     if not people or not len(next(iter(people.values()))):
         return None
     k = max((cut for cut in judge.CUTOFFS if cut <= asked.k), default=min(judge.CUTOFFS))
-    standing = views.standing(people, [f"{name}@{k}" for name in views.metrics_of(protocol)])
+    standing = views.standing(people, [judge.key(name, k) for name in views.metrics_of(protocol)])
     standing = standing[standing["note"] == ""]
     exposures = {name: bundle.exposure_table() for name, bundle in bundles.items()}
     shown, why = views.exposures(exposures, people, protocol, k, len(models))
@@ -64,18 +63,9 @@ def _metrics(models: Zoo, names: Sequence[str], asked: Asked) -> Metrics | None:
             )
             for row in standing.itertuples()
         ],
-        beyond=[
-            Beyond(
-                **_row(row.model),
-                coverage=_known(row.coverage),
-                gini=_known(row.gini),
-                novelty=_known(row.novelty),
-                note=row.note,
-            )
-            for row in views.beyond(shown, models.popularity, why).itertuples()
-        ],
+        beyond=[_beyond(row) for row in views.beyond(shown, models.popularity, why).itertuples()],
         absent=[name for name in names if name not in {views.model_of(row) for row in people}],
-        repeats=_repeats(models, people, [f"{name}@{k}" for name in ("HR", "NDCG")]),
+        repeats=_repeats(models, people, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
         beams={views.model_of(row): one.width for row, one in people.items() if one.width is not None},
         held_out=views.held_out_words(models.info),
     )
@@ -100,6 +90,13 @@ def _repeats(models: Zoo, people: Mapping[str, views.Ranks], metrics: Sequence[s
         for metric in metrics
         for row in views.slices(people, slicing, metric).itertuples()
     ]
+
+
+def _beyond(row: Any) -> Beyond:
+    """row: of `views.beyond`."""
+    values = {metric.field: _known(getattr(row, metric.field)) for metric in judge.BEYOND.values()}
+    fields: dict[str, Any] = {field: values.pop(field) for field in Beyond.model_fields if field in values}
+    return Beyond(**_row(row.model), **fields, others=values, note=row.note)
 
 
 def _row(row: str) -> dict[str, Any]:

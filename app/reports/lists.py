@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from app import examples, whatif
+from app.analysis.recommend import TopK, recommend
 from app.looks import titled
 from app.reports.document import Asked, Effect, Effects, History, Item, Listing, Moved, Moves, Overlap, Ranked, WhatIf
-from app.top import Top, ask
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, jaccard, movement, overlap, rbo, rbo_weight
 
@@ -65,7 +65,7 @@ def listing(models: Zoo, model: str, events: Numbers, k: int, target: int | None
     bundle = models.bundles[model]
     read = len(bundle.used(events))
     try:
-        found = ask(bundle, events, k)
+        found = recommend(bundle, events, k)
         rank = None if target is None or slow(models, model, 1) else float(bundle.ranks(events, (target,))[0])
     except SeqscopeError as reason:
         return Listing(model=model, cannot=str(reason), read=read)
@@ -77,7 +77,7 @@ def slow(models: Zoo, model: str, histories: int) -> bool:
     return models.bundles[model].manifest.generator is not None and len(models) * histories > SLOW
 
 
-def _ranked(models: Zoo, model: str, found: Top) -> list[Ranked]:
+def _ranked(models: Zoo, model: str, found: TopK) -> list[Ranked]:
     bundle = models.bundles[model]
     tied = bundle.cannot("distinct_items") is not None
     shares = [None] * len(found.items) if found.share is None else found.share.tolist()
@@ -147,13 +147,17 @@ def moves(before: Listing, after: Listing) -> Moves:
     )
 
 
+def explained(models: Zoo, asked: Asked, lists: Sequence[Listing]) -> int | None:
+    """The item whose score is explained: the one that was asked for, else the first one of the first list."""
+    chosen = asked.item or next((one.items[0].item_id for one in lists if one.items), None)
+    return None if chosen is None else numbers(models, [chosen])[0]
+
+
 def effects(models: Zoo, names: Sequence[str], asked: Asked, lists: Sequence[Listing]) -> Effects | None:
     """Leave-one-out of every model for one item; None where there is no item or no history to leave out of."""
-    chosen = asked.item or next((one.items[0].item_id for one in lists if one.items), None)
-    events = numbers(models, asked.history or [])
-    if chosen is None or not events:
+    at, events = explained(models, asked, lists), numbers(models, asked.history or [])
+    if at is None or not events:
         return None
-    (at,) = numbers(models, [chosen])
     return Effects(
         **item(models, at).model_dump(), models=[_effect(models, name, events, at, asked.slow) for name in names]
     )

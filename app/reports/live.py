@@ -8,16 +8,19 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from app.analysis import attention, map_colouring, metrics
+from app.analysis.map_points import Marks, Points
+from app.analysis.semantic_ids import Usage
+from app.figures import attention as attention_figures
+from app.figures import graph_paths as graph_figures
+from app.figures import map as map_views
+from app.figures import metrics as metrics_figures
+from app.figures import semantic_ids as semantic_ids_figures
 from app.looks import DASHES, Style, with_users
 from app.reports import words
 from app.reports.document import Attention, Effect, Estimate, Level, Map, Model, Report
+from app.reports.walks import Drawn
 from app.text import clean, label, short
-from app.views import attention as attention_views
-from app.views import attention_figures, map_colour, metrics_figures, semantic_ids_figures
-from app.views import map as map_views
-from app.views import metrics as metrics_views
-from app.views.map_points import Marks, Points
-from app.views.semantic_ids import Usage
 
 
 def effects(report: Report, labels: Sequence[str], places: range) -> go.Figure:
@@ -90,7 +93,7 @@ def overlap(called: Sequence[str], cells: Sequence[Sequence[float | None]], k: i
 
 def looked(found: Attention, labels: Sequence[str], colour: str) -> go.Figure:
     weights = np.array(found.looked[1])
-    shown, _ = attention_views.strongest(weights, _names(labels))
+    shown, _ = attention.strongest(weights, _names(labels))
     return attention_figures.bars(shown, colour, float(weights.mean()))
 
 
@@ -100,11 +103,9 @@ def matrix(found: Attention, labels: Sequence[str]) -> go.Figure:
     return attention_figures.heatmap(weights, _names(labels[-len(weights) :]), top, "weight")
 
 
-def _names(labels: Sequence[str]) -> attention_views.Names:
+def _names(labels: Sequence[str]) -> attention.Names:
     parts = [text.partition(" · ") for text in labels]
-    return attention_views.Names(
-        tuple(part[0] for part in parts), tuple(part[2] or f"place {part[0]}" for part in parts)
-    )
+    return attention.Names(tuple(part[0] for part in parts), tuple(part[2] or f"place {part[0]}" for part in parts))
 
 
 def usage(levels: Sequence[Level]) -> go.Figure:
@@ -113,13 +114,17 @@ def usage(levels: Sequence[Level]) -> go.Figure:
             (
                 semantic_ids_figures.Named(
                     f"level {at}",
-                    Style(map_colour.PALETTE[(at - 1) % len(map_colour.PALETTE)], "circle", "●", DASHES[at - 1]),
+                    Style(map_colouring.PALETTE[(at - 1) % len(map_colouring.PALETTE)], "circle", "●", DASHES[at - 1]),
                 ),
                 Usage(np.array(level.counts, np.int64)),
             )
             for at, level in enumerate(levels, 1)
         ]
     )
+
+
+def tree(found: Drawn, colour: str) -> go.Figure:
+    return graph_figures.tree(found.branches, found.item, found.titles, colour, 3)
 
 
 def place(found: Map, model: Model) -> go.Figure:
@@ -132,7 +137,7 @@ def place(found: Map, model: Model) -> go.Figure:
     colours = None
     if found.groups:
         known = [*found.group, *[len(found.groups)] * len(spots)]  # marks are drawn on top alone
-        colours = map_colour.Colouring("", found.column, groups=tuple(found.groups), group=np.array(known, np.int16))
+        colours = map_colouring.Colouring("", found.column, groups=tuple(found.groups), group=np.array(known, np.int16))
     marks = Marks(
         history=tuple(range(first, first + len(found.history))),
         following=tuple(range(first + len(found.history), len(x))),
@@ -160,7 +165,7 @@ def judged(report: Report, part: Sequence[Estimate], metric: str) -> go.Figure:
         row: with_users(looks[one.model]) if one.users else looks[one.model]
         for row, one in zip(rows, part, strict=True)
     }
-    called = metrics_views.titled(words.titles(report), rows)
+    called = metrics.titled(words.titles(report), rows)
     return metrics_figures.dots(table, metric, called, shown, words.families(report, rows))
 
 

@@ -23,6 +23,7 @@ from app.reports.svg import Svg
 from app.reports.tables import tables, titled
 from app.text import clean, listed, percent, short
 from engine.errors import SeqscopeError
+from engine.runtime import judge
 
 FONTS = ("Libertinus Serif", "DejaVu Sans Mono")  # both come with Typst
 _TEMPLATE = Path(__file__).parent / "templates" / "report.typ"
@@ -312,6 +313,25 @@ def _codes(report: Report, drawn: dict[str, Figure]) -> list[Block]:
     return found
 
 
+def _graph(report: Report, drawn: dict[str, Figure]) -> list[Block]:
+    assert report.graph is not None
+    blocks: list[Block] = []
+    for one in report.graph.models:
+        blocks.append({"kind": "h3", "cell": _sign(report, one.model)})
+        if one.cannot is not None:
+            blocks.append({"kind": "quiet", "text": clean(one.cannot)})
+            continue
+        blocks.append({"kind": "p", "text": words.graph(report.graph, one, report)})
+        if one.branches:
+            blocks.append(_figures([drawn[f"graph-{one.model}"]]))
+            blocks.append({"kind": "quiet", "text": words.graph_key(report.graph, one)})
+        if one.layers is not None:
+            shown = [words.layer_rows(one), words.without_rows(one)]
+            for text, (head, rows) in zip(words.layers(report.graph, one), shown, strict=True):
+                blocks += [{"kind": "p", "text": text}, _table(head, rows, [1, *[0] * (len(head) - 1)])]
+    return blocks
+
+
 def _map(report: Report, drawn: dict[str, Figure]) -> list[Block]:
     assert report.map is not None
     called = words.titles(report)[report.map.model]
@@ -339,13 +359,10 @@ def _metrics(report: Report, drawn: dict[str, Figure]) -> list[Block]:
         for one in own:
             mark = {"best": " *", "level": " ≈", "": ""}[one.mark]
             cells.append(f"{one.mean:.3f}{mark} ({one.low:.3f} – {one.high:.3f})")
-        more = [
-            "n/a" if value is None else form.format(value)
-            for value, form in ((beyond.coverage, "{:.1%}"), (beyond.gini, "{:.3f}"), (beyond.novelty, "{:.2f}"))
-        ]
+        more = [metric.text(beyond.value(metric.field)) for metric in judge.BEYOND.values()]
         rows.append([{**_sign(report, row[0]), "words": title}, *cells, *more])
-    head = ["Model", *kinds, "coverage", "Gini", "novelty"]
-    found.append(_table(head, rows, [1, *[0] * (len(kinds) + 3)]))
+    head = ["Model", *kinds, *judge.BEYOND]
+    found.append(_table(head, rows, [1, *[0] * (len(head) - 1)]))
     if report.metrics.repeats:
         found.append({"kind": "p", "text": words.apart(report.metrics, report)})
     return [*found, {"kind": "quiet", "text": f"* the best. {words.protocol(report.metrics, report)}"}]
@@ -397,6 +414,7 @@ _PARTS = {
     "overlap": _overlap,
     "attention": _attention,
     "codes": _codes,
+    "graph": _graph,
     "map": _map,
     "metrics": _metrics,
 }

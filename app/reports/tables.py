@@ -7,10 +7,12 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from app.reports import words
-from app.reports.document import Effect, Report
+from app.analysis import graph_paths as graph
+from app.analysis.semantic_ids import normalised_by_chance
+from app.reports import walks, words
+from app.reports.document import Effect, Graph, Item, Report
 from app.text import cell
-from app.views.semantic_ids import normalised_by_chance
+from engine.runtime import judge
 
 
 class Table(NamedTuple):
@@ -38,6 +40,8 @@ def csv_bytes(table: Table) -> bytes:
 def titled(report: Report) -> dict[str, str]:
     """item_id → title of every item that the report tells of."""
     found: dict[str, str] = {}
+    if report.graph is not None:
+        found |= {item.item_id: item.title for item in _of_graph(report.graph)}
     for one in report.codes or []:
         found |= {item.item_id: item.title for item in one.items}
     for row in report.lists or []:
@@ -45,6 +49,12 @@ def titled(report: Report) -> dict[str, str]:
     if report.history is not None:
         found |= {item.item_id: item.title for item in (*report.history.items, *(report.history.edited or ()))}
     return found
+
+
+def _of_graph(graph: Graph) -> list[Item]:
+    listed = [item for one in graph.models if one.layers is not None for item in one.layers.items]
+    branches = [branch for one in graph.models for branch in one.branches]
+    return [graph, *listed, *branches, *(end for branch in branches for end in branch.ends)]
 
 
 def _plain(value: Any) -> Any:
@@ -187,6 +197,47 @@ def _coded(report: Report) -> Table | None:
     return Table("Codes of the items", ("tokenizer", "item_id", "title", "codes", "shared with"), rows)
 
 
+def _paths(report: Report) -> Table | None:
+    part, called = report.graph, words.titles(report)
+    if part is None:
+        return None
+    rows: list[tuple[Any, ...]] = []
+    for one in part.models:
+        again = walks.drawn(part, one)
+        table = graph.table(again.branches, again.titles).astype(object)
+        rows += [(called[one.model], *row) for row in table.where(table.notna(), None).itertuples(index=False)]
+    return Table(f"Paths to {part.title}", ("model", "from", "through", "to", "weight", "adds"), rows)
+
+
+def _layers(report: Report) -> Table | None:
+    called, rows = words.titles(report), []
+    for one in report.graph.models if report.graph is not None else ():
+        if one.layers is None:
+            continue
+        names = graph.layer_names(len(one.layers.adds) - 1)
+        for k, row in enumerate(one.layers.adds):
+            rows += [
+                (called[one.model], k, names[k], k if len(row) == 1 else at, value) for at, value in enumerate(row)
+            ]
+    columns = ("model", "layer of the history", "ends in", "layer of the item", "adds")
+    return Table("What each layer adds", columns, rows)
+
+
+def _without(report: Report) -> Table | None:
+    by_model = [
+        (one.model, one.layers) for one in (report.graph.models if report.graph is not None else ()) if one.layers
+    ]
+    most = max((len(layers.adds) for _, layers in by_model), default=0)
+    called = words.titles(report)
+    rows = [
+        (called[model], item.item_id, item.title, *item.ranks, *[None] * (most + 1 - len(item.ranks)))
+        for model, layers in by_model
+        for item in layers.items
+    ]
+    columns = ("model", "item_id", "title", "all layers", *(f"without {k}" for k in range(most)))
+    return Table("The list without a layer", columns, rows)
+
+
 def _map(report: Report) -> Table | None:
     found = report.map
     if found is None:
@@ -228,10 +279,10 @@ def _beyond(report: Report) -> Table | None:
         return None
     own = {(one.model, one.users): one for one in found.beyond}
     rows = [
-        (title, found.k, own[row].coverage, own[row].gini, own[row].novelty, own[row].note)
+        (title, found.k, *(own[row].value(metric.field) for metric in judge.BEYOND.values()), own[row].note)
         for row, title in words.judged_rows(report).items()
     ]
-    return Table("Beyond accuracy", ("model", "k", "coverage", "Gini", "novelty, bits", "note"), rows)
+    return Table("Beyond accuracy", ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note"), rows)
 
 
 def _repeats(report: Report) -> Table | None:
@@ -278,6 +329,9 @@ _MAKERS: dict[str, Callable[[Report], Table | None]] = {
     "codes": _levels,
     "codes-collisions": _collisions,
     "codes-items": _coded,
+    "graph": _paths,
+    "graph-layers": _layers,
+    "graph-without": _without,
     "map-marks": _map,
     "map-points": _points,
     "metrics": _metrics,

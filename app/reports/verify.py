@@ -14,15 +14,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.analysis.metrics import USERS
 from app.reports.build import build
 from app.reports.compared import TOLERANCE, Checked, difference, each, same
-from app.reports.document import PARTS, Asked, Codes, Effects, Listing, Metrics, Moves, Part, Report, WhatIf, seal
+from app.reports.document import (
+    PARTS,
+    Asked,
+    Codes,
+    Effects,
+    Graph,
+    Listing,
+    Metrics,
+    Moves,
+    Part,
+    Report,
+    WhatIf,
+    seal,
+)
 from app.reports.facts import facts
 from app.reports.words import titles
 from app.text import clean, listed
-from app.views.metrics import USERS
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo
+from engine.runtime import Zoo, judge
 
 _ALWAYS = ("lists", "what-ifs", "attention", "codes")  # parts that are there wherever they are asked for, if empty
 How = Callable[[Report, Any, Any], Iterator[Checked]]
@@ -60,7 +73,8 @@ def verify(report: Report, models: Zoo) -> Iterator[Checked]:
         )
     yield from facts(report, models)
     yield from _asked(report, models)
-    now = build(models, _again(report, models), at=report.created)
+    again = _again(report, models)
+    now = build(models, again, at=report.created)
     if report.asked.history is not None:
         if report.asked.user != now.asked.user:
             yield same("person", {"user": report.asked.user}, {"user": now.asked.user})
@@ -69,7 +83,7 @@ def verify(report: Report, models: Zoo) -> Iterator[Checked]:
         told = [one for one in told if one in report.asked.parts or one in _present(report)]
         if told:
             yield Checked(listed(told), None, "the report was made without its history, so nobody can ask again")
-    yield from _parts(report, now)
+    yield from _parts(report, now, again.parts)
 
 
 def part(report: Report, name: Part) -> Any:
@@ -98,8 +112,9 @@ def _again(report: Report, models: Zoo) -> Asked:
     ):  # the first one, which is taken unasked, may be another one now
         if report.map is not None:
             changes["map"] = report.map.model if report.map.model in kept else None
-        if report.effects is not None:
-            changes["item"] = report.effects.item_id
+        explained = report.effects or report.graph
+        if explained is not None:
+            changes["item"] = explained.item_id
     if asked.history is None:
         changes |= {"history": [], "edited": None, "parts": [name for name in changes["parts"] if name == "metrics"]}
     return asked.model_copy(update=changes)
@@ -140,9 +155,9 @@ def _hidden(report: Report, models: Zoo) -> Iterator[tuple[str, str]]:
         yield "map", str(asked.map)
 
 
-def _parts(report: Report, now: Report) -> Iterator[Checked]:
+def _parts(report: Report, now: Report, names: Sequence[Part]) -> Iterator[Checked]:
     """Part by part, as it is against as it would be now."""
-    for name in now.asked.parts:
+    for name in names:
         then, found = part(report, name), part(now, name)
         if then is None and found is None:
             yield Checked(name, True, "there is none, as before")
@@ -232,11 +247,16 @@ def _moves(what: str, then: Moves, now: Moves) -> Checked:
     return same(what, then.model_dump(), now.model_dump(), "the same moves, scores within the tolerance")
 
 
-def _effects(report: Report, then: Effects, now: Effects) -> Iterator[Checked]:
-    item = same("item", then.model_dump(exclude={"models"}), now.model_dump(exclude={"models"}))
-    if not item.holds:
-        yield Checked("effects", False, item.words)
-    yield from _by_model("effects", "effects of")(report, then.models, now.models)
+def _of_item(name: str, what: str) -> How:
+    """Of a part that explains one item, model by model."""
+
+    def check(report: Report, then: Effects | Graph, now: Effects | Graph) -> Iterator[Checked]:
+        item = same("item", then.model_dump(exclude={"models"}), now.model_dump(exclude={"models"}))
+        if not item.holds:
+            yield Checked(name, False, item.words)
+        yield from _by_model(name, what)(report, then.models, now.models)
+
+    return check
 
 
 def _codes(report: Report, then: Sequence[Codes], now: Sequence[Codes]) -> Iterator[Checked]:
@@ -250,9 +270,21 @@ def _codes(report: Report, then: Sequence[Codes], now: Sequence[Codes]) -> Itera
     )
 
 
+def _of_then(then: Metrics, now: Metrics) -> Metrics:
+    """Without the metrics that were declared after the report was made, or elsewhere."""
+    known = {one.metric for one in then.estimates}
+    known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
+    others = {field for one in then.beyond for field in one.others}
+    beyond = [
+        one.model_copy(update={"others": {field: one.others[field] for field in one.others if field in others}})
+        for one in now.beyond
+    ]
+    return now.model_copy(update={"estimates": [one for one in now.estimates if one.metric in known], "beyond": beyond})
+
+
 def _metrics(report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
     if report.schema_version != 1:
-        yield from _whole("metrics")(report, then, now)
+        yield from _whole("metrics")(report, then, _of_then(then, now))
         return
     # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
     users = then.protocol.endswith(USERS)
@@ -285,10 +317,11 @@ _HOW: dict[Part, How] = {
     "history": _whole("history"),
     "lists": _lists,
     "what-ifs": _what_ifs,
-    "effects": _effects,
+    "effects": _of_item("effects", "effects of"),
     "overlap": _whole("overlap"),
     "attention": _by_model("attention", "attention of"),
     "codes": _codes,
+    "graph": _of_item("graph", "paths of"),
     "map": _whole("map"),
     "metrics": _metrics,
 }

@@ -5,13 +5,18 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 
+from app.analysis import baselines, graph_paths, semantic_ids
+from app.analysis import metrics as metrics_views
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
+from app.figures import graph_tree
+from app.reports import walks
 from app.reports.document import (
     Attention,
     Codes,
     Effect,
     Effects,
+    Graph,
     Listing,
     Map,
     Metrics,
@@ -20,11 +25,11 @@ from app.reports.document import (
     Position,
     Ranked,
     Report,
+    Walks,
 )
 from app.text import clean, count, listed, ordinal, short
-from app.views import floor, semantic_ids
-from app.views import metrics as metrics_views
-from engine.runtime import STILL_IMPROVING
+from app.views import splits
+from engine.runtime import STILL_IMPROVING, judge
 from engine.runtime.repeats import meaning
 
 CHANGES = {"up": "up", "down": "down", "same": "stay", "new": "new", "dropped": "dropped"}
@@ -164,6 +169,57 @@ def attention(found: Attention, report: Report, names: dict[str, str]) -> str:
     return f"{total} {how}{grouped}."
 
 
+def graph(found: Graph, one: Walks, report: Report) -> str:
+    """What leads to the item most."""
+    if not one.branches:
+        return "The paths begin at the history, which is not in this report."
+    again = walks.drawn(found, one)
+    return graph_paths.sentence(again.branches, again.item, again.titles, titles(report)[one.model], quoted)
+
+
+def quoted(title: str, about: bool) -> str:
+    return f"“{short(clean(title), 80)}”"
+
+
+def graph_key(found: Graph, one: Walks) -> str:
+    """What the tree of paths shows."""
+    again = walks.drawn(found, one)
+    return graph_paths.key(again.sums, len(graph_tree.drawn(again.branches)), len(again.branches))
+
+
+def paths(found: Graph, one: Walks) -> list[graph_paths.Path]:
+    """The strongest ones."""
+    again = walks.drawn(found, one)
+    return graph_paths.strongest(again.branches, again.titles)
+
+
+def layers(found: Graph, one: Walks) -> tuple[str, str]:
+    """(what the table of layers is, what the list without one is); of a model that has them."""
+    assert one.layers is not None
+    by_layer = walks.by_layer(one.layers)
+    meeting, left_out = graph_paths.layers_words(by_layer)
+    return (
+        f"The score of “{short(clean(found.title), 80)}”, {by_layer.sum():.3f}, is the sum of these: {meeting}.",
+        f"The list without a layer: where its first items would stand if one layer were {left_out}.",
+    )
+
+
+def layer_rows(one: Walks) -> tuple[list[str], list[list[str]]]:
+    """(head, rows) of what each layer adds."""
+    assert one.layers is not None
+    names = graph_paths.layer_names(len(one.layers.adds) - 1)
+    cells = [[f"{value:+.4f}" for value in row] for row in one.layers.adds]
+    rows = [[f"{k}: {name}", *row] for k, (name, row) in enumerate(zip(names, cells, strict=True))]
+    return ["layer of the history", *graph_paths.layer_columns(walks.by_layer(one.layers))], rows
+
+
+def without_rows(one: Walks) -> tuple[list[str], list[list[str]]]:
+    """(head, rows) of the list without a layer."""
+    assert one.layers is not None
+    rows = [[short(clean(item.title), 60), *map(str, item.ranks)] for item in one.layers.items]
+    return ["item", "all layers", *(f"without {k}" for k in range(len(one.layers.adds)))], rows
+
+
 def called(position: Position, names: dict[str, str], limit: int = 60) -> str:
     if position.place is None:
         return "the position of the next item"
@@ -195,7 +251,7 @@ def judged_rows(report: Report) -> dict[Row, str]:
     """Row → what it is called, popularity and the Markov chain first, as tables and figures have them."""
     called = titles(report)
     rows = {views_row(*row): row for row in report.metrics.rows} if report.metrics is not None else {}
-    found = metrics_views.titled(called, floor.first(rows, families(report, rows)))
+    found = metrics_views.titled(called, baselines.first(rows, families(report, rows)))
     return {rows[row]: title for row, title in found.items()}
 
 
@@ -211,7 +267,7 @@ def families(report: Report, rows: Iterable[str]) -> dict[str, str]:
 
 def metrics(found: Metrics, report: Report) -> str:
     """Which model is best, who is level with it, who is below the floor, and what is missing."""
-    name = f"NDCG@{found.k}"
+    name = f"{judge.HEADLINE}@{found.k}"
     part = [
         metrics_views.Judged(views_row(one.model, one.users), one.mean, one.low, one.high, one.people, one.mark)
         for one in found.estimates
@@ -223,19 +279,18 @@ def metrics(found: Metrics, report: Report) -> str:
     said = [
         metrics_views.verdict(part, name, families(report, rows), called_),
         f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
-        floor.missing(families(report, rows), found.protocol).replace("`", ""),
+        baselines.missing(families(report, rows), found.protocol).replace("`", ""),
     ]
     return " ".join(words for words in said if words)
 
 
 def protocol(found: Metrics, report: Report) -> str:
     text = (
-        f"{found.words} Split: {split(report)}. {count(found.people, 'person', 'people')} have held-out items. Intervals: 95 %, "
-        f"bootstrap over people, {found.samples:,} samples, seed {found.seed}; ≈: level with the best, by a paired bootstrap and "
-        "Holm's correction."
+        f"{found.words} Split: {splits.words(report.dataset.split)}; {metrics_views.asked(found.people, found.protocol)}. "
+        f"Intervals: 95 %, bootstrap over people, {found.samples:,} samples, seed {found.seed}; ≈: level with the best, by a "
+        "paired bootstrap and Holm's correction."
     )
-    if found.left_out:
-        text += f" {count(found.left_out, 'person', 'people')} that not every model was evaluated on were left out."
+    text += metrics_views.left_out(found.left_out)
     if found.absent:
         text += f" Not evaluated so: {listed([titles(report)[name] for name in found.absent])}."
     early = [titles(report)[one.name] for one in report.models if one.improving]
@@ -247,7 +302,7 @@ def protocol(found: Metrics, report: Report) -> str:
 def apart(found: Metrics, report: Report) -> str:
     """The metrics of held-out items that repeat one of the history, and of the others; "" where they are not told apart."""
     called, text = judged_rows(report), []
-    shown = [one for one in found.repeats if one.metric.startswith("NDCG")]
+    shown = [one for one in found.repeats if one.metric.startswith(judge.HEADLINE)]
     for group in dict.fromkeys(one.words for one in shown):
         own = [one for one in shown if one.words == group]
         told = listed([f"{called[one.model, one.users]} {one.mean:.3f}" for one in own])
@@ -256,7 +311,7 @@ def apart(found: Metrics, report: Report) -> str:
         )
     asked = sum({one.words: one.people for one in shown}.values())
     if text and asked < found.people:
-        text.append(f"The histories of the other {count(found.people - asked, 'person', 'people')} are not exported.")
+        text.append(f"Not exported are the histories of {count(found.people - asked, 'other person', 'other people')}.")
     return " ".join(text)
 
 
@@ -277,19 +332,3 @@ def normalised(found: Codes, report: Report) -> tuple[str, str]:
         f"{semantic_ids.normalised_by_chance(report.dataset.items, level.size):.0%}" for level in found.levels[:6]
     ]
     return " · ".join(own), random[0] if len(set(random)) == 1 else " · ".join(random)
-
-
-def split(report: Report) -> str:
-    """What is held out."""
-    how = report.dataset.split
-    if how.get("kind") != "time":
-        return "each person's last event tests, the one before validates, all others train"
-    moments = [
-        datetime.datetime.fromtimestamp(at, datetime.UTC).date().isoformat()
-        if isinstance(at, int | float)
-        else "unknown"
-        for at in (how.get("valid_from"), how.get("test_from"))
-    ]
-    return (
-        f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"
-    )

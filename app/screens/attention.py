@@ -6,12 +6,11 @@ import numpy as np
 import streamlit as st
 
 from app import choices, export, guard, state, zoo
+from app.analysis import attention
+from app.figures import attention as figures
 from app.parts import attention_codes, attention_effects, attention_map, attention_own, attention_words
 from app.text import clean, count, md
-from app.views import attention as views
-from app.views import attention_answers as answers
-from app.views import attention_figures as figures
-from app.widgets import choice
+from app.widgets import choice, explained
 from engine.runtime import AttentionMap, Zoo, last_row
 
 _UNITS = {"items": "Items", "codes": "Codes"}
@@ -31,8 +30,7 @@ def page() -> None:
         return
     history = state.numbers(models, now.current)
     if not history:
-        st.info("No history yet, so there is nothing to look at. Load an example, or add items in the sidebar.")
-        st.button("Load an example", on_click=guard.callback(state.reset), type="primary")
+        explained.no_history("there is nothing to look at")
         return
     name = _choose(models)
     bundle = models.bundles[name]
@@ -46,8 +44,8 @@ def page() -> None:
     elif writes:
         st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
     if reason is None:
-        codes = answers.attention(models, name, history)
-        seen = views.by_item(codes)
+        codes = attention.attention(models, name, history)
+        seen = attention.by_item(codes)
         shown = codes if by_code else seen
         called = _called(models, shown)
         if bundle.cannot("words") is None:
@@ -92,9 +90,9 @@ def _choose(models: Zoo) -> str:
     return name
 
 
-def _called(models: Zoo, seen: AttentionMap) -> views.Names:
+def _called(models: Zoo, seen: AttentionMap) -> attention.Names:
     titles = {item: zoo.titled(models, item) for item in seen.items if item is not None}
-    return views.names(seen.positions, seen.items, titles, seen.levels)  # type: ignore[arg-type]
+    return attention.names(seen.positions, seen.items, titles, seen.levels)  # type: ignore[arg-type]
 
 
 def _unit() -> str:
@@ -109,13 +107,13 @@ def _unit() -> str:
     )
 
 
-def _last(models: Zoo, name: str, seen: AttentionMap, called: views.Names, length: int, writes: bool) -> None:
+def _last(models: Zoo, name: str, seen: AttentionMap, called: attention.Names, length: int, writes: bool) -> None:
     title = models.bundles[name].manifest.title
     looked = last_row(seen)
     st.subheader("What the latest item looked at" if writes else "What the prediction looked at")
-    sentence = views.sentence(title, looked, called, seen.pooled)
+    sentence = attention.sentence(title, looked, called, seen.pooled)
     st.markdown(sentence)
-    shown, whole = views.strongest(looked, called)
+    shown, whole = attention.strongest(looked, called)
     export.figure(
         figures.bars(shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked)),
         key="attention_last",
@@ -138,7 +136,7 @@ def _last(models: Zoo, name: str, seen: AttentionMap, called: views.Names, lengt
 
 def _people(models: Zoo, name: str, writes: bool) -> None:
     st.subheader("Over many people")
-    profile = answers.profile(models, name)
+    profile = attention.profile(models, name)
     if profile is None:
         st.info(
             "No mean over people: the dataset comes without histories, or they are too short. "
@@ -148,7 +146,7 @@ def _people(models: Zoo, name: str, writes: bool) -> None:
         )
         return
     title = models.bundles[name].manifest.title
-    st.markdown(views.distance_words(profile, title))
+    st.markdown(attention.distance_words(profile, title))
     how = choice.segmented(
         "Show as", "people", _PEOPLE, "distance", key="attention_people", label_visibility="collapsed"
     )
@@ -156,8 +154,8 @@ def _people(models: Zoo, name: str, writes: bool) -> None:
     export.figure(
         figures.by_position(profile) if paper else figures.by_distance(profile),
         key="attention_people_map" if paper else "attention_people_lines",
-        alt=f"Mean attention of {clean(title)} by how far back an item is, over {profile.people} people.",
-        table=views.distances(profile),
+        alt=f"Mean attention of {clean(title)} by how far back an item is, over {count(profile.people, 'person', 'people')}.",
+        table=attention.distances(profile),
         name=f"attention {name} over people",
         columns={"weight": _WEIGHT, "even": _WEIGHT, "back": st.column_config.NumberColumn("items back")},
     )

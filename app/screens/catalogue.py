@@ -8,11 +8,11 @@ import pyarrow as pa
 import streamlit as st
 
 from app import export, guard, state, zoo
+from app.analysis import facets as views
+from app.analysis import item_card
 from app.store.attributes import caption
 from app.store.catalogue import MAX_QUERY, Among, Between, Catalogue, Facet, Filters
 from app.text import clean, count, md
-from app.views import catalogue as views
-from app.views import item as card
 from app.widgets import neighbours
 from engine.runtime import Zoo
 
@@ -121,7 +121,7 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text:
                     )
                     words = [*views.matched(row, searched, text), *views.row_words(row, facets)]
                     if models.has_log:
-                        place = card.standing(models.popularity, int(str(row["item"])))
+                        place = item_card.standing(models.popularity, int(str(row["item"])))
                         words = [*words, f"popularity rank {place.rank:,}"]
                     st.caption(md(" · ".join(words)))
                 st.button(
@@ -366,12 +366,12 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
             icon=":material/scatter_plot:",
             query_params=state.link_to("map", item=item_id),
         )
-    text = card.description(found.items, item)
+    text = item_card.description(found.items, item)
     if text:
         st.markdown(md(text, 4_000), width=720)
     if models.has_log:
         popularity(models, item)
-    of = card.series_of(found.items, item)
+    of = item_card.series_of(found.items, item)
     left, right = st.columns([3, 2], gap="large") if of else (st.container(), None)
     with left, guard.watch("the attributes"):
         attributes(found, item)
@@ -384,7 +384,7 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
 
 
 def popularity(models: Zoo, item: int) -> None:
-    place = card.standing(models.popularity, item)
+    place = item_card.standing(models.popularity, item)
     with st.container(horizontal=True, gap="medium"):
         st.metric("Training events", f"{place.events:,}", width="content")
         st.metric(
@@ -397,7 +397,7 @@ def popularity(models: Zoo, item: int) -> None:
         )
         st.metric(
             "More popular than",
-            card.percentile_words(place.percentile),
+            item_card.percentile_words(place.percentile),
             "of the others",
             delta_color="off",
             delta_arrow="off",
@@ -407,7 +407,7 @@ def popularity(models: Zoo, item: int) -> None:
 
 def attributes(found: Catalogue, item: int) -> None:
     kinds = {facet.name: facet.kind for facet in found.facets}
-    known = card.attributes(found.items, item)
+    known = item_card.attributes(found.items, item)
     if not known:
         return
     st.subheader("Attributes", anchor=False)
@@ -428,7 +428,7 @@ def attributes(found: Catalogue, item: int) -> None:
                     )
 
 
-def series(models: Zoo, item: int, of: card.Series) -> None:
+def series(models: Zoo, item: int, of: item_card.Series) -> None:
     st.subheader(md(f"{caption(of.column)}: {clean(of.name, 80)}"), anchor=False)
     with st.container(gap="xxsmall"):
         for member, place in of.members:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from app import acts, examples, export, guard, looks, run_queue, state, whatif, widgets, zoo
+from app.analysis import agreement, beam_search, next_in_log
 from app.bars import BARS
+from app.figures import compare
 from app.parts import beam_trace
 from app.text import clean, count, listed, md, ordinal
-from app.views import beam_answers, compare, compare_answers, next_in_log
 from engine.runtime import Zoo
 
 
@@ -27,9 +28,7 @@ def show() -> None:
     _what_if(models, history, edited)
     names = _chosen_models(models)
     asked = history if edited is None else edited
-    answers = compare_answers.ask(
-        models, names, asked, now.k, pinned=None if edited is None else history, target=target
-    )
+    answers = agreement.ask(models, names, asked, now.k, pinned=None if edited is None else history, target=target)
     why = _why(models, answers)
     with guard.watch("what people had next"):
         _next_in_log(models, asked)
@@ -43,7 +42,7 @@ def show() -> None:
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
     export.under(
-        lambda: compare_answers.lists_table(models, answers),
+        lambda: agreement.lists_table(models, answers),
         key="compare_lists",
         alt=f"The first {now.k} items of {count(len(answers), 'model')}",
         name=f"recommendations {now.dataset}",
@@ -203,20 +202,20 @@ def _title(models: Zoo, name: str) -> str:
 # --- agreement and reasons
 
 
-def _agreement(answers: list[compare_answers.Answer], k: int) -> None:
+def _agreement(answers: list[agreement.Answer], k: int) -> None:
     st.subheader("How much do they agree?")
     if len({answer.title for answer in answers if answer.top is not None}) < 2:
-        st.markdown(compare_answers.agreement_words(answers, k))
+        st.markdown(agreement.agreement_words(answers, k))
         return
     said, shown = st.columns([2, 3], gap="large")
     with said:
         measure = _measure(answers, k)
     with shown:
         export.figure(
-            compare.agreement(compare_answers.agreement(answers, k, [measure]), measure, k),
+            compare.agreement(agreement.agreement(answers, k, [measure]), measure, k),
             key="compare_agreement",
             alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
-            table=lambda: compare_answers.agreement(answers, k).query("first != second"),
+            table=lambda: agreement.agreement(answers, k).query("first != second"),
             name="agreement",
             columns={
                 "jaccard": st.column_config.NumberColumn("Jaccard", format="%.3f"),
@@ -228,9 +227,9 @@ def _agreement(answers: list[compare_answers.Answer], k: int) -> None:
 _MEASURES = {"shared": "Shared items", "jaccard": "Jaccard", "rbo": "Order (RBO)"}
 
 
-def _measure(answers: list[compare_answers.Answer], k: int) -> str:
+def _measure(answers: list[agreement.Answer], k: int) -> str:
     """What the figure shows, chosen beside it."""
-    st.markdown(compare_answers.agreement_words(answers, k))
+    st.markdown(agreement.agreement_words(answers, k))
     chosen = st.segmented_control(
         "Measure",
         list(_MEASURES),
@@ -242,7 +241,7 @@ def _measure(answers: list[compare_answers.Answer], k: int) -> str:
         persist_state="session",
     )
     if chosen == "rbo":
-        st.caption(compare_answers.rbo_words(k))
+        st.caption(agreement.rbo_words(k))
     elif chosen == "jaccard":
         st.caption("Jaccard: shared items over all items of either list.")
     else:
@@ -250,7 +249,7 @@ def _measure(answers: list[compare_answers.Answer], k: int) -> str:
     return chosen if chosen in _MEASURES else "shared"
 
 
-def _why(models: Zoo, answers: list[compare_answers.Answer]) -> int | None:
+def _why(models: Zoo, answers: list[agreement.Answer]) -> int | None:
     """The item to explain: the one that was asked for, else the first one of the first list."""
     asked = state.get().own.get("item")
     item = None if asked is None else models.position(asked)
@@ -259,7 +258,7 @@ def _why(models: Zoo, answers: list[compare_answers.Answer]) -> int | None:
     return next((answer.items[0] for answer in answers if answer.items), None)
 
 
-def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[int, ...], item: int | None) -> None:
+def _reasons(models: Zoo, answers: list[agreement.Answer], history: tuple[int, ...], item: int | None) -> None:
     st.subheader("Why this item?", anchor="why")
     if item is None or not history:
         st.markdown("With a history, this shows what each of its items does for a recommendation.")
@@ -268,7 +267,7 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
         f"**{md(zoo.titled(models, item))}**: where it would stand if one item of the history were left out. Bars to the right: "
         "it would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale."
     )
-    slow = [one for one in answers if one.cannot is None and beam_answers.slow(models, one.name, len(history))]
+    slow = [one for one in answers if one.cannot is None and beam_search.slow(models, one.name, len(history))]
     if slow and state.get().own.get("slow") != "asked":
         names = listed([md(one.title) for one in slow])
         st.button(
@@ -279,7 +278,7 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
             kwargs={"slow": "asked"},
         )
         answers = [one for one in answers if one not in slow]
-    found = compare_answers.why(models, answers, history, item)
+    found = agreement.why(models, answers, history, item)
     if found.effects:
         ranks = ", ".join(f"{md(a.title)} {ordinal(e.rank)}" for a, e in zip(found.answers, found.effects, strict=True))
         st.caption(f"{compare.key_words(found.answers)}  ·  ranks now: {ranks}")
@@ -288,7 +287,7 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
             figure,
             key="compare_effects",
             alt=f"What leaving out each item of the history does to the rank of {clean(models.titles[item], 80)}, per model",
-            table=lambda: compare_answers.why_table(models, found, history),
+            table=lambda: agreement.why_table(models, found, history),
             name=f"leave one out {models.item_ids[item]}",
         )
         if left_out:
@@ -299,7 +298,7 @@ def _reasons(models: Zoo, answers: list[compare_answers.Answer], history: tuple[
     st.caption("Choose another title in the lists to see its reasons.")
 
 
-def _look_inside(models: Zoo, answers: list[compare_answers.Answer], item: int) -> None:
+def _look_inside(models: Zoo, answers: list[agreement.Answer], item: int) -> None:
     """Links to Attention, a model each: the same item after the same history."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_inside"):
         st.caption("Look inside on Attention:", width="content")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import choices, export, guard, state, zoo
+from app import export, guard, state, zoo
+from app.analysis import graph_paths
+from app.figures import graph_paths as figures
+from app.figures import graph_tree
 from app.text import clean, md
-from app.views import graph as views
-from app.views import graph_answers as answers
-from app.views import graph_figures as figures
 from app.widgets import choice, explained
 from engine.runtime import Zoo
 
@@ -23,14 +23,13 @@ def page() -> None:
         "Some models learn along the graph of people and items: whoever shares an item with you shares a path with you. Here the "
         "tree of paths opens from the history, layer by layer."
     )
-    able = choices.walkers(models)
+    able = graph_paths.carriers(models)
     if not able:
         st.info("No model of this dataset carries such a graph. Train and export LightGCN or NGCF.")
         return
     history = state.numbers(models, now.current)
     if not history:
-        st.info("No history yet, so no path begins. Load an example, or add items in the sidebar.")
-        st.button("Load an example", on_click=guard.callback(state.reset), type="primary")
+        explained.no_history("no path begins")
         return
     name = choice.segmented(
         "Model",
@@ -50,18 +49,18 @@ def page() -> None:
 
 
 def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
-    branches = answers.branches(models, name, history, item)
+    branches = graph_paths.branches(models, name, history, item)
     ends = {step.item for branch in branches for step in branch.steps}
     titles = {number: zoo.titled(models, number) for number in {item, *history, *ends}}
     aimed, title = clean(titles[item]), models.bundles[name].manifest.title
     st.subheader("Paths from the history")
-    st.markdown(views.sentence(branches, item, titles, title))
+    st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
     depth = int(choice.segmented("Layers", "layers", _DEPTHS, "3", key="graph_layers"))
     export.figure(
         figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
         key="graph_tree",
         alt=f"A tree of paths from the history through its items and their people to other items, {aimed} among them.",
-        table=views.table(branches, titles),
+        table=graph_paths.table(branches, titles),
         name=f"paths {name}",
         columns={
             "weight": st.column_config.NumberColumn(format="%.5f"),
@@ -69,39 +68,35 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
         },
     )
     with st.container(key="graph_list"):
-        st.markdown(views.phone(branches, item, titles))
-    opened = sum(bool(branch.steps) for branch in branches)
-    note = "People are counted, nobody is shown. Broad paths add much to the score, brown ones take away from it."
-    if opened < len(branches):
-        note += f" Drawn are the {opened} items of the history that matter most, of {len(branches)}; the table has all."
-    st.caption(md(note))
+        st.markdown(graph_paths.phone(branches, item, titles))
+    sums = models.bundles[name].paths is not None
+    st.caption(md(graph_paths.key(sums, len(graph_tree.drawn(branches)), len(branches))))
 
 
 def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
-    found = answers.layers(models, name, history, item)
+    layers = graph_paths.layers(models, name, history, item)
     title = models.bundles[name].manifest.title
-    if found is None:
-        st.caption(md(f"{title} does not average its layers, so there is no list without one of them."))
+    if layers is None:
+        st.caption(
+            md(f"This bundle of {title} does not say which layer its numbers are of. Export it again to see them.")
+        )
         return
     st.subheader("What each layer adds")
-    st.markdown(
-        f"The score of **{md(zoo.titled(models, item))}**, {found.by_layer.sum():.3f}, is the sum of these: what layer of the "
-        "history meets what layer of the item."
-    )
+    meeting, left_out = graph_paths.layers_words(layers.by_layer)
+    score = f"{layers.by_layer.sum():.3f}"
+    st.markdown(f"The score of **{md(zoo.titled(models, item))}**, {score}, is the sum of these: {meeting}.")
     export.figure(
-        figures.layers(found.by_layer),
+        figures.layers(layers.by_layer),
         key="graph_by_layer",
-        alt=f"A table of {len(found.by_layer)} by {len(found.by_layer)} layers with what each pair adds to the score.",
-        table=views.layers_table(found.by_layer),
+        alt=f"A table of {len(layers.by_layer)} layers with what each adds to the score.",
+        table=graph_paths.layers_table(layers.by_layer),
         name=f"layers {name}",
         columns={"adds": st.column_config.NumberColumn(format="%+.5f")},
     )
-    titles = {listed: zoo.titled(models, listed) for listed in found.items}
-    st.markdown(
-        "**The list without a layer**: where its first items would stand if one layer were left out of both means."
-    )
+    titles = {listed: zoo.titled(models, listed) for listed in layers.items}
+    st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
     st.dataframe(
-        views.without_table(found.ranks, found.items, titles),
+        graph_paths.without_table(layers.ranks, layers.items, titles),
         hide_index=True,
         key="graph_without",
         column_config={"item": st.column_config.TextColumn(width="medium")},

@@ -9,12 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from app import choices_metrics, export, guard, state, zoo
+from app.analysis import baselines, evaluation, metrics
+from app.figures import metrics as figures
 from app.parts import metrics_studies
 from app.text import clean, count, listed, md
-from app.views import floor
-from app.views import metrics as views
-from app.views import metrics_answers as answers
-from app.views import metrics_figures as figures
 from app.widgets import choice
 from engine.runtime import STILL_IMPROVING, Zoo, judge
 from engine.runtime import protocols as naming
@@ -31,18 +29,18 @@ class Page:
 
     def __init__(self, models: Zoo, protocol: str, name: str, k: int) -> None:
         self.models, self.protocol, self.k = models, protocol, k
-        self.metric = f"{name}@{k}"
-        self.people, self.left_out = answers.people(models, protocol)
+        self.metric = judge.key(name, k)
+        self.people, self.left_out = evaluation.people(models, protocol)
         named = {model: bundle.manifest.title for model, bundle in models.bundles.items()}
-        absent = [model for model in named if model not in {views.model_of(row) for row in self.people}]
-        rows = [row for name in named for row in (name, name + views.USERS) if row in self.people or row in absent]
-        self.families = answers.families(models, rows)
-        self.rows = floor.first(rows, self.families)
-        """Of every table: a model, or one with its users' vectors (`views.ranked`); the floor first."""
-        self.titles = views.titled(named, self.rows)
+        absent = [model for model in named if model not in {metrics.model_of(row) for row in self.people}]
+        rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
+        self.families = evaluation.families(models, rows)
+        self.rows = baselines.first(rows, self.families)
+        """Of every table: a model, or one with its users' vectors (`metrics.ranked`); the floor first."""
+        self.titles = metrics.titled(named, self.rows)
         looks = {model: zoo.style(models, model) for model in named}
         self.looks = {
-            row: zoo.with_users(looks[views.model_of(row)]) if row.endswith(views.USERS) else looks[row]
+            row: zoo.with_users(looks[metrics.model_of(row)]) if row.endswith(metrics.USERS) else looks[row]
             for row in self.rows
         }
 
@@ -56,25 +54,25 @@ class Page:
         for row in self.rows:
             if row not in self.people:
                 found[row] = f"not evaluated under “{self.protocol}”"
-            elif self.models.bundles[views.model_of(row)].improving:
+            elif self.models.bundles[metrics.model_of(row)].improving:
                 found[row] = STILL_IMPROVING
         return found
 
     def means(self) -> dict[str, float]:
         """Row → the chosen metric; NaN where there is none."""
-        table = answers.standing(self.models, self.protocol, self.k)
+        table = evaluation.standing(self.models, self.protocol, self.k)
         part = table[table["metric"] == self.metric]
         return dict(zip(part["model"], part["mean"], strict=True))
 
     def below(self, rows: Sequence[str]) -> str:
         """Which of the rows are below the floor, as Markdown."""
-        counted = [row for row in self.people if row not in floor.learned(self.people, self.families)]
+        counted = [row for row in self.people if row not in baselines.learned(self.people, self.families)]
         means = {row: mean for row, mean in self.means().items() if row in (*rows, *counted)}
-        return floor.below(means, self.families, views.bold(self.titles))
+        return baselines.below(means, self.families, metrics.bold(self.titles))
 
     def beams(self) -> str:
         """Rows that have nothing at this cut-off, and why; "" where there are none."""
-        reasons = {row: views.beyond_beam(one, self.metric) for row, one in self.people.items()}
+        reasons = {row: metrics.beyond_beam(one, self.metric) for row, one in self.people.items()}
         found = [f"{self.titles[row]} (ranked by a {why})" for row, why in reasons.items() if why]
         return f"Left out, as nothing is known of places beyond the beam: {listed(found)}." if found else ""
 
@@ -83,7 +81,7 @@ def page() -> None:
     st.title("Metrics")
     models = zoo.open_zoo(state.get().dataset)
     st.markdown("How often each model puts what truly came next near the top, and how sure that is.")
-    found = answers.protocols(models)
+    found = evaluation.protocols(models)
     if not found:
         st.info(
             "No model of this dataset has been evaluated, so there is nothing to judge. "
@@ -115,7 +113,7 @@ def page() -> None:
     with guard.watch("how the models were made"):
         _made(models)
     with guard.watch("the studies"):
-        metrics_studies.show(models, this.metric)
+        metrics_studies.show(models, this.metric if "@" in this.metric else f"{judge.HEADLINE}@{this.k}")
 
 
 def _choose(models: Zoo, protocols: list[str]) -> Page:
@@ -130,7 +128,7 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
             wrap=True,
         )
         sets = naming.parse(protocol).sets
-        names = views.metrics_of(protocol)
+        names = metrics.metrics_of(protocol)
         name = choice.segmented(
             "Metric", "metric", {name: name for name in names}, names[0], key=f"metrics_name{'_sets' if sets else ''}"
         )
@@ -141,20 +139,18 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
     this = Page(models, protocol, name, int(k))
     n = next((one.people for one in this.people.values()), 0)
     split = models.info.split.get("kind", "unknown")
-    asked = f"{count(n, 'person', 'people')} with {'held-out items' if sets else 'a held-out item'}"
     note = (
-        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {asked}. Intervals: "
-        f"95 %, bootstrap over people, {views.SAMPLES:,} samples, seed {views.SEED}."
+        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {metrics.asked(n, this.protocol)}. Intervals: "
+        f"95 %, bootstrap over people, {metrics.SAMPLES:,} samples, seed {metrics.SEED}."
     )
-    if this.left_out:
-        note += f" {count(this.left_out, 'person', 'people')} that not every model was evaluated on were left out."
+    note += metrics.left_out(this.left_out)
     if models.info.simulated:
         note += " The people of this dataset are simulated."
     st.caption(md(note, 2_000))
     alike: dict[str, list[str]] = {}  # what is said of a model → the names of all of whom it is said
     for bundle in models.bundles.values():
         if bundle.cannot("identifiers") is None and bundle.name in this.people:
-            words = views.beam_words("", this.protocol, bundle.manifest.metrics, len(models))
+            words = metrics.beam_words("", this.protocol, bundle.manifest.metrics, len(models))
             alike.setdefault(words, []).append(f"{this.looks[bundle.name].sign} {md(bundle.manifest.title)}")
     for words, alike_models in alike.items():
         st.caption(", ".join(alike_models) + md(words, 1_000))
@@ -162,12 +158,12 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
 
 
 def _standing(this: Page) -> None:
-    table = answers.standing(this.models, this.protocol, this.k)
+    table = evaluation.standing(this.models, this.protocol, this.k)
     st.subheader("Which model is best")
     _held_out(this.models)
-    st.markdown(views.headline(table, this.metric, this.families, this.titles))
+    st.markdown(metrics.headline(table, this.metric, this.families, this.titles))
     part = table[table["metric"] == this.metric]
-    models = count(len(views.models_of(part["model"])), "model")
+    models = count(len(metrics.models_of(part["model"])), "model")
     export.figure(
         export.drawn(figures.dots, part, this.metric, this.titles, this.looks, this.families),
         key="metrics_dots",
@@ -178,7 +174,7 @@ def _standing(this: Page) -> None:
     )
     signs = {model: look.sign for model, look in this.looks.items()}
     st.table(
-        views.grid(table, this.notes(), this.titles, signs),
+        metrics.grid(table, this.notes(), this.titles, signs),
         border="horizontal",
         hide_index=True,
         alt=f"Metrics of every model at {this.k}, with 95 % intervals.",
@@ -188,15 +184,15 @@ def _standing(this: Page) -> None:
         "p > .05, or an interval of the difference that contains 0). In brackets: 95 % interval."
     )
     vectors = "User vectors: the trained user's own vector, in place of what the model makes of the history alone."
-    known = any(row.endswith(views.USERS) for row in this.people)
-    for words in (vectors if known else "", this.beams(), floor.missing(this.families, this.protocol)):
+    known = any(row.endswith(metrics.USERS) for row in this.people)
+    for words in (vectors if known else "", this.beams(), baselines.missing(this.families, this.protocol)):
         if words:
             st.caption(words)
 
 
 def _held_out(models: Zoo) -> None:
     """What has to be known of the held-out items before any verdict."""
-    counted, *advice = views.held_out_words(models.info) or [""]
+    counted, *advice = metrics.held_out_words(models.info) or [""]
     if advice:
         st.warning(md(" ".join([counted, *advice]), 2_000), icon=":material/rule:")
     elif counted:
@@ -211,7 +207,7 @@ def _baseline(this: Page) -> None:
             "Only one model was evaluated under this protocol, so there is no other to compare it with. Choose another protocol."
         )
         return
-    counted = floor.best(this.means(), this.families)
+    counted = baselines.best(this.means(), this.families)
     baseline = choice.selected(
         "Baseline",
         "baseline",
@@ -220,13 +216,13 @@ def _baseline(this: Page) -> None:
         key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
         width=320,
     )
-    table = answers.against(this.models, this.protocol, baseline, this.metric)
+    table = evaluation.against(this.models, this.protocol, baseline, this.metric)
     if table.empty:
         st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller cut-off.")
         return
     rows = table[table["verdict"] == "better"]["model"].tolist()
-    words = views.better_words(table, baseline, views.bold(this.titles))
-    st.markdown(f"{words}{this.below([baseline, *rows])} {views.ONE_SEED}")
+    words = metrics.better_words(table, baseline, metrics.bold(this.titles))
+    st.markdown(f"{words}{this.below([baseline, *rows])} {metrics.ONE_SEED}")
     export.figure(
         export.drawn(
             figures.differences, table, this.metric, this.titles[baseline], this.titles, this.looks, this.families
@@ -245,9 +241,9 @@ def _baseline(this: Page) -> None:
 def _beyond(this: Page) -> None:
     st.subheader("Beyond accuracy")
     st.markdown("What the lists are made of: how much of the catalogue anybody gets to see, and how well known it is.")
-    table = answers.beyond(this.models, this.protocol, this.k)
+    table = evaluation.beyond(this.models, this.protocol, this.k)
     shown = this.named(table).set_axis(
-        ["Model", f"Coverage@{this.k}", f"Gini@{this.k}", f"Novelty@{this.k}, bits", "Note"], axis=1
+        ["Model", *(metric.at(this.k) for metric in judge.BEYOND.values()), "Note"], axis=1
     )
     if not table["note"].any():
         shown = shown.drop(columns="Note")
@@ -259,7 +255,7 @@ def _beyond(this: Page) -> None:
             )
         )
         return
-    scored = answers.standing(this.models, this.protocol, this.k)
+    scored = evaluation.standing(this.models, this.protocol, this.k)
     scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
     export.figure(
         export.drawn(
@@ -271,21 +267,18 @@ def _beyond(this: Page) -> None:
         name=f"beyond accuracy {this.protocol} {this.k}",
     )
     texts = shown.copy()
-    for column, form in zip(shown.columns[1:4], ("{:.1%}", "{:.3f}", "{:.2f}"), strict=True):
-        texts[column] = [form.format(value) if value == value else "n/a" for value in shown[column]]
+    for metric in judge.BEYOND.values():
+        texts[metric.at(this.k)] = [metric.text(value) for value in shown[metric.at(this.k)]]
     texts["Model"] = [md(text) for text in texts["Model"]]
     if "Note" in texts:
         texts["Note"] = [md(text) for text in texts["Note"]]
-    st.table(texts, border="horizontal", hide_index=True, alt="Coverage, Gini and novelty of every model.")
-    st.caption(
-        "Coverage: share of the catalogue in anybody's list. Gini: 0 all items equally often, 1 one item takes all. "
-        "Novelty: mean −log₂ of an item's share of training events; higher is less known."
-    )
+    st.table(texts, border="horizontal", hide_index=True, alt="What is beyond accuracy, of every model.")
+    st.caption(" ".join(f"{metric.capital}: {md(metric.brief, 300)}." for metric in judge.BEYOND.values()))
 
 
 def _slices(this: Page) -> None:
     st.subheader("For whom")
-    options = answers.sliceable(this.models, this.protocol)
+    options = evaluation.sliceable(this.models, this.protocol)
     by = choice.selected(
         "Group people by",
         "by",
@@ -294,7 +287,7 @@ def _slices(this: Page) -> None:
         key=f"metrics_slice_{this.models.info.name}",
         width=420,
     )
-    table = answers.slices(this.models, this.protocol, by, this.metric)
+    table = evaluation.slices(this.models, this.protocol, by, this.metric)
     if table.empty:
         st.info(f"No held-out item has a value here, so there are no groups. Choose another attribute. {this.beams()}")
         return
@@ -308,19 +301,19 @@ def _slices(this: Page) -> None:
     )
     note = (
         "Slices overlap: a user whose held-out item has several values counts in each of them."
-        if answers.overlap(this.models, by)
+        if evaluation.overlap(this.models, by)
         else "By the value of the held-out item."
         if by.startswith("attribute:")
         else "Of an item in nobody's training only those models can have learned anything that read what is said of it, or "
         "write codes made from that."
-        if by == answers.COLD
+        if by == evaluation.COLD
         else "Two questions: does the user come back to an item, or take a new one? Of people whose histories are part of this "
         "export."
-        if by == answers.REPEATED
+        if by == evaluation.REPEATED
         else "Groups of about equal size."
     )
     if table["few"].any():
-        note += f" Grey: fewer than {views.FEW} people, too few to say much."
+        note += f" Grey: fewer than {metrics.FEW} people, too few to say much."
     if (table["high"] == 0).any():
         note += (
             " Where nobody's item was found the interval has no width; up to 3 in n are still possible (rule of three)."
@@ -332,7 +325,7 @@ def _disputed(this: Page) -> None:
     if naming.parse(this.protocol).sets:
         return  # one rank per person is what the two are compared by
     st.subheader("People on whom two models differ")
-    models = [*floor.learned(this.people, this.families)]
+    models = [*baselines.learned(this.people, this.families)]
     models += [row for row in this.people if row not in models]
     if len(models) < 2:
         st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
@@ -354,16 +347,16 @@ def _disputed(this: Page) -> None:
             clears=("person",),
         )
     ours, theirs = this.people[first], this.people[second]
-    better, worse, level = views.wins(ours, theirs)
+    better, worse, level = metrics.wins(ours, theirs)
     st.markdown(
         f"{md(titled[first])} ranks the held-out item higher for **{count(better, 'person', 'people')}**, "
         f"{md(titled[second])} for **{worse:,}**; {level:,} are level.{this.below([first, second])}"
     )
     ids = dict(zip(this.models.users["user"].to_pylist(), this.models.users["user_id"].to_pylist(), strict=True))
-    rows = views.among(ours, list(ids))
+    rows = metrics.among(ours, list(ids))
     if len(rows):  # those whose histories can be opened
         ours, theirs = ours.take(rows), theirs.take(rows)
-    table = views.disputed(ours, theirs)
+    table = metrics.disputed(ours, theirs)
     if table.empty:
         st.info("The two models rank every held-out item alike, so there is nobody to show. Choose two others.")
         return
@@ -392,7 +385,8 @@ def _disputed(this: Page) -> None:
         return
     if len(rows) < better + worse + level:
         st.caption(
-            f"Listed are the most disputed of the {count(len(rows), 'person', 'people')} whose histories are part of this export."
+            "Listed are the most disputed of those whose histories are part of this export, "
+            f"{count(len(rows), 'person', 'people')}."
         )
     people = {ids[user]: clean(ids[user], 60) for user in table["user"]}
     asked = state.get().own.get("person")  # a link may name somebody on whom the two models agree
@@ -414,7 +408,7 @@ def _disputed(this: Page) -> None:
 
 def _curves(this: Page) -> None:
     st.subheader("Training")
-    table = views.curves({name: bundle.curve_table() for name, bundle in this.models.bundles.items()})
+    table = metrics.curves({name: bundle.curve_table() for name, bundle in this.models.bundles.items()})
     if table.empty:
         st.info(
             "No bundle has a training curve: these models are counted, not trained. Train one with `seqscope train` to see it."
@@ -442,7 +436,7 @@ def _curves(this: Page) -> None:
 def _made(models: Zoo) -> None:
     st.subheader("How it was made")
     rows = []
-    for name in floor.first(models.bundles, answers.families(models, models.bundles)):
+    for name in baselines.first(models.bundles, evaluation.families(models, models.bundles)):
         bundle = models.bundles[name]
         made, still = bundle.manifest.training, f", {STILL_IMPROVING}" if bundle.improving else ""
         rows.append(
@@ -450,7 +444,7 @@ def _made(models: Zoo) -> None:
                 "Model": md(bundle.manifest.title),
                 "Commit": md((made.commit or "unknown")[:10]),
                 "Device": md(made.device),
-                "Time": views.span(made.seconds),
+                "Time": metrics.span(made.seconds),
                 "Seed": str(made.seed),
                 "Epochs": f"{made.epochs:,} (best {made.best_epoch:,}{still})" if made.epochs else "counted once",
                 "Parameters": f"{made.parameters:,}",

@@ -10,7 +10,6 @@ import streamlit as st
 
 from app import guard, state, zoo
 from app.choices_report import SAVED
-from app.kept import until_deleted
 from app.parts import report_batch, report_choices, report_export, report_saved
 from app.reports import address, html
 from app.reports import build as building
@@ -40,7 +39,7 @@ def page() -> None:
         return
     wanted = report_choices.show(models)
     with guard.watch("the report"):
-        report = _built(models, _content(models), wanted, _link(wanted))
+        report = _built(models, wanted, _link(wanted))
         _shown(report, live=True)
     with guard.watch("the batch"):
         report_batch.show(models)
@@ -80,19 +79,10 @@ def _link(wanted: Asked) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
 
 
-def _content(models: Zoo) -> tuple[str, ...]:
-    return (
-        str(models.path),
-        models.info.fingerprint,
-        *(bundle.digest for bundle in models.bundles.values()),
-        *(one.digest for one in models.tokenizations.values()),
-    )
-
-
-def _built(models: Zoo, content: tuple[str, ...], wanted: Asked, link: str) -> Report:
+def _built(models: Zoo, wanted: Asked, link: str) -> Report:
     """What models answered is kept for all visitors; the time on it is when this one asked, to the minute or so."""
-    choices = (content, wanted.model_dump_json(), link)
-    report = _kept(models, *choices)
+    choices = building.content(models, wanted, link)
+    report = building.shared(models, wanted, link)
     made, created = st.session_state.get("report_made", (None, ""))
     if made != choices or _age(created) > _FRESH:
         created = building.now()
@@ -104,12 +94,6 @@ def _age(created: str) -> float:
     """Seconds."""
     moments = (datetime.datetime.fromisoformat(at) for at in (building.now(), created))
     return (next(moments) - next(moments)).total_seconds()
-
-
-@until_deleted
-@st.cache_data(max_entries=60, show_spinner="Asking the models …")
-def _kept(_models: Zoo, content: tuple[str, ...], wanted: str, link: str) -> Report:
-    return building.build(_models, Asked.model_validate_json(wanted), address=link)
 
 
 page()

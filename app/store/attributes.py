@@ -27,12 +27,12 @@ _LONGEST = 60  # characters of a value of a list; longer ones are prose
 
 def tidied(items: pa.Table) -> pa.Table:
     """The same table with texts that are lists as lists: "Horror, Mystery" → ["Horror", "Mystery"]."""
-    for place, field in enumerate(items.schema):
+    for index, field in enumerate(items.schema):
         if field.name in OWN or field.name in PROSE or not _is_text(field.type):
             continue
         split = _split(items[field.name], field.name.casefold() in _LISTS)
         if split is not None:
-            items = items.set_column(place, field.name, split)
+            items = items.set_column(index, field.name, split)
     return items
 
 

@@ -82,9 +82,9 @@ def _archived(file: IO[bytes], tables: Path) -> Backup:
     store = Store(tables, home=home.here())
     try:
         counts = rows_of(store)
-        kept = [home.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
-        kept += [home.job(id) for (id,) in store.file.ask("select id from job")]
-        kept += [home.report(id) for (id,) in store.file.ask("select id from report")]
+        folders = [home.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
+        folders += [home.job(id) for (id,) in store.file.ask("select id from job")]
+        folders += [home.report(id) for (id,) in store.file.ask("select id from report")]
     finally:
         store.close()
     sums: dict[str, str] = {}
@@ -93,7 +93,7 @@ def _archived(file: IO[bytes], tables: Path) -> Backup:
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         _add_text(archive, _ABOUT, about, sums)
         total += _add(archive, snapshot.NAME, tables, sums)
-        for folder in kept:
+        for folder in folders:
             for path in _files(folder):
                 total += _add(archive, path.relative_to(home.root()).as_posix(), path, sums)
         _add_text(archive, _SUMS, sums, {})
@@ -216,17 +216,17 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     """Compares every file with its checksum, opens the tables, and takes out rows whose files are missing."""
     try:
         about = json.loads((staged / _ABOUT).read_text("utf-8"))
-        wanted = json.loads((staged / _SUMS).read_text("utf-8"))
+        expected = json.loads((staged / _SUMS).read_text("utf-8"))
         form = int(about["form"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SeqscopeError("The backup is not whole: its list of files is missing.") from error
     if form != FORM:
         raise SeqscopeError(f"The backup was made by another Seqscope (form {form}; this one knows {FORM}).")
-    found = {name: digest for name, digest in sums.items() if name != _SUMS}
-    if found != wanted:
-        names = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+    actual = {name: digest for name, digest in sums.items() if name != _SUMS}
+    if actual != expected:
+        names = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
         raise SeqscopeError(f"The backup is damaged: {names[0]} is not what was backed up ({len(names)} such files).")
-    total = sum((staged / name).stat().st_size for name in found)
+    total = sum((staged / name).stat().st_size for name in actual)
     for name in (_ABOUT, _SUMS):
         (staged / name).unlink()
     store = Store(staged / snapshot.NAME)  # carries out the migrations that it has not seen
@@ -235,7 +235,7 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
             for owner, id in store.file.ask("select owner, id from dataset"):
                 if not store.home.dataset(owner, id).path.is_dir():
                     forget(transaction.execute, store.home, owner, id)
-        return Backup(len(found), total, rows_of(store))
+        return Backup(len(actual), total, rows_of(store))
     finally:
         store.close()
 

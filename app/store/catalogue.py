@@ -177,23 +177,23 @@ class Catalogue:
         Upper case, accents and apostrophes do not matter; within one kind of match the more popular item is first. Titles
         with similar words are looked for where fewer than a handful match to the letter.
         """
-        asked = _Asked.read(text)
-        if asked is None:
+        query = _Query.read(text)
+        if query is None:
             return []
         limit = _bounded(limit)
         rows = self._ask(
-            f"""select c_item, c_item_id, c_title, {asked.kind} as kind from catalogue
-            where {asked.title} and not list_contains($exclude::int[], c_item)
+            f"""select c_item, c_item_id, c_title, {query.kind} as kind from catalogue
+            where {query.title} and not list_contains($exclude::int[], c_item)
             order by kind, c_popularity desc, length(folded), c_item limit $limit""",
-            {**asked.values, "exclude": list(exclude), "limit": limit},
+            {**query.values, "exclude": list(exclude), "limit": limit},
         )
         hits = [Hit(item, item_id, title, _KINDS[kind]) for item, item_id, title, kind in rows]
         if len(hits) < min(limit, _HANDFUL):
             known = {hit.item for hit in hits}.union(exclude)
-            similar = [item for item in self._similar(asked.tokens) if item not in known][: limit - len(hits)]
+            similar = [item for item in self._similar(query.tokens) if item not in known][: limit - len(hits)]
             sql = "select c_item, c_item_id, c_title from catalogue where list_contains($items::int[], c_item)"
-            found = {row[0]: row for row in self._ask(sql, {"items": similar})} if similar else {}
-            hits += [Hit(item, found[item][1], found[item][2], "similar") for item in similar]
+            titles = {row[0]: row for row in self._ask(sql, {"items": similar})} if similar else {}
+            hits += [Hit(item, titles[item][1], titles[item][2], "similar") for item in similar]
         return hits
 
     def page(
@@ -234,7 +234,7 @@ class Catalogue:
         kind = self._kinds.get(name)
         if kind not in ("tags", "category"):
             raise ValueError(f"{name!r} has no values to count")
-        where, values, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
+        where, values, _ = self._where(text, {key: filter_ for key, filter_ in (filters or {}).items() if key != name})
         value = f"unnest({_quoted(name)})" if kind == "tags" else _quoted(name)
         rows = self._ask(
             f"""select value, count(*) as items from (select {value}::varchar as value from catalogue where {where})
@@ -250,7 +250,7 @@ class Catalogue:
         """
         if self._kinds.get(name) != "range" or not width > 0:
             raise ValueError(f"{name!r} has no steps of {width}")
-        where, values, _ = self._where(text, {key: one for key, one in (filters or {}).items() if key != name})
+        where, values, _ = self._where(text, {key: filter_ for key, filter_ in (filters or {}).items() if key != name})
         rows = self._ask(
             f"""select floor({_quoted(name)} / $width) * $width as step, count(*) from catalogue
             where {where} and {_quoted(name)} is not null group by step order by step""",
@@ -282,34 +282,34 @@ class Catalogue:
         """(condition, its values, an expression that sorts the better matches first)"""
         conditions, kind = ["true"], "0"
         values: Values = {}
-        asked = _Asked.read(text)
-        if asked is not None:
-            exact = self._ask(f"select 1 from catalogue where {asked.anything} limit 1", asked.values)
+        query = _Query.read(text)
+        if query is not None:
+            exact = self._ask(f"select 1 from catalogue where {query.anything} limit 1", query.values)
             if exact:
-                conditions, values, kind = [asked.anything], dict(asked.values), asked.kind
+                conditions, values, kind = [query.anything], dict(query.values), query.kind
             else:
                 conditions, values = (
                     ["list_contains($similar::int[], c_item)"],
-                    {"similar": self._similar(asked.tokens)},
+                    {"similar": self._similar(query.tokens)},
                 )
                 kind = "list_position($similar::int[], c_item)"
-        for place, (name, wanted) in enumerate(filters.items()):
-            column, value = _quoted(name), f"f{place}"
+        for number, (name, filter_) in enumerate(filters.items()):
+            column, value = _quoted(name), f"f{number}"
             allowed = self._kinds.get(name, "range" if name == "popularity" else "none")
-            if isinstance(wanted, Between) and allowed == "range":
-                for sign, end in ((">=", wanted.low), ("<=", wanted.high)):
+            if isinstance(filter_, Between) and allowed == "range":
+                for sign, end in ((">=", filter_.low), ("<=", filter_.high)):
                     if end is not None:
                         key = f"{value}_{len(conditions)}"
                         conditions.append(f"{column} {sign} ${key}")
                         values[key] = end
-            elif isinstance(wanted, Among) and allowed in ("tags", "category"):
-                if wanted.values:
+            elif isinstance(filter_, Among) and allowed in ("tags", "category"):
+                if filter_.values:
                     some = f"list_has_any({column}::varchar[], ${value}::varchar[])"
-                    one = f"list_contains(${value}::varchar[], {column}::varchar)"
-                    conditions.append(some if allowed == "tags" else one)
-                    values[value] = list(wanted.values)
+                    single = f"list_contains(${value}::varchar[], {column}::varchar)"
+                    conditions.append(some if allowed == "tags" else single)
+                    values[value] = list(filter_.values)
             else:
-                raise ValueError(f"cannot filter {name!r} by {type(wanted).__name__}")
+                raise ValueError(f"cannot filter {name!r} by {type(filter_).__name__}")
         return " and ".join(conditions), values, kind
 
     def _similar(self, tokens: Sequence[str]) -> list[int]:
@@ -331,9 +331,9 @@ class Catalogue:
 
     def _mistyped(self, tokens: Sequence[str]) -> list[int]:
         words: list[tuple[int, int, float]] = []  # place of the token, word_id, likeness
-        for place, token in enumerate(tokens):
+        for position, token in enumerate(tokens):
             rows = self._ask(_SIMILAR_WORDS, {"token": token, "likeness": _LIKENESS})
-            words += [(place, word_id, likeness) for word_id, likeness in rows]
+            words += [(position, word_id, likeness) for word_id, likeness in rows]
             if not rows:
                 return []
         if not words:
@@ -444,7 +444,7 @@ _SIMILAR_WORDS = """
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Query:
     """A search, as SQL: what matches to the letter, and how well."""
 
     title: str
@@ -456,18 +456,20 @@ class _Asked:
     tokens: tuple[str, ...]
 
     @classmethod
-    def read(cls, text: str) -> _Asked | None:
+    def read(cls, text: str) -> _Query | None:
         """None where there is nothing to look for."""
         whole = fold(text[:MAX_QUERY])
         tokens = words_of(text)
         if not whole:
             return None
         values: Values = {"whole": whole, "phrase": f" {' '.join(_WORD.findall(whole)) or whole}"}
-        values.update({f"t{place}": f" {token}" for place, token in enumerate(tokens)})
+        values.update({f"t{number}": f" {token}" for number, token in enumerate(tokens)})
 
         def every(*columns: str) -> str:
-            one = (" or ".join(f"contains({column}, $t{place})" for column in columns) for place in range(len(tokens)))
-            return " and ".join(f"({words})" for words in one) or "false"
+            conditions = (
+                " or ".join(f"contains({column}, $t{number})" for column in columns) for number in range(len(tokens))
+            )
+            return " and ".join(f"({words})" for words in conditions) or "false"
 
         kind = f"""case when starts_with(folded, $whole) then 0 when contains(words, $phrase) then 1
                    when contains(folded, $whole) then 2 when {every("words")} then 3
@@ -499,12 +501,12 @@ def _is_words(kind: pa.DataType, name: str) -> bool:
 
 def _words(items: pa.RecordBatch, names: Sequence[str]) -> list[str]:
     """Per item the words of these attributes, each with a blank before it."""
-    found = [""] * len(items)
+    words = [""] * len(items)
     for name in names:
         for item, value in enumerate(items[name].to_pylist()):
             if value:
-                found[item] += spaced((" ".join(map(str, value)) if isinstance(value, list) else str(value))[:_READ])
-    return found
+                words[item] += spaced((" ".join(map(str, value)) if isinstance(value, list) else str(value))[:_READ])
+    return words
 
 
 def spaced(text: str) -> str:

@@ -71,14 +71,14 @@ def _check() -> int:
     try:
         copy = snapshot.take(folder)
         reached, last = form(copy)
-        found = check(copy)
+        result = check(copy)
     finally:
         home.delete(folder)
-    print(f"{home.root()}: {_counted(found.rows)}; form {reached} of {last}")
-    for words in (*found.notes, *found.problems):
+    print(f"{home.root()}: {_counted(result.rows)}; form {reached} of {last}")
+    for words in (*result.notes, *result.problems):
         print(f"  {words}")
-    print("In order." if not found.problems else f"Problems: {len(found.problems)}")
-    return 1 if found.problems else 0
+    print("In order." if not result.problems else f"Problems: {len(result.problems)}")
+    return 1 if result.problems else 0
 
 
 def _accept() -> int:
@@ -111,13 +111,13 @@ def _lost() -> int:
 
     entries = lost.entries(home.here())
     for entry in entries:
-        taken = [
+        rows = [
             f"{row.get('title') or row.get('name') or row['id']} ({table})"
             for table in entry.rows
             for row in entry.rows[table]
         ]
         print(f"{entry.id}  {entry.at or 'unknown'}  {entry.why or 'unknown'}  {home.size(entry.files) / 1e6:,.1f} MB")
-        for words in (*taken, *entry.here()):
+        for words in (*rows, *entry.here()):
             print(f"    {words}")
     print(
         f"{home.here().lost}: {count(len(entries), 'entry', 'entries')}, each kept for {lost.DAYS} days on which the server runs."

@@ -1,6 +1,6 @@
 """What the app keeps for its visitors. The server's process alone holds the file; runners and commands never open it.
 
-    store = open_store()
+    store = Store()                              # in a server: app.store.server.open_store()
     dataset = store.datasets.add(owner, "My films", staged=folder)
     store.histories.save(owner, dataset.id, "Westerns", ("a", "b"))
 
@@ -10,7 +10,6 @@ What a function has returned is on the disk: it is there after SIGKILL.
 
 from __future__ import annotations
 
-import atexit
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 from app.home import RESTORING, Home, here
 from app.store import migrations
 from app.store.datasets import Datasets
-from app.store.file import File, Unavailable
+from app.store.file import StoreFile, Unavailable
 from app.store.jobs import Jobs, Queue
 from app.store.quota import Quota
 from app.store.saved import Comparisons, Histories, Reports
@@ -47,7 +46,7 @@ class Store:
                 raise Unavailable(
                     f"{root} was being restored, and that was interrupted. Run “seqscope store restore” again."
                 )
-        self.file = File(path or self.home.database, steps, accept=accept)
+        self.file = StoreFile(path or self.home.database, steps, accept=accept)
         self.quota = Quota(self.file, self.home)
         self.datasets = Datasets(self.file, self.quota, self.home, self.gone)
         self.histories = Histories(self.file, self.quota, self.home)
@@ -72,28 +71,3 @@ class Store:
         self.home.discard(folder)
         for listener in self._listeners:
             listener(folder)
-
-
-_OPEN: dict[Path, Store] = {}
-_LOCK = threading.Lock()
-
-
-def open_store() -> Store:
-    """The store of this process, opened when it is first asked for, and kept in order from then on.
-
-    Raises SeqscopeError where another server holds it.
-    """
-    from app.store import housekeeping  # it needs this module itself
-
-    path = here().database
-    with _LOCK:
-        if path not in _OPEN or _OPEN[path].closed.is_set():
-            store = Store()
-            try:
-                housekeeping.start(store)
-            except BaseException:
-                store.close()
-                raise
-            _OPEN[path] = store
-            atexit.register(store.close)
-        return _OPEN[path]

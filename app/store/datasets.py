@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from app.home import Home, new_id, size
 from app.store import rows
-from app.store.file import File, Row
+from app.store.file import Row, StoreFile
 from app.store.quota import Quota
 from app.store.records import Dataset, DatasetState
 from app.store.rows import NotFound, known
@@ -24,7 +24,7 @@ _ALIVE = "(expires is null or expires > ?)"
 class Datasets:
     """Part of `Store`. Whatever is somebody else's, or has expired, is not found."""
 
-    def __init__(self, file: File, quota: Quota, home: Home, gone: Callable[[Path], None]) -> None:
+    def __init__(self, file: StoreFile, quota: Quota, home: Home, gone: Callable[[Path], None]) -> None:
         """gone: called with the folder of every dataset that was deleted."""
         self._file = file
         self._quota = quota
@@ -65,22 +65,22 @@ class Datasets:
 
     def get(self, owner: str, id: str) -> Dataset:
         """Raises NotFound."""
-        found = self._file.ask(
+        matches = self._file.ask(
             f"select {_COLUMNS} from dataset where owner = ? and id = ? and {_ALIVE}", [known(owner), id, rows.now()]
         )
-        if not found:
+        if not matches:
             raise NotFound(
                 "There is no such dataset here. It may have expired or been deleted, or it is somebody else's."
             )
-        return _made(found[0])
+        return _made(matches[0])
 
     def of(self, owner: str) -> list[Dataset]:
         """The newest first."""
-        found = self._file.ask(
+        matches = self._file.ask(
             f"select {_COLUMNS} from dataset where owner = ? and {_ALIVE} order by created desc, id",
             [known(owner), rows.now()],
         )
-        return [_made(row) for row in found]
+        return [_made(row) for row in matches]
 
     def change(
         self,
@@ -97,7 +97,7 @@ class Datasets:
         """What is not named stays. More rows than the owner may have are refused. Raises NotFound, QuotaReached."""
         with self._file.transaction() as transaction:
             before = self.get(owner, id)
-            wanted: dict[str, object] = {
+            values: dict[str, object] = {
                 "title": None if title is None else rows.named(title, "title"),
                 "state": None if state is None else _state(state),
                 "rows_items": rows_items,
@@ -108,7 +108,7 @@ class Datasets:
             more = (before.rows_items if rows_items is None else rows_items) - before.rows_items
             more += (before.rows_events if rows_events is None else rows_events) - before.rows_events
             self._quota.check(owner, rows=more, made={})
-            changes = {name: value for name, value in wanted.items() if value is not None}
+            changes = {name: value for name, value in values.items() if value is not None}
             if changes:
                 assigned = ", ".join(f"{name} = ?" for name in changes)
                 transaction.execute(
@@ -118,9 +118,9 @@ class Datasets:
 
     def use(self, owner: str, id: str) -> Dataset:
         """The dataset, kept for so many days more. Raises NotFound."""
-        found = self.get(owner, id)
-        if not rows.worth_renewing(owner, found.expires):
-            return found
+        dataset = self.get(owner, id)
+        if not rows.worth_renewing(owner, dataset.expires):
+            return dataset
         with self._file.transaction() as transaction:
             transaction.execute(
                 "update dataset set expires = ? where owner = ? and id = ?", [rows.until(owner), owner, id]

@@ -46,7 +46,7 @@ class Incomplete(Unavailable):
     """The file lacks changes that were acknowledged."""
 
 
-class File:
+class StoreFile:
     """An open DuckDB file with the store's tables. Safe to use from many threads."""
 
     def __init__(self, path: Path, steps: Sequence[str] = migrations.STEPS, *, accept: bool = False) -> None:
@@ -94,7 +94,7 @@ class File:
                     raise
                 note.write(self.path, int(changes))
             except duckdb.Error as error:
-                raise self._said(error) from error
+                raise self._failure(error) from error
             finally:
                 self._depth -= 1
 
@@ -105,7 +105,7 @@ class File:
             try:
                 yield self._open()
             except duckdb.Error as error:
-                raise self._said(error) from error
+                raise self._failure(error) from error
 
     def ask(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """The rows of one statement, in the transaction that is going on, if one is."""
@@ -113,7 +113,7 @@ class File:
             try:
                 return self._open().execute(sql, list(values)).fetchall()
             except duckdb.Error as error:
-                raise self._said(error) from error
+                raise self._failure(error) from error
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -148,7 +148,7 @@ class File:
             self._connection = connection
         return self._connection
 
-    def _said(self, error: duckdb.Error) -> SeqscopeError:
+    def _failure(self, error: duckdb.Error) -> SeqscopeError:
         if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
             # DuckDB answers nothing more after such an error, a full disk say; a connection of its own begins afresh
             self._drop()

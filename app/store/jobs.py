@@ -9,7 +9,7 @@ from typing import Any, get_args
 from app.home import Home, new_id
 from app.store import rows
 from app.store.datasets import deleting
-from app.store.file import File, Row
+from app.store.file import Row, StoreFile
 from app.store.quota import Quota
 from app.store.records import ENDED, Job, JobState
 from app.store.rows import NotFound, known
@@ -22,7 +22,7 @@ _COLUMNS = "id, owner, dataset, kind, spec, state, created, started, ended, mess
 class Jobs:
     """Part of `Store`. Whatever is somebody else's is not found."""
 
-    def __init__(self, file: File, quota: Quota, home: Home) -> None:
+    def __init__(self, file: StoreFile, quota: Quota, home: Home) -> None:
         self._file = file
         self._quota = quota
         self._home = home
@@ -42,19 +42,19 @@ class Jobs:
 
     def get(self, owner: str, id: str) -> Job:
         """Raises NotFound."""
-        found = self._file.ask(f"select {_COLUMNS} from job where owner = ? and id = ?", [known(owner), id])
-        if not found:
+        matches = self._file.ask(f"select {_COLUMNS} from job where owner = ? and id = ?", [known(owner), id])
+        if not matches:
             raise NotFound("There is no such job here. Its dataset may have been deleted, or it is somebody else's.")
-        return made(found[0])
+        return made(matches[0])
 
     def of(self, owner: str, dataset: str | None = None) -> list[Job]:
         """The newest first; those of one dataset, or all."""
         which = "" if dataset is None else "and dataset = ?"
-        found = self._file.ask(
+        matches = self._file.ask(
             f"select {_COLUMNS} from job where owner = ? {which} order by created desc, id",
             [known(owner), *([] if dataset is None else [dataset])],
         )
-        return [made(row) for row in found]
+        return [made(row) for row in matches]
 
     def change(self, owner: str, id: str, state: JobState, message: str = "") -> Job:
         """Its state, and why it failed. Back to queued: it is to be tried again, which counts as a job. Raises NotFound."""
@@ -94,13 +94,13 @@ class Jobs:
 class Queue:
     """What the server's own queue must know of everybody's jobs. Part of `Store`; no page may ask it."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: StoreFile) -> None:
         self._file = file
 
     def unfinished(self) -> list[Job]:
         """Jobs of all owners that wait or run, in the order in which they came."""
-        found = self._file.ask(f"select {_COLUMNS} from job where state in ('queued', 'running') order by created, id")
-        return [made(row) for row in found]
+        rows = self._file.ask(f"select {_COLUMNS} from job where state in ('queued', 'running') order by created, id")
+        return [made(row) for row in rows]
 
 
 def made(row: Row) -> Job:

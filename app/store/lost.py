@@ -79,14 +79,14 @@ def entries(at: Home) -> list[Entry]:
 # --- putting aside
 
 
-def put(at: Home, why: Why, taken: Rows, folders: Iterable[Path]) -> Entry:
+def put(at: Home, why: Why, rows: Rows, folders: Iterable[Path]) -> Entry:
     """An entry for rows that are about to be deleted, and for folders that `move` then puts into it."""
     staged, moment = at.stage(), datetime.now(UTC).isoformat(timespec="seconds")
     names = tuple(folder.relative_to(at.path).as_posix() for folder in folders)
-    write_json(staged / ABOUT, {"why": why, "at": moment, "rows": taken, "folders": names})
+    write_json(staged / ABOUT, {"why": why, "at": moment, "rows": rows, "folders": names})
     path = at.lost / home.new_id()
     at.place(staged, path)
-    return Entry(path, why, moment, taken, names)
+    return Entry(path, why, moment, rows, names)
 
 
 def move(at: Home, entry: Entry) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from app import home
 from app.home import Home
-from app.store.file import File
+from app.store.file import StoreFile
 from app.store.records import ENDED
 from app.store.rows import known
 from app.text import amount, count
@@ -42,7 +42,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Limits:
+class OwnerLimits:
     """What every owner may have."""
 
     bytes: int = 1_000_000_000
@@ -53,7 +53,7 @@ class Limits:
     """Bytes of all owners and of lost/ together."""
 
     @classmethod
-    def of_environment(cls) -> Limits:
+    def of_environment(cls) -> OwnerLimits:
         """Raises SeqscopeError where a variable is not a number."""
         return cls(
             **{name: _number(f"SEQSCOPE_QUOTA_{name.upper()}", default) for name, default in vars(cls()).items()}
@@ -63,7 +63,7 @@ class Limits:
 class Quota:
     """What owners have, and whether they may have more. Part of `Store`."""
 
-    def __init__(self, file: File, home: Home) -> None:
+    def __init__(self, file: StoreFile, home: Home) -> None:
         self._file = file
         self._home = home
         self._lists: dict[str, int] = {}
@@ -71,15 +71,15 @@ class Quota:
         """Bytes of lost/, as the last sweep left it."""
 
     @property
-    def limits(self) -> Limits:
-        return Limits.of_environment()
+    def limits(self) -> OwnerLimits:
+        return OwnerLimits.of_environment()
 
     def usage(self, owner: str, made: Mapping[str, int] | None = None) -> Usage:
         """made: `being_made`, where it was asked before; a transaction must not wait for the disk."""
         made = self.being_made() if made is None else made
-        ((rows, datasets, jobs, own, all_owners),) = self._file.ask(_USAGE, [known(owner)] * 4)
+        ((rows, datasets, jobs, owner_bytes, all_owners),) = self._file.ask(_USAGE, [known(owner)] * 4)
         return Usage(
-            int(own) + made.get(owner, 0),
+            int(owner_bytes) + made.get(owner, 0),
             int(rows),
             int(datasets),
             int(jobs),

@@ -40,7 +40,7 @@ def recover(store: Store, entry: Entry) -> Recovered:
     """Puts folders and rows back. What expires does so as if it had been used now."""
     left: list[str] = []
     without: list[str] = []
-    back: list[tuple[str, dict[str, Any]]] = [(table, row) for table, found in entry.rows.items() for row in found]
+    back: list[tuple[str, dict[str, Any]]] = [(table, row) for table, rows in entry.rows.items() for row in rows]
     ids = {row["id"] for _, row in back}
     for name in entry.here():
         table, id = _TABLES[name.split("/")[0]], name.split("/")[-1]
@@ -99,7 +99,9 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
     clean = sorted(folder.clean.glob("*.parquet"))
     damaged = _damaged(folder.path)
     opens = (folder.exports / "dataset.json").is_file() and any(folder.exports.glob("*/manifest.json"))
-    readings: dict[str, Any] = {what: one.model_dump(mode="json") for what, one in files.readings(folder.path).items()}
+    readings: dict[str, Any] = {
+        kind: reading.model_dump(mode="json") for kind, reading in files.readings(folder.path).items()
+    }
     return {
         "id": id,
         "owner": owner,

@@ -50,8 +50,8 @@ def until(owner: str) -> datetime | None:
 
 
 def worth_renewing(owner: str, expires: datetime | None) -> bool:
-    wanted = until(owner)
-    return wanted is not None and (expires is None or wanted - expires.replace(tzinfo=None) > _OFTEN)
+    renewed = until(owner)
+    return renewed is not None and (expires is None or renewed - expires.replace(tzinfo=None) > _OFTEN)
 
 
 def aware(time: datetime) -> datetime:
@@ -59,11 +59,11 @@ def aware(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC)
 
 
-def named(text: object, what: str = "name") -> str:
+def named(text: object, kind: str = "name") -> str:
     """A name as it is kept: one line, not empty. Raises SeqscopeError."""
     name = clean(text, MAX_NAME)
     if not name:
-        raise SeqscopeError(f"Give it a {what}: at least one letter.")
+        raise SeqscopeError(f"Give it a {kind}: at least one letter.")
     return name
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from app.home import Home, new_id
 from app.store import rows
 from app.store.datasets import deleting
-from app.store.file import File, Row
+from app.store.file import Row, StoreFile
 from app.store.quota import Quota
 from app.store.records import Comparison, History, Report
 from app.store.rows import NotFound, known
@@ -36,7 +36,7 @@ class Saved(ABC, Generic[T]):
     content: ClassVar[str]
     """The column that holds what is saved."""
 
-    def __init__(self, file: File, quota: Quota, home: Home) -> None:
+    def __init__(self, file: StoreFile, quota: Quota, home: Home) -> None:
         self._file = file
         self._quota = quota
         self._home = home
@@ -55,20 +55,20 @@ class Saved(ABC, Generic[T]):
     def of(self, owner: str, dataset: str | None = None) -> list[T]:
         """The latest first; those of one dataset, or all."""
         which = "" if dataset is None else "and dataset = ?"
-        found = self._file.ask(
+        matches = self._file.ask(
             f"""select {self._columns(listed=True)} from {self.table} where owner = ? and {_ALIVE} {which}
             order by changed desc, id""",
             [known(owner), rows.now(), *([] if dataset is None else [dataset])],
         )
-        return [self._made(row) for row in found]
+        return [self._made(row) for row in matches]
 
     def rename(self, owner: str, id: str, name: str) -> T:
         """Raises NotFound, and SeqscopeError where the name is taken."""
         name = rows.named(name)
         with self._file.transaction() as transaction:
             row = self._row(owner, id)
-            taken = self._called(owner, row[2], name)
-            if taken is not None and taken != id:
+            namesake = self._called(owner, row[2], name)
+            if namesake is not None and namesake != id:
                 raise SeqscopeError(f"There is another {self.table} named “{name}”. Choose another name.")
             transaction.execute(
                 f"update {self.table} set name = ?, changed = ? where owner = ? and id = ?",
@@ -117,11 +117,11 @@ class Saved(ABC, Generic[T]):
             return self._made(self._row(owner, id))
 
     def _called(self, owner: str, dataset: str, name: str) -> str | None:
-        found = self._file.ask(
+        matches = self._file.ask(
             f"select id from {self.table} where owner = ? and dataset = ? and name = ? and {_ALIVE}",
             [owner, dataset, name, rows.now()],
         )
-        return found[0][0] if found else None
+        return matches[0][0] if matches else None
 
     def _length(self, owner: str, id: str | None) -> int:
         """Bytes that go when it is replaced."""
@@ -131,15 +131,15 @@ class Saved(ABC, Generic[T]):
         return int(lengths[0][0]) if lengths else 0
 
     def _row(self, owner: str, id: str) -> Row:
-        found = self._file.ask(
+        matches = self._file.ask(
             f"select {self._columns()} from {self.table} where owner = ? and id = ? and {_ALIVE}",
             [known(owner), id, rows.now()],
         )
-        if not found:
+        if not matches:
             raise NotFound(
                 f"There is no such {self.table} here. It may have expired or been deleted, or it is somebody else's."
             )
-        return found[0]
+        return matches[0]
 
     def _columns(self, listed: bool = False) -> str:
         return f"id, owner, dataset, name, {self.content}, created, changed, expires"

@@ -1,7 +1,7 @@
 """A copy of the store's tables, also while a server holds them.
 
 The process that holds the file is the only one that can read it. A command therefore asks: it makes a staging folder with a
-file named `wanted` in it, and the server's housekeeping answers with store.duckdb there, or with words in `refused`.
+file named `wanted` in it, and the server's server answers with store.duckdb there, or with words in `refused`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def write(store: Store, folder: Path) -> Path:
     """Writes the copy: as the tables are between two writes."""
     staged, path = folder / f"{NAME}.part", folder / NAME
     with store.file.alone() as connection:
-        (own,) = connection.execute("select current_database()").fetchall()[0]
+        (database,) = connection.execute("select current_database()").fetchall()[0]
         connection.execute(f"attach '{_quoted(staged)}' as copy")
         try:
-            connection.execute(f'copy from database "{own}" to copy').fetchall()
+            connection.execute(f'copy from database "{database}" to copy').fetchall()
             connection.execute("checkpoint copy").fetchall()
         finally:
             connection.execute("detach copy")

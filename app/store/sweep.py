@@ -80,11 +80,11 @@ def _expired_datasets(store: Store, due: datetime) -> int:
     )
     for owner, id in expired:
         with store.file.transaction() as transaction:
-            taken = {"dataset": lost.values(transaction.execute("select * from dataset where id = ?", [id]))}
+            deleted = {"dataset": lost.values(transaction.execute("select * from dataset where id = ?", [id]))}
             for table in ("history", "comparison", "report", "job"):
                 answer = transaction.execute(f"select * from {table} where owner = ? and dataset = ?", [owner, id])
-                taken[table] = lost.values(answer)
-            entry = lost.put(store.home, "expired", taken, forget(transaction.execute, store.home, owner, id))
+                deleted[table] = lost.values(answer)
+            entry = lost.put(store.home, "expired", deleted, forget(transaction.execute, store.home, owner, id))
         lost.move(store.home, entry)
         store.gone(store.home.dataset(owner, id).path)
     return len(expired)
@@ -93,17 +93,17 @@ def _expired_datasets(store: Store, due: datetime) -> int:
 def _expired_saved(store: Store, due: datetime) -> int:
     """Of browsers: what an account saved is kept."""
     with store.file.transaction() as transaction:
-        taken = {
+        deleted = {
             table: lost.values(transaction.execute(f"delete from {table} where expires <= ? returning *", [due]))
             for table in ("history", "comparison", "report", "job")
         }
-        if not any(taken.values()):
+        if not any(deleted.values()):
             return 0
-        folders = [store.home.job(row["id"]) for row in taken["job"]]
-        folders += [store.home.report(row["id"]) for row in taken["report"]]
-        entry = lost.put(store.home, "expired", taken, folders)
+        folders = [store.home.job(row["id"]) for row in deleted["job"]]
+        folders += [store.home.report(row["id"]) for row in deleted["report"]]
+        entry = lost.put(store.home, "expired", deleted, folders)
     lost.move(store.home, entry)
-    return sum(map(len, taken.values()))
+    return sum(map(len, deleted.values()))
 
 
 def left_over(store: Store, *, older: bool = False) -> list[Path]:

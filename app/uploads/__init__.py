@@ -1,13 +1,13 @@
 """Catalogues and logs that visitors bring: read, guessed, mapped, checked. No Streamlit in here.
 
     from app.uploads import files
-    from app.uploads.limits import Limits
+    from app.uploads.limits import UploadLimits
 
-    limits = Limits.of_environment()
+    limits = UploadLimits.of_environment()
     files.keep(folder, "catalogue", upload, limits)             bytes as they came
     guess = files.guess(folder, "catalogue", limits)            Guess: how to read them, how sure that is (reading.py)
     reading = guess.reading.with_role("name", "title")          … changed by the visitor
-    checked = files.check(folder, {"catalogue": reading}, limits)  Checked: findings, counts, what would be left out
+    checked = files.check(folder, {"catalogue": reading}, limits)  CheckResult: findings, counts, what would be left out
     files.accept(folder, checked, without_bad_rows=True)        clean/items.parquet, clean/log.parquet
 
 Nothing of a file is parsed in the process of the app: guess and check run a child (child.py) with limits of its own, and whatever

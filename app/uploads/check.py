@@ -16,10 +16,10 @@ from app.uploads.document import write_lines
 from app.uploads.events import check_events, compare
 from app.uploads.findings import Findings
 from app.uploads.items import check_items
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.parquet import read_parquet
 from app.uploads.plain import too_many_rows, write_plain
-from app.uploads.reading import ENCODINGS, Checked, Reading, What
+from app.uploads.reading import ENCODINGS, CheckResult, FileKind, Reading
 from app.uploads.refusal import Refused
 from app.uploads.rows import read_text
 from app.uploads.splitting import Splitter
@@ -28,7 +28,7 @@ Say = Callable[[float, str], None]
 """Takes how far the step is, 0 to 1, and what it does."""
 
 
-class File(BaseModel):
+class UploadedFile(BaseModel):
     """A file and how to read it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,21 +38,27 @@ class File(BaseModel):
 
 
 def check(
-    work: Path, catalogue: File | None, log: File | None, limits: Limits, say: Say, *, known: Path | None = None
-) -> Checked:
+    work: Path,
+    catalogue: UploadedFile | None,
+    log: UploadedFile | None,
+    limits: UploadLimits,
+    say: Say,
+    *,
+    known: Path | None = None,
+) -> CheckResult:
     """Writes findings.parquet, findings.csv and, unless something stops it, clean/ into `work`.
 
     known: the clean items of a catalogue that was accepted before, in place of `catalogue`; they are not written again.
     Where no row of the catalogue can be used, the log is not looked at.
     """
     begun = time.monotonic()
-    files: dict[What, File] = {}
+    files: dict[FileKind, UploadedFile] = {}
     if catalogue is not None:
         files["catalogue"] = catalogue
     if log is not None:
         files["log"] = log
-    for what, file in files.items():
-        if faults := file.reading.faults(what):
+    for kind, file in files.items():
+        if faults := file.reading.faults(kind):
             raise Refused(" ".join(faults))
     folder = work / "clean"
     folder.mkdir(mode=0o700)
@@ -60,29 +66,29 @@ def check(
     with connect(work, limits, readable=readable) as con:
         findings = Findings(con)
         read: dict[str, int] = {}
-        kept: dict[str, int] = {}
+        rows_kept: dict[str, int] = {}
         attributes: tuple[str, ...] = ()
         share = 0.0
         kept_before = 0
 
-        def load(what: What, start: float) -> None:
-            file = files[what]
-            say(start, f"Reading the {what}")
+        def load(kind: FileKind, start: float) -> None:
+            file = files[kind]
+            say(start, f"Reading the {kind}")
             try:
-                read[what] = _load(con, work, file, what, findings, limits)
+                read[kind] = _load(con, work, file, kind, findings, limits)
             except Refused as refused:
-                raise Refused(f"The {what} cannot be read. {refused}")
-            if not read[what]:
+                raise Refused(f"The {kind} cannot be read. {refused}")
+            if not read[kind]:
                 raise Refused(
-                    f"The {what} has a header and nothing below it." if file.reading.header else f"The {what} is empty."
+                    f"The {kind} has a header and nothing below it." if file.reading.header else f"The {kind} is empty."
                 )
 
         if catalogue is not None:
             load("catalogue", 0.02)
             say(0.2, "Checking the catalogue")
             check_items(con, catalogue.reading, findings, limits)
-            kept["catalogue"] = value(con, "SELECT count(*) FROM good")
-            if kept["catalogue"]:
+            rows_kept["catalogue"] = value(con, "SELECT count(*) FROM good")
+            if rows_kept["catalogue"]:
                 say(0.35, "Writing the catalogue")
                 attributes = clean.write_items(con, catalogue.reading, folder, limits)
             else:
@@ -92,14 +98,14 @@ def check(
         if known is not None:
             con.execute(f"CREATE TABLE known AS SELECT item_id FROM read_parquet({sql_path(known)})")
             kept_before = value(con, "SELECT count(*) FROM known")
-        numbers = {"users": 0, "events": 0, "items": kept.get("catalogue", kept_before), "unused": 0}
+        numbers = {"users": 0, "events": 0, "items": rows_kept.get("catalogue", kept_before), "unused": 0}
         first = last = None
         held_out = scale = None
         if log is not None:
             load("log", 0.5 if catalogue else 0.02)
             say(0.65, "Checking the log")
             held_out, scale = check_events(con, log.reading, findings)
-            kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
+            rows_kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             first, last = con.execute("SELECT min(time), max(time) FROM events").fetchall()[0]
             if catalogue is not None or known is not None:
@@ -114,14 +120,14 @@ def check(
                 clean.write_log(con, log.reading, folder)
         say(0.92, "Writing what was found")
         findings.write(work / "findings.parquet", work / "findings.csv")
-        checked = Checked(
+        checked = CheckResult(
             counts=findings.counts(),
             first=findings.first(),
             findings=findings.total(),
             listed=findings.listed(),
             read=read,
-            kept=kept,
-            left_out=tuple(entry for what in files for entry in findings.left_out(what)),
+            kept=rows_kept,
+            left_out=tuple(entry for kind in files for entry in findings.left_out(kind)),
             items=numbers["items"],
             users=numbers["users"],
             events=numbers["events"],
@@ -142,29 +148,34 @@ def check(
 
 
 def _load(
-    con: duckdb.DuckDBPyConnection, work: Path, file: File, what: What, findings: Findings, limits: Limits
+    con: duckdb.DuckDBPyConnection,
+    work: Path,
+    file: UploadedFile,
+    kind: FileKind,
+    findings: Findings,
+    limits: UploadLimits,
 ) -> int:
     """Makes the table `rows`; how many rows the file has."""
     reading, path = file.reading, file.path
     if reading.format == "parquet":
         rows, strange = read_parquet(con, path, reading, limits)
         for name in strange:
-            findings.add(what, "column_bytes", column=name)
+            findings.add(kind, "column_bytes", column=name)
         return rows
     if reading.format == "json":
-        path = work / f"{what}.jsonl"
-        write_lines(file.path, path, reading.encoding, limits, what, gzipped=reading.gzip)
+        path = work / f"{kind}.jsonl"
+        write_lines(file.path, path, reading.encoding, limits, kind, gzipped=reading.gzip)
         reading = reading.model_copy(update={"format": "jsonl", "gzip": False, "encoding": "utf-8"})
     if reading.encoding_guessed:
         findings.add(
-            what, "encoding_guessed", note=f"It is read as {ENCODINGS.get(reading.encoding, reading.encoding)}."
+            kind, "encoding_guessed", note=f"It is read as {ENCODINGS.get(reading.encoding, reading.encoding)}."
         )
-    plain = write_plain(path, work / f"{what}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote)
+    plain = write_plain(path, work / f"{kind}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote)
     rows_are_lines = reading.format == "jsonl" or not (
         plain.quoted and Splitter(reading.delimiter, reading.quote).quoting
     )
     if rows_are_lines and not plain.blank and plain.lines > limits.rows + reading.header:
         raise Refused(too_many_rows(plain.lines - reading.header, limits))
-    total = read_text(con, plain, reading, what, findings, limits)
+    total = read_text(con, plain, reading, kind, findings, limits)
     plain.path.unlink()
     return total

@@ -105,22 +105,25 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
     import duckdb
     import pyarrow as pa
 
-    from app.uploads.check import File, check
+    from app.uploads.check import UploadedFile, check
     from app.uploads.database import TOO_LARGE
     from app.uploads.guess import guess
-    from app.uploads.limits import Limits
+    from app.uploads.limits import UploadLimits
     from app.uploads.refusal import Refused
 
-    work, limits = Path(request["work"]), Limits.model_validate(request["limits"])
+    work, limits = Path(request["work"]), UploadLimits.model_validate(request["limits"])
     pa.set_cpu_count(limits.threads)
     pa.set_io_thread_count(1)
     try:
         if request["action"] == "guess":
-            found = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
-            return found.model_dump(mode="json")
+            guessed = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
+            return guessed.model_dump(mode="json")
         if request["action"] == "histories":
             return _histories(Path(request["path"]), request["columns"], limits)
-        files = [None if request[name] is None else File.model_validate(request[name]) for name in ("catalogue", "log")]
+        files = [
+            None if request[name] is None else UploadedFile.model_validate(request[name])
+            for name in ("catalogue", "log")
+        ]
         known = None if request["known"] is None else Path(request["known"])
         return check(work, files[0], files[1], limits, say, known=known).model_dump(mode="json")
     except (duckdb.OutOfMemoryException, pa.ArrowMemoryError):

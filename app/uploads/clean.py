@@ -16,9 +16,9 @@ import duckdb
 from app.store.attributes import caption
 from app.uploads.database import sql, value
 from app.uploads.items import CONTROLS, YES, has_html, without_html
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.problems import MAX_TITLE
-from app.uploads.reading import Column, Reading
+from app.uploads.reading import Reading, UploadColumn
 
 ITEMS, LOG = "items.parquet", "log.parquet"
 _RESERVED = ("item", "item_id", "title", "popularity")
@@ -28,39 +28,41 @@ _DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
 _FLAGS = ""  # no column is called so
 
 
-def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: Limits) -> tuple[str, ...]:
+def write_items(
+    con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits
+) -> tuple[str, ...]:
     """Writes the rows of the table `good`; the table `known` has their ids. The names of the attributes."""
-    place = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
+    cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
     assert item is not None and title is not None
     # The title as one line, in a column of its own: what is made of it mentions it four times.
-    bare = f"nullif(trim(regexp_replace({place[title.name]}, '{CONTROLS}+', ' ', 'g')), '')"
+    bare = f"nullif(trim(regexp_replace({cell_of[title.name]}, '{CONTROLS}+', ' ', 'g')), '')"
     con.execute(f"CREATE OR REPLACE TEMP VIEW kept AS SELECT *, {bare} AS bare FROM rows SEMI JOIN good USING (line)")
     short = f"CASE WHEN length(bare) > {MAX_TITLE} THEN rtrim(left(bare, {MAX_TITLE - 1})) || '…' ELSE bare END"
-    wanted = [f"{place[item.name]} AS item_id", f"coalesce({short}, {place[item.name]}) AS title"]
+    selected = [f"{cell_of[item.name]} AS item_id", f"coalesce({short}, {cell_of[item.name]}) AS title"]
     names, attributes = _names(reading), []
     for column in reading.columns:
-        cell = place[column.name]
+        cell = cell_of[column.name]
         if column.role == "text" and value(con, f"SELECT count({cell}) FROM kept"):
             text = cell
             if value(con, f"SELECT count(*) FROM kept WHERE {has_html(cell)}"):
                 text = f"CASE WHEN {has_html(cell)} THEN {without_html(cell)} ELSE {cell} END"
-            found = f"CAST({_text(text, limits)} AS {_type(con, cell)})"
+            expression = f"CAST({_text(text, limits)} AS {_type(con, cell)})"
         elif column.role == "list" and value(con, f"SELECT count({_list(cell, column, limits)}) FROM kept"):
-            found = _list(cell, column, limits)
+            expression = _list(cell, column, limits)
         else:  # another role, or nothing in it
             continue
         attributes.append(names[column.name])
-        wanted.append(f"{found} AS {_quoted(names[column.name])}")
+        selected.append(f"{expression} AS {_quoted(names[column.name])}")
     flags = [column for column in reading.columns if column.role == "flag"]
     if flags:
         attributes.append(names[_FLAGS])
-        wanted.append(f"{_flags(flags, place)} AS {_quoted(names[_FLAGS])}")
+        selected.append(f"{_flags(flags, cell_of)} AS {_quoted(names[_FLAGS])}")
     con.execute(
-        f"COPY (SELECT {', '.join(wanted)} FROM kept ORDER BY line) TO {sql(str(folder / ITEMS))} "
+        f"COPY (SELECT {', '.join(selected)} FROM kept ORDER BY line) TO {sql(str(folder / ITEMS))} "
         "(FORMAT parquet, COMPRESSION zstd)"
     )
-    con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {place[item.name]} AS item_id FROM kept")
+    con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {cell_of[item.name]} AS item_id FROM kept")
     con.execute("DROP VIEW kept")
     return tuple(attributes)
 
@@ -73,9 +75,9 @@ def write_items_of_log(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
 
 def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
     """Writes the table `events`."""
-    wanted = ['"user"', "item", *(role for role in ("time", "weight", "quantity") if reading.column(role))]
+    selected = ['"user"', "item", *(role for role in ("time", "weight", "quantity") if reading.column(role))]
     con.execute(
-        f"COPY (SELECT {', '.join(wanted)} FROM events ORDER BY line) TO {sql(str(folder / LOG))} "
+        f"COPY (SELECT {', '.join(selected)} FROM events ORDER BY line) TO {sql(str(folder / LOG))} "
         "(FORMAT parquet, COMPRESSION zstd)"
     )
 
@@ -96,17 +98,17 @@ def fingerprint(files: Iterable[Path]) -> str:
 def _names(reading: Reading) -> dict[str, str]:
     """Column → what the attribute is called: no name that pages would show like another one's, nor like one that has a meaning of
     its own. _FLAGS: their list."""
-    taken = {caption(name).casefold() for name in _RESERVED}
+    used = {caption(name).casefold() for name in _RESERVED}
     names: dict[str, str] = {}
-    wanted = [
+    attributes = [
         (column.name, column.called or column.name) for column in reading.columns if column.role in ("text", "list")
     ]
-    for name, called in [*wanted, (_FLAGS, reading.flags)]:
-        kept = _tidy(called) or "attribute"
-        while caption(kept).casefold() in taken:  # nor does DuckDB tell case apart
-            kept += "_"
-        taken.add(caption(kept).casefold())
-        names[name] = kept
+    for name, called in [*attributes, (_FLAGS, reading.flags)]:
+        attribute = _tidy(called) or "attribute"
+        while caption(attribute).casefold() in used:  # nor does DuckDB tell case apart
+            attribute += "_"
+        used.add(caption(attribute).casefold())
+        names[name] = attribute
     return names
 
 
@@ -118,7 +120,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(cell: str, limits: Limits) -> str:
+def _text(cell: str, limits: UploadLimits) -> str:
     bare = f"nullif(trim(regexp_replace({cell}, '{CONTROLS}+', ' ', 'g')), '')"
     return f"left({bare}, {limits.cell})"
 
@@ -130,26 +132,26 @@ def _type(con: duckdb.DuckDBPyConnection, cell: str) -> str:
     return "BIGINT" if whole else "DOUBLE" if number else "VARCHAR"
 
 
-def _flags(columns: list[Column], place: dict[str, str]) -> str:
+def _flags(columns: list[UploadColumn], cell_of: dict[str, str]) -> str:
     """SQL: what the columns that say yes are called."""
     yes = ", ".join(map(sql, YES))
     each = (
-        f"CASE WHEN lower({place[flag.name]}) IN ({yes}) THEN {sql(_tidy(flag.called or flag.name))} END"
+        f"CASE WHEN lower({cell_of[flag.name]}) IN ({yes}) THEN {sql(_tidy(flag.called or flag.name))} END"
         for flag in columns
     )
     return f"list_filter([{', '.join(each)}], lambda x: x IS NOT NULL)"
 
 
-def _list(cell: str, column: Column, limits: Limits) -> str:
+def _list(cell: str, column: UploadColumn, limits: UploadLimits) -> str:
     """SQL: the values of a field; NULL where there is none."""
     lists = f"TRY(flatten(from_json({cell}, '[[\"VARCHAR\"]]')))"
     plain = f"TRY(from_json({cell}, '[\"VARCHAR\"]'))"
     parts = f"string_split({cell}, {sql(column.separator or '|')})"
-    found = (
+    values = (
         f"CASE WHEN {cell}[1] = '[' AND json_valid({cell}) THEN "
         f"CASE WHEN regexp_matches({cell}, '^\\[\\s*\\[') THEN {lists} ELSE {plain} END "
         f"WHEN {cell} IS NOT NULL THEN {parts} END"
     )
-    bare = f"list_transform({found}, lambda x: left(trim(regexp_replace(x, '{CONTROLS}+', ' ', 'g')), {limits.cell}))"
+    bare = f"list_transform({values}, lambda x: left(trim(regexp_replace(x, '{CONTROLS}+', ' ', 'g')), {limits.cell}))"
     filled = f"list_filter({bare}, lambda x: x IS NOT NULL AND x <> '')"
     return f"CASE WHEN len({filled}) > 0 THEN {filled} END"

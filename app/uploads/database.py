@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from app.uploads.refusal import Refused
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
@@ -19,7 +19,7 @@ TOO_LARGE = (
 
 
 @contextlib.contextmanager
-def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(work: Path, limits: UploadLimits, *, readable: Sequence[Path] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database of its own; what does not fit into memory goes to files in `work`. readable: files beside it."""
     con = duckdb.connect(
         ":memory:",
@@ -55,7 +55,7 @@ def sql(text: str) -> str:
 
 def sql_path(path: Path) -> str:
     """`path` as an SQL string literal that means this file, whatever wildcards its name contains."""
-    return sql(re.sub(r"[*?\[]", lambda found: f"[{found[0]}]", str(path)))
+    return sql(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
 def value(con: duckdb.DuckDBPyConnection, query: str) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.uploads.limits import Limits
-from app.uploads.reading import What
+from app.uploads.limits import UploadLimits
+from app.uploads.reading import FileKind
 from app.uploads.refusal import Refused
 from app.uploads.source import blocks
 
@@ -18,7 +18,9 @@ _FORMS = {
 }
 
 
-def write_lines(source: Path, target: Path, encoding: str, limits: Limits, what: What, *, gzipped: bool) -> None:
+def write_lines(
+    source: Path, target: Path, encoding: str, limits: UploadLimits, kind: FileKind, *, gzipped: bool
+) -> None:
     """Writes `target`, an object per line in UTF-8. Raises Refused where the document is none of the forms that are read."""
     content = b"".join(blocks(source, gzipped, limits))
     try:
@@ -31,7 +33,7 @@ def write_lines(source: Path, target: Path, encoding: str, limits: Limits, what:
     except RecursionError:
         raise Refused("The JSON document is nested too deeply.")
     with target.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-        for row in _rows(document, what):
+        for row in _rows(document, kind):
             entries = (f"{_json(key)}: {_json(value)}" for key, value in _entries(row))
             file.write("{" + ", ".join(entries) + "}\n")
 
@@ -57,19 +59,19 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _rows(document: Any, what: What) -> Iterator[dict[str, Any]]:
+def _rows(document: Any, kind: FileKind) -> Iterator[dict[str, Any]]:
     entries: Iterable[tuple[Any, Any]] = enumerate(document, 1) if isinstance(document, list) else ()
     if isinstance(document, dict):
         entries = _entries(document)
     for key, value in entries:
         if isinstance(document, list) and isinstance(value, dict):
             yield value
-        elif isinstance(document, dict) and what == "catalogue" and isinstance(value, dict):
+        elif isinstance(document, dict) and kind == "catalogue" and isinstance(value, dict):
             named = ("key" if "id" in value else "id", key)
             yield _Doubled([named, *value.pairs]) if isinstance(value, _Doubled) else {named[0]: key, **value}
-        elif isinstance(document, dict) and what == "catalogue" and isinstance(value, str):
+        elif isinstance(document, dict) and kind == "catalogue" and isinstance(value, str):
             yield {"id": key, "title": value}
-        elif isinstance(document, dict) and what == "log" and isinstance(value, list):
+        elif isinstance(document, dict) and kind == "log" and isinstance(value, list):
             yield from ({"user": key, "item": item} for item in value)
         else:
-            raise Refused(f"As one JSON document, a {what} is {_FORMS[what]}. The entry “{str(key)[:60]}” is neither.")
+            raise Refused(f"As one JSON document, a {kind} is {_FORMS[kind]}. The entry “{str(key)[:60]}” is neither.")

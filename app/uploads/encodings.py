@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from charset_normalizer import from_bytes
 
-from app.uploads.reading import ENCODINGS, Choice
+from app.uploads.reading import ENCODINGS, ReadingChoice
 
 _CANDIDATES = ("cp949", "cp932", "gb18030", "euc-jp", "big5", "cp1251", "cp1252")
 _SAMPLE = 200_000  # bytes of lines with other characters than ASCII that are weighed
@@ -43,46 +43,48 @@ class Scan:
 
 
 def scan(parts: Iterable[bytes]) -> Scan:
-    found, decoder, rest, ended = Scan(), codecs.getincrementaldecoder("utf-8")(), b"", True
+    scanned, decoder, rest, ended = Scan(), codecs.getincrementaldecoder("utf-8")(), b"", True
     for block in parts:
         ended = block.endswith((b"\n", b"\r"))
-        if not found.size:
-            found.head = block[: 1 << 20]
-        found.size += len(block)
-        found.lines += block.count(b"\n") or block.count(b"\r")
-        if found.utf8:
+        if not scanned.size:
+            scanned.head = block[: 1 << 20]
+        scanned.size += len(block)
+        scanned.lines += block.count(b"\n") or block.count(b"\r")
+        if scanned.utf8:
             try:
                 decoder.decode(block)
             except UnicodeDecodeError:
-                found.utf8 = False
+                scanned.utf8 = False
         if not block.isascii():
-            found.ascii = False
-            if len(found.sample) < _SAMPLE:
+            scanned.ascii = False
+            if len(scanned.sample) < _SAMPLE:
                 for line in (rest + block).split(b"\n"):
-                    if not line.isascii() and len(found.sample) < _SAMPLE:
-                        found.sample += line[:10_000] + b"\n"
+                    if not line.isascii() and len(scanned.sample) < _SAMPLE:
+                        scanned.sample += line[:10_000] + b"\n"
         rest = block[block.rfind(b"\n") + 1 :][-10_000:]
-    if found.utf8:
+    if scanned.utf8:
         try:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
-            found.utf8 = False
-    found.lines += found.size > 0 and not ended
-    return found
+            scanned.utf8 = False
+    scanned.lines += scanned.size > 0 and not ended
+    return scanned
 
 
-def guess(found: Scan) -> Choice:
-    marked = _marked(found.head)
+def guess(scanned: Scan) -> ReadingChoice:
+    marked = _marked(scanned.head)
     if marked:
-        return Choice(about="encoding", value=marked, sure="certain", why="The file begins with its byte order mark.")
-    wide = _wide(found.head)
+        return ReadingChoice(
+            about="encoding", value=marked, sure="certain", why="The file begins with its byte order mark."
+        )
+    wide = _wide(scanned.head)
     if wide:
         why = "Every other byte is zero, as in UTF-16 without a byte order mark."
-        return Choice(about="encoding", value=wide, sure="likely", why=why, others=("utf-8",))
-    if found.utf8:
-        why = "All characters are ASCII: most encodings agree." if found.ascii else "All of it is valid UTF-8."
-        return Choice(about="encoding", value="utf-8", sure="certain", why=why)
-    return _weighed(bytes(found.sample))
+        return ReadingChoice(about="encoding", value=wide, sure="likely", why=why, others=("utf-8",))
+    if scanned.utf8:
+        why = "All characters are ASCII: most encodings agree." if scanned.ascii else "All of it is valid UTF-8."
+        return ReadingChoice(about="encoding", value="utf-8", sure="certain", why=why)
+    return _weighed(bytes(scanned.sample))
 
 
 def read_as(sample: bytes, encodings: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -107,10 +109,10 @@ def _wide(head: bytes) -> str | None:
     return None
 
 
-def _weighed(sample: bytes) -> Choice:
+def _weighed(sample: bytes) -> ReadingChoice:
     """The likeliest of the candidates for lines that are not UTF-8."""
     latin = "latin-1" if any(byte in sample for byte in _NO_CP1252) else "cp1252"
-    found = from_bytes(
+    matches = from_bytes(
         sample,
         cp_isolation=[*(name.replace("-", "_") for name in _CANDIDATES), "latin_1"],
         threshold=0.5,
@@ -118,7 +120,7 @@ def _weighed(sample: bytes) -> Choice:
         enable_fallback=False,
     )
     best: dict[str, float] = {}
-    for match in found:
+    for match in matches:
         name = _name(match.encoding, latin)
         strange = 0.0 if name == latin else _mixed(sample, name)
         best[name] = min(best.get(name, 1.0), match.chaos + strange)
@@ -127,13 +129,13 @@ def _weighed(sample: bytes) -> Choice:
     ranked = list(dict.fromkeys((*order, latin, *_CANDIDATES)))
     if not order:
         why = "It is not UTF-8, and no encoding that is known here reads it well."
-        return Choice(about="encoding", value=latin, sure="unsure", why=why, others=_but(ranked, latin))
+        return ReadingChoice(about="encoding", value=latin, sure="unsure", why=why, others=_but(ranked, latin))
     value = order[0]
     clear = len(order) == 1 or best[order[1]] - best[order[0]] > _CLEAR
     why = f"It is not UTF-8; of the other encodings {ENCODINGS[value]} reads its special characters best."
     if not clear:
         why = f"It is not UTF-8; {ENCODINGS[value]} and {ENCODINGS[order[1]]} read it about equally well."
-    return Choice(
+    return ReadingChoice(
         about="encoding", value=value, sure="likely" if clear else "unsure", why=why, others=_but(ranked, value)
     )
 
@@ -162,5 +164,5 @@ def _but(names: list[str], value: str) -> tuple[str, ...]:
 def _around(line: bytes, encoding: str) -> str:
     """The part of a line around its first special character."""
     text = line.decode(encoding, "replace")
-    start = max(0, next((place for place, c in enumerate(text) if ord(c) > 127), 0) - 30)
+    start = max(0, next((index for index, c in enumerate(text) if ord(c) > 127), 0) - 30)
     return ("…" if start else "") + text[start : start + _WIDTH] + ("…" if len(text) > start + _WIDTH else "")

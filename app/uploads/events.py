@@ -28,20 +28,20 @@ SCALES = {3.0: 5, 5.0: 10}
 def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> tuple[HeldOut, int | None]:
     """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, weight, quantity) of the rows that are
     kept."""
-    place = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
+    cell_of = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
     name = {column.role: column.name for column in reading.columns}
     for role in ("user", "item"):
-        id_rules(findings, "log", role, place[role], name[role])
+        id_rules(findings, "log", role, cell_of[role], name[role])
     moment = "NULL::BIGINT"
-    if "time" not in place:
+    if "time" not in cell_of:
         unused = called(NAMES["time"], [column.name for column in reading.columns])
         findings.add("log", "no_times", note=f"The column “{unused[0]}” is not used." if unused else "")
     elif reading.time is not None:
-        _times(con, place["time"], name["time"], reading.time, findings)
+        _times(con, cell_of["time"], name["time"], reading.time, findings)
         moment = "moment"
     weight = "NULL::DOUBLE"
-    if "weight" in place:
-        cell = place["weight"]
+    if "weight" in cell_of:
+        cell = cell_of["weight"]
         weight = f"try_cast({cell} AS DOUBLE)"
         for problem, bad in (
             ("weight_missing", f"{cell} IS NULL"),
@@ -50,21 +50,21 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
             source = f"SELECT line, {cell} AS value FROM rows WHERE {bad}"
             findings.insert("log", problem, source, name["weight"])
     quantity = "NULL::DOUBLE"
-    if "quantity" in place:
-        cell = place["quantity"]
+    if "quantity" in cell_of:
+        cell = cell_of["quantity"]
         quantity = f"try_cast({cell} AS DOUBLE)"  # none given is no cancellation
         bad = f"{cell} IS NOT NULL AND NOT coalesce(isfinite({quantity}), false)"
         findings.insert(
             "log", "quantity_unreadable", f"SELECT line, {cell} AS value FROM rows WHERE {bad}", name["quantity"]
         )
     con.execute(
-        f'CREATE OR REPLACE TABLE events AS SELECT line, {place["user"]} AS "user", {place["item"]} AS item, '
+        f'CREATE OR REPLACE TABLE events AS SELECT line, {cell_of["user"]} AS "user", {cell_of["item"]} AS item, '
         f"{moment} AS time, {weight} AS weight, {quantity} AS quantity FROM rows WHERE line NOT IN ({findings.bad_lines('log')})"
     )
-    scale = _ratings(con, reading, name["weight"], findings) if "weight" in place else None
-    if reading.drop_negative and "quantity" in place:
+    scale = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else None
+    if reading.drop_negative and "quantity" in cell_of:
         _drop(con, "quantity < 0", "quantity", "quantity_negative", name["quantity"], findings)
-    if "time" in place:
+    if "time" in cell_of:
         _repeated(con, name["user"], findings)
     held_out = _held_out(con, reading, name["item"], findings)
     _users(con, name["user"], findings)
@@ -138,15 +138,17 @@ def _flat(con: duckdb.DuckDBPyConnection) -> _Flat:
         distinct = f"SELECT DISTINCT {name} AS id FROM events"
         return f"(SELECT id, row_number() OVER () - 1 AS n FROM ({distinct}))"
 
-    found = con.execute(
+    columns = con.execute(
         'SELECT u.n AS "user", i.n AS item, time, quantity < 0 AS negative, line FROM events '
         f'JOIN {numbered(chr(34) + "user" + chr(34))} AS u ON u.id = "user" JOIN {numbered("item")} AS i ON i.id = item '
         "ORDER BY u.n, time, line"
     ).fetchnumpy()
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(found["user"]))]).astype(np.int64)
-    time, negative = (None if np.ma.getmaskarray(found[name]).all() else found[name] for name in ("time", "negative"))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(columns["user"]))]).astype(np.int64)
+    time, negative = (
+        None if np.ma.getmaskarray(columns[name]).all() else columns[name] for name in ("time", "negative")
+    )
     negative = None if negative is None else np.ma.filled(negative, False)
-    return _Flat(offsets, found["user"], found["item"], time, negative, found["line"])
+    return _Flat(offsets, columns["user"], columns["item"], time, negative, columns["line"])
 
 
 def _held_out(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> HeldOut:
@@ -228,13 +230,13 @@ def _advice(con: duckdb.DuckDBPyConnection, reading: Reading, share: float) -> s
         matching = value(con, f"SELECT count(*) FROM strange SEMI JOIN known ON {alike}")
         if matching > 0.5 * strange:
             return f" {words}"
-    number = next(place for place, column in enumerate(reading.columns) if column.role == "item")
-    for place, column in enumerate(reading.columns):
-        if place != number and column.role not in ("time", "weight"):
+    number = next(index for index, column in enumerate(reading.columns) if column.role == "item")
+    for index, column in enumerate(reading.columns):
+        if index != number and column.role not in ("time", "weight"):
             other = value(
-                con, f"SELECT count(*) FROM (SELECT DISTINCT c{place} AS v FROM rows) SEMI JOIN known ON v = item_id"
+                con, f"SELECT count(*) FROM (SELECT DISTINCT c{index} AS v FROM rows) SEMI JOIN known ON v = item_id"
             )
-            different = value(con, f"SELECT count(DISTINCT c{place}) FROM rows")
+            different = value(con, f"SELECT count(DISTINCT c{index}) FROM rows")
             if different > 1 and other > 0.9 * different:
                 return f" The column “{column.name[:60]}” matches the catalogue better."
     return ""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.uploads.clean import LOG
-from app.uploads.limits import MB, Limits
-from app.uploads.reading import Checked, Guess, Reading, What
+from app.uploads.limits import MB, UploadLimits
+from app.uploads.reading import CheckResult, FileKind, Guess, Reading
 from app.uploads.runner import Progress, UploadFailed, run
 from engine.files import write_json
 
@@ -28,7 +28,7 @@ READING = "reading.json"
 FINDINGS = ("findings.parquet", "findings.csv")
 
 
-def keep(folder: Path, what: What, content: BinaryIO | bytes, limits: Limits) -> Path:
+def keep(folder: Path, kind: FileKind, content: BinaryIO | bytes, limits: UploadLimits) -> Path:
     """Writes an upload as it came; an earlier one of the same kind goes. Raises UploadFailed where it is too large or empty, or
     where the folder was deleted."""
     target = folder / UPLOAD
@@ -36,7 +36,7 @@ def keep(folder: Path, what: What, content: BinaryIO | bytes, limits: Limits) ->
         target.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:
         raise UploadFailed("What was uploaded before was deleted. Begin the upload again.") from None
-    path = target / f"{what}-{secrets.token_hex(8)}"
+    path = target / f"{kind}-{secrets.token_hex(8)}"
     try:
         with path.open("xb") as file:
             total = 0
@@ -53,55 +53,55 @@ def keep(folder: Path, what: What, content: BinaryIO | bytes, limits: Limits) ->
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    for earlier in target.glob(f"{what}-*"):
+    for earlier in target.glob(f"{kind}-*"):
         if earlier != path:
             earlier.unlink(missing_ok=True)
     return path
 
 
-def find(folder: Path, what: What) -> Path | None:
+def find(folder: Path, kind: FileKind) -> Path | None:
     """The upload of this kind, if there is one."""
-    return next(iter(sorted((folder / UPLOAD).glob(f"{what}-*"))), None)
+    return next(iter(sorted((folder / UPLOAD).glob(f"{kind}-*"))), None)
 
 
 def guess(
     folder: Path,
-    what: What,
-    limits: Limits,
+    kind: FileKind,
+    limits: UploadLimits,
     *,
     fixed: Mapping[str, str] | None = None,
     owner: str = "",
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Guess:
-    """What the upload seems to be. fixed: about → value as in Choice, "role:NAME" → role. Raises UploadFailed.
+    """What the upload seems to be. fixed: about → value as in ReadingChoice, "role:NAME" → role. Raises UploadFailed.
 
     owner: whose turn it is.
     """
-    request = {"path": str(_found(folder, what)), "what": what, "fixed": dict(fixed or {})}
+    request = {"path": str(_upload(folder, kind)), "what": kind, "fixed": dict(fixed or {})}
     answer = run("guess", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled)
     return Guess.model_validate(answer)
 
 
 def check(
     folder: Path,
-    readings: Mapping[What, Reading],
-    limits: Limits,
+    readings: Mapping[FileKind, Reading],
+    limits: UploadLimits,
     *,
     known: Path | None = None,
     owner: str = "",
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
-) -> Checked:
+) -> CheckResult:
     """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed.
 
     known: the clean items of an accepted catalogue, against which a log that comes later is checked. owner: whose turn it is.
     """
     request: dict[str, Any] = {"catalogue": None, "log": None, "known": None if known is None else str(known)}
-    for what, reading in readings.items():
-        if faults := reading.faults(what):
+    for kind, reading in readings.items():
+        if faults := reading.faults(kind):
             raise UploadFailed(" ".join(faults))
-        request[what] = {"path": str(_found(folder, what)), "reading": reading.model_dump(mode="json")}
+        request[kind] = {"path": str(_upload(folder, kind)), "reading": reading.model_dump(mode="json")}
 
     def keep_results(work: Path) -> None:
         clear(folder)
@@ -109,16 +109,16 @@ def check(
             os.replace(work / name, folder / name)
         if (work / CLEAN).is_dir():
             os.replace(work / CLEAN, folder / WAITING)
-        write_json(folder / UPLOAD / READING, {what: reading.model_dump() for what, reading in readings.items()})
+        write_json(folder / UPLOAD / READING, {kind: reading.model_dump() for kind, reading in readings.items()})
 
     clear(folder)
     answer = run(
         "check", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled, keep=keep_results
     )
-    return Checked.model_validate(answer)
+    return CheckResult.model_validate(answer)
 
 
-def accept(folder: Path, checked: Checked, *, without_bad_rows: bool) -> None:
+def accept(folder: Path, checked: CheckResult, *, without_bad_rows: bool) -> None:
     """Puts the clean files into use. without_bad_rows: the visitor has said that rows may be left out. Raises UploadFailed."""
     if checked.stopped or not (folder / WAITING).is_dir():
         raise UploadFailed("The files cannot be used as they are. Mend what stops them, and check them again.")
@@ -135,7 +135,7 @@ def add_log(staged: Path, folder: Path) -> None:
         raise UploadFailed("The log has not been checked yet.")
     write_json(
         upload / READING,
-        {what: reading.model_dump() for what, reading in {**readings(folder), **readings(staged)}.items()},
+        {kind: reading.model_dump() for kind, reading in {**readings(folder), **readings(staged)}.items()},
     )
     for path in upload.glob("log-*"):
         path.unlink(missing_ok=True)
@@ -150,25 +150,25 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder / WAITING, ignore_errors=True)
 
 
-def readings(folder: Path) -> dict[What, Reading]:
+def readings(folder: Path) -> dict[FileKind, Reading]:
     """How the uploads were read in the last check; empty where there was none."""
     try:
-        found = json.loads((folder / UPLOAD / READING).read_text("utf-8"))
-        return {what: Reading.model_validate(reading) for what, reading in found.items()}
+        stored = json.loads((folder / UPLOAD / READING).read_text("utf-8"))
+        return {kind: Reading.model_validate(reading) for kind, reading in stored.items()}
     except (OSError, ValueError):
         return {}
 
 
-def forget(folder: Path, kinds: Iterable[What]) -> None:
+def forget(folder: Path, kinds: Iterable[FileKind]) -> None:
     """Takes uploads away, and what was found in them."""
-    for what in kinds:
-        for path in (folder / UPLOAD).glob(f"{what}-*"):
+    for kind in kinds:
+        for path in (folder / UPLOAD).glob(f"{kind}-*"):
             path.unlink(missing_ok=True)
     clear(folder)
 
 
-def _found(folder: Path, what: What) -> Path:
-    path = find(folder, what)
+def _upload(folder: Path, kind: FileKind) -> Path:
+    path = find(folder, kind)
     if path is None:
-        raise UploadFailed(f"There is no {what} yet. Upload one first.")
+        raise UploadFailed(f"There is no {kind} yet. Upload one first.")
     return path

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from app.uploads.database import sql, value
 from app.uploads.problems import PROBLEMS
-from app.uploads.reading import Count, Finding, LeftOut, What
+from app.uploads.reading import Count, FileKind, Finding, LeftOut
 
 VALUE = 100
 """Characters of a value that are kept."""
@@ -26,7 +26,7 @@ EACH = 1_000
 """Findings of one problem in one file that are written: never 100,000 in all, as there are some fifty problems."""
 DROPPED = ("row_again", "event_again", "rating_dropped", "quantity_negative", "event_repeated")
 """Warnings that leave rows out."""
-ORDER = {problem: place for place, problem in enumerate(PROBLEMS)}
+ORDER = {problem: rank for rank, problem in enumerate(PROBLEMS)}
 _KINDS = {"stop": 0, "bad": 1, "warning": 2}
 _RANKS = {name: 1_000 * _KINDS[p.kind] + ORDER[name] for name, p in PROBLEMS.items()}
 _NAMES = {rank: name for name, rank in _RANKS.items()}
@@ -60,7 +60,7 @@ class Findings:
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = con
-        self._numbers: dict[tuple[What, str], _Number] = {}
+        self._numbers: dict[tuple[FileKind, str], _Number] = {}
         con.execute(
             'CREATE TABLE findings (file VARCHAR, line BIGINT, "column" VARCHAR, value VARCHAR, problem VARCHAR, note VARCHAR)'
         )
@@ -74,13 +74,13 @@ class Findings:
         )
         con.execute(f"INSERT INTO problems VALUES {', '.join(rows)}")
 
-    def add(self, file: What, problem: str, column: str = "", note: str = "") -> None:
+    def add(self, file: FileKind, problem: str, column: str = "", note: str = "") -> None:
         """A finding of the file as a whole."""
         self._count(file, problem, 1, 1, note)
         self.con.execute("INSERT INTO findings VALUES (?, NULL, ?, '', ?, ?)", [file, column[:VALUE], problem, note])
 
     def insert(
-        self, file: What, problem: str, query: str, column: str = "", note: str = "", *, rows: int | None = None
+        self, file: FileKind, problem: str, query: str, column: str = "", note: str = "", *, rows: int | None = None
     ) -> int:
         """A finding for every row that `query` selects: line, value. It is carried out twice. How many they are.
 
@@ -96,7 +96,7 @@ class Findings:
             self._keep(file, problem, query, column, note)
         return number
 
-    def insert_cells(self, file: What, problem: str, cells: Sequence[Cell], note: str = "") -> None:
+    def insert_cells(self, file: FileKind, problem: str, cells: Sequence[Cell], note: str = "") -> None:
         """A finding for every cell that breaks its rule; a row counts once, however many of its cells do. For problems that
         leave no row out."""
         assert problem not in _LEAVES_OUT
@@ -112,13 +112,13 @@ class Findings:
                 self._keep(file, problem, query, rule.column, note)
         self.con.execute("DROP TABLE counted; DROP TABLE IF EXISTS hit")
 
-    def _count(self, file: What, problem: str, rows: int, findings: int, note: str) -> None:
+    def _count(self, file: FileKind, problem: str, rows: int, findings: int, note: str) -> None:
         number = self._numbers.setdefault((file, problem), _Number())
         number.rows += rows
         number.findings += findings
         number.note = max(number.note, note)
 
-    def _keep(self, file: What, problem: str, query: str, column: str, note: str) -> None:
+    def _keep(self, file: FileKind, problem: str, query: str, column: str, note: str) -> None:
         self.con.execute(
             f"INSERT INTO findings SELECT {sql(file)}, line, {sql(column[:VALUE])}, left(coalesce(value, ''), {VALUE}), "
             f"{sql(problem)}, {sql(note)} FROM ({query}) ORDER BY line LIMIT {EACH}"
@@ -126,26 +126,26 @@ class Findings:
 
     # --- answers
 
-    def lines(self, file: What, *problems: str) -> str:
+    def lines(self, file: FileKind, *problems: str) -> str:
         """SQL: the lines that these problems leave out."""
         ranks = ", ".join(str(_RANKS[problem]) for problem in problems)
         return f'SELECT line FROM "left" WHERE log = {file == "log"} AND rank IN ({ranks})'
 
-    def bad_lines(self, file: What) -> str:
+    def bad_lines(self, file: FileKind) -> str:
         """SQL: the lines of rows that cannot be used."""
         return self.lines(file, *(name for name, p in PROBLEMS.items() if p.kind == "bad"))
 
-    def rows(self, file: What, *problems: str) -> int:
+    def rows(self, file: FileKind, *problems: str) -> int:
         """How many rows have one of these problems, which no row has two of."""
         return sum(self._numbers[file, name].rows for name in problems if (file, name) in self._numbers)
 
-    def left_out(self, file: What) -> list[LeftOut]:
+    def left_out(self, file: FileKind) -> list[LeftOut]:
         """Rows that are left out, by the first thing that is wrong."""
-        found = self.con.execute(
+        counts = self.con.execute(
             f'SELECT rank, count(*) FROM (SELECT line, min(rank) AS rank FROM "left" WHERE log = {file == "log"} GROUP BY line) '
             "GROUP BY rank"
         ).fetchall()
-        entries = [LeftOut(file=file, problem=_NAMES[rank], rows=rows) for rank, rows in found]
+        entries = [LeftOut(file=file, problem=_NAMES[rank], rows=rows) for rank, rows in counts]
         return sorted(entries, key=lambda entry: (-entry.rows, entry.problem))
 
     def counts(self) -> tuple[Count, ...]:
@@ -157,13 +157,13 @@ class Findings:
         return tuple(sorted(counts, key=lambda count: (_KINDS[count.kind], -count.number, count.file, count.problem)))
 
     def first(self) -> tuple[Finding, ...]:
-        found = self.con.execute(
+        rows = self.con.execute(
             'SELECT file, line, "column", value, problem, note FROM findings JOIN problems USING (problem) '
             f'ORDER BY kind, file, line NULLS FIRST, place, "column", value LIMIT {SHOWN}'
         ).fetchall()
         return tuple(
             Finding(file=file, line=line, column=column, value=value, problem=problem, note=note or "")
-            for file, line, column, value, problem, note in found
+            for file, line, column, value, problem, note in rows
         )
 
     @property

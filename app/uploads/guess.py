@@ -12,7 +12,7 @@ from app.uploads.check import Say
 from app.uploads.database import connect
 from app.uploads.document import write_lines
 from app.uploads.findings import Findings
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.parquet import describe, read_parquet
 from app.uploads.plain import Plain, write_plain
 from app.uploads.problems import MAX_DEPTH
@@ -23,17 +23,17 @@ from app.uploads.reading import (
     QUOTES,
     ROLES,
     TIMES,
-    Choice,
-    Column,
+    FileKind,
     Guess,
     Reading,
+    ReadingChoice,
     Role,
-    What,
+    UploadColumn,
     column_names,
 )
 from app.uploads.refusal import Refused
 from app.uploads.rows import json_names, lines_of, read_text
-from app.uploads.source import blocks, kind
+from app.uploads.source import blocks, content_kind
 from app.uploads.splitting import BLANKS, Splitter
 
 LOOKED_AT = 2_000
@@ -42,26 +42,26 @@ _HEAD = 5
 _WIDTH = 200
 
 
-def guess(work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits, say: Say) -> Guess:
-    """fixed: about → value, as in Choice, and "role:NAME" → role; what is not among them is guessed."""
+def guess(work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits, say: Say) -> Guess:
+    """fixed: about → value, as in ReadingChoice, and "role:NAME" → role; what is not among them is guessed."""
     say(0.05, "Looking at the file")
-    found = kind(path)
-    if found == "parquet":
-        return _parquet(work, path, what, fixed, limits)
-    return _text(work, path, what, fixed, limits, gzipped=found == "gzip", say=say)
+    content = content_kind(path)
+    if content == "parquet":
+        return _parquet(work, path, kind, fixed, limits)
+    return _text(work, path, kind, fixed, limits, gzipped=content == "gzip", say=say)
 
 
-def _parquet(work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits) -> Guess:
+def _parquet(work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits) -> Guess:
     rows, names = describe(path, limits)
-    reading = Reading(format="parquet", columns=tuple(Column(name=name, role="text") for name in names))
+    reading = Reading(format="parquet", columns=tuple(UploadColumn(name=name, role="text") for name in names))
     with connect(work, limits, readable=[path]) as con:
         _, strange = read_parquet(con, path, reading, limits, first=LOOKED_AT)
-        start = Guess(what=what, reading=reading, rows=rows, size=path.stat().st_size)
+        start = Guess(what=kind, reading=reading, rows=rows, size=path.stat().st_size)
 
         def all_rows(whole: duckdb.DuckDBPyConnection, narrow: Reading) -> None:
             read_parquet(whole, path, narrow, limits)
 
-        guess = _told(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
+        guess = _with_roles(con, start, fixed, _whole(work, limits, all_rows, readable=[path]), named=True)
         return guess.model_copy(update={"reading": _without(guess.reading, strange)})
 
 
@@ -73,7 +73,7 @@ def _without(reading: Reading, names: Sequence[str]) -> Reading:
 
 
 def _text(
-    work: Path, path: Path, what: What, fixed: Mapping[str, str], limits: Limits, *, gzipped: bool, say: Say
+    work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits, *, gzipped: bool, say: Say
 ) -> Guess:
     scan = encodings.scan(blocks(path, gzipped, limits))
     encoding = _chosen(fixed, "encoding", ENCODINGS) or encodings.guess(scan)
@@ -89,7 +89,7 @@ def _text(
         offered = list(dict.fromkeys((encoding.value, *encoding.others)))
         foreign = encodings.read_as(bytes(scan.sample), offered)
     start = Guess(
-        what=what,
+        what=kind,
         reading=Reading(
             format="delimited", gzip=gzipped, encoding=encoding.value, encoding_guessed=encoding.sure != "certain"
         ),
@@ -105,66 +105,66 @@ def _text(
     rows, codec = path, encoding.value
     if form == "json":
         rows, codec = work / "document.jsonl", "utf-8"
-        write_lines(path, rows, encoding.value, limits, what, gzipped=gzipped)
+        write_lines(path, rows, encoding.value, limits, kind, gzipped=gzipped)
         gzipped = False
         plain = write_plain(rows, plain.path, codec, limits, gzipped=gzipped, lines=LOOKED_AT)
 
     def all_rows(con: duckdb.DuckDBPyConnection, narrow: Reading) -> None:
         whole = write_plain(rows, work / "whole.txt", codec, limits, gzipped=gzipped, quote=narrow.quote)
-        read_text(con, whole, narrow, what, Findings(con), limits)
+        read_text(con, whole, narrow, kind, Findings(con), limits)
 
     whole = _whole(work, limits, all_rows)
     if form is not None:
         with connect(work, limits) as con:
             reading = _json(con, plain.path, start.reading.model_copy(update={"format": form}), limits)
-            _load(con, plain, reading, what, limits)
-            return _told(con, start.model_copy(update={"reading": reading}), fixed, whole, named=True)
+            _load(con, plain, reading, kind, limits)
+            return _with_roles(con, start.model_copy(update={"reading": reading}), fixed, whole, named=True)
     reading, more, stop = _delimited(filled, start.reading, fixed, limits)
     start = start.model_copy(update={"reading": reading, "choices": (encoding, *more), "stop": stop})
     if stop:
         return start
     with connect(work, limits) as con:
         try:
-            _load(con, plain, reading, what, limits)
+            _load(con, plain, reading, kind, limits)
         except Refused as refused:  # other quotes may help, and are offered
             return start.model_copy(update={"stop": str(refused)})
-        return _told(con, start, fixed, whole, named=reading.header)
+        return _with_roles(con, start, fixed, whole, named=reading.header)
 
 
-Settle = Callable[[Reading, Choice], Choice]
+Settle = Callable[[Reading, ReadingChoice], ReadingChoice]
 """Takes a reading and an ambiguous format of its times; decides it by all rows of the file, where they do."""
 
 
 def _whole(
     work: Path,
-    limits: Limits,
+    limits: UploadLimits,
     load: Callable[[duckdb.DuckDBPyConnection, Reading], None],
     *,
     readable: Sequence[Path] = (),
 ) -> Settle:
     """load: makes the table `rows` of all rows of the file."""
 
-    def settle(reading: Reading, choice: Choice) -> Choice:
+    def settle(reading: Reading, choice: ReadingChoice) -> ReadingChoice:
         narrow = tuple(c if c.role == "time" else c.model_copy(update={"role": "skip"}) for c in reading.columns)
-        place = next(place for place, column in enumerate(narrow) if column.role == "time")
+        index = next(index for index, column in enumerate(narrow) if column.role == "time")
         with connect(work, limits, readable=readable) as con:
             try:
                 load(con, reading.model_copy(update={"columns": narrow}))
             except Refused:  # the check will say why
                 return choice
-            return times.settle(con, choice, f"c{place}")
+            return times.settle(con, choice, f"c{index}")
 
     return settle
 
 
-def _load(con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, limits: Limits) -> None:
+def _load(con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, kind: FileKind, limits: UploadLimits) -> None:
     """The table `rows` of the lines that are looked at."""
     if reading.format == "delimited":
         plain.quoted = reading.quote != "" and reading.quote in plain.path.read_text("utf-8")
-    read_text(con, plain, reading, what, Findings(con), limits)
+    read_text(con, plain, reading, kind, Findings(con), limits)
 
 
-def _json(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits) -> Reading:
+def _json(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: UploadLimits) -> Reading:
     con.execute(f"CREATE TABLE lines AS {lines_of(path)}")
     names = json_names(con, limits)
     con.execute("DROP TABLE lines")
@@ -172,12 +172,12 @@ def _json(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: 
         raise Refused("No line of the file is a JSON object with keys.")
     if len(names) > limits.columns:
         raise Refused(f"The objects have more than {limits.columns:,} different keys; so many are not taken here.")
-    return reading.model_copy(update={"columns": tuple(Column(name=name, role="text") for name in names)})
+    return reading.model_copy(update={"columns": tuple(UploadColumn(name=name, role="text") for name in names)})
 
 
 def _delimited(
-    lines: Sequence[str], reading: Reading, fixed: Mapping[str, str], limits: Limits
-) -> tuple[Reading, list[Choice], str]:
+    lines: Sequence[str], reading: Reading, fixed: Mapping[str, str], limits: UploadLimits
+) -> tuple[Reading, list[ReadingChoice], str]:
     """(reading with columns, what was guessed, why there are no columns)"""
     delimiter = _chosen(fixed, "delimiter", None) or layout.delimiter(lines)
     quote = _chosen(fixed, "quote", QUOTES) or layout.quote(lines, delimiter.value)
@@ -196,8 +196,8 @@ def _delimited(
         return reading, choices, f"Couldn't find columns: every line is one field.{ask} Choose the delimiter."
     if max(width, len(rows[0])) > limits.columns:
         raise Refused(f"The rows have {width:,} fields; at most {limits.columns:,} columns are taken here.")
-    names = _names(rows[0], width) if reading.header else [f"column {place + 1}" for place in range(width)]
-    reading = reading.model_copy(update={"columns": tuple(Column(name=name, role="text") for name in names)})
+    names = _names(rows[0], width) if reading.header else [f"column {index + 1}" for index in range(width)]
+    reading = reading.model_copy(update={"columns": tuple(UploadColumn(name=name, role="text") for name in names)})
     return reading, choices, ""
 
 
@@ -206,19 +206,19 @@ def _rows(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
 
     Empty where the first cannot be read: it may be the header.
     """
-    rows, taken = [], ""
+    rows, unfinished = [], ""
     for line in lines:
-        text = f"{taken}\n{line}" if taken else line
+        text = f"{unfinished}\n{line}" if unfinished else line
         fields = splitter.split(text)
         if fields is not None:
             rows.append(fields)
-            taken = ""
+            unfinished = ""
         elif splitter.is_unfinished(text) and text.count("\n") < 50:
-            taken = text
+            unfinished = text
         elif not rows:
             return []
         else:
-            taken = ""
+            unfinished = ""
     return rows
 
 
@@ -237,36 +237,36 @@ _EMPTY = (
 _BARE, _NOTHING = "There is no row below the header.", "There is no row that can be read."
 
 
-def _told(
+def _with_roles(
     con: duckdb.DuckDBPyConnection, start: Guess, fixed: Mapping[str, str], settle: Settle, *, named: bool
 ) -> Guess:
     """The guess, with what each column is; the table `rows` holds what is looked at."""
-    reading, what = start.reading, start.what
-    cells = ", ".join(f"c{place}" for place in range(len(reading.columns)))
-    found = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
+    reading, kind = start.reading, start.what
+    cells = ", ".join(f"c{index}" for index in range(len(reading.columns)))
+    rows = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
     columns = [
-        roles.Values(column.name, [row[place] or "" for row in found]) for place, column in enumerate(reading.columns)
+        roles.Values(column.name, [row[index] or "" for row in rows]) for index, column in enumerate(reading.columns)
     ]
-    stop = "" if found else _EMPTY if reading.format in ("jsonl", "json") else _BARE if reading.header else _NOTHING
-    layout_known = None if named or reading.format != "delimited" else known.recognise(what, reading.delimiter, columns)
+    stop = "" if rows else _EMPTY if reading.format in ("jsonl", "json") else _BARE if reading.header else _NOTHING
+    layout_known = None if named or reading.format != "delimited" else known.recognise(kind, reading.delimiter, columns)
     if layout_known is not None:
         made = tuple(
-            Column(name=column.name, role=role, called=layout_known.called.get(place, ""))
-            for place, (column, role) in enumerate(zip(columns, layout_known.roles, strict=True))
+            UploadColumn(name=column.name, role=role, called=layout_known.called.get(index, ""))
+            for index, (column, role) in enumerate(zip(columns, layout_known.roles, strict=True))
         )
         why = f"The columns have the shape of {layout_known.title}."
-        choice = Choice(about="columns", value="", sure="likely", why=why)
+        choice = ReadingChoice(about="columns", value="", sure="likely", why=why)
         reading = reading.model_copy(update={"columns": made, "flags": layout_known.flags})
     else:
-        made, choice = roles.guess(what, columns, named=named, is_time=lambda values: times.is_time(con, values))
+        made, choice = roles.guess(kind, columns, named=named, is_time=lambda values: times.is_time(con, values))
         reading = reading.model_copy(update={"columns": made})
-    chosen = {name: role for name in (c.name for c in columns) if (role := fixed.get(f"role:{name}")) in ROLES[what]}
+    chosen = {name: role for name in (c.name for c in columns) if (role := fixed.get(f"role:{name}")) in ROLES[kind]}
     for name, role in chosen.items():
         reading = reading.with_role(name, role)
     if chosen:
-        choice = Choice(about="columns", value="", sure="certain", why="You chose them.")
+        choice = ReadingChoice(about="columns", value="", sure="certain", why="You chose them.")
     choices = [*start.choices, choice]
-    if what == "log":
+    if kind == "log":
         reading, moment = _time(con, reading, columns, fixed, settle)
         choices += [moment] if moment is not None else []
     seen = tuple(column.seen() for column in columns)
@@ -279,34 +279,34 @@ def _time(
     columns: Sequence[roles.Values],
     fixed: Mapping[str, str],
     settle: Settle,
-) -> tuple[Reading, Choice | None]:
+) -> tuple[Reading, ReadingChoice | None]:
     column = reading.column("time")
     if column is None:
         return reading, None
-    found = next(values for values in columns if values.name == column.name)
-    choice = _chosen(fixed, "time", None) or times.guess(con, found.values)
+    column_values = next(values for values in columns if values.name == column.name)
+    choice = _chosen(fixed, "time", None) or times.guess(con, column_values.values)
     if choice is not None and not (choice.value in TIMES or PATTERN.fullmatch(choice.value)):
         raise Refused("This is no format of times. Write a pattern such as %d.%m.%Y %H:%M.")
     if choice is None:
         role: Role = "skip"
         why = f"The column “{column.name[:60]}” holds no times that can be read, so the order of the rows is the order of events."
-        choice = Choice(about="time", value="", sure="unsure", why=why)
+        choice = ReadingChoice(about="time", value="", sure="unsure", why=why)
         return reading.with_role(column.name, role), choice
     if times.is_ambiguous(choice):
         choice = settle(reading, choice)
     return reading.model_copy(update={"time": choice.value}), choice
 
 
-def _chosen(fixed: Mapping[str, str], about: str, allowed: Mapping[str, str] | None) -> Choice | None:
+def _chosen(fixed: Mapping[str, str], about: str, allowed: Mapping[str, str] | None) -> ReadingChoice | None:
     """What the visitor has chosen, if it is one of what may be chosen."""
-    wanted = fixed.get(about)
+    value = fixed.get(about)
     if (
-        wanted is None
-        or (allowed is not None and wanted not in allowed)
-        or (about == "delimiter" and not 0 < len(wanted) <= 4)
+        value is None
+        or (allowed is not None and value not in allowed)
+        or (about == "delimiter" and not 0 < len(value) <= 4)
     ):
         return None
-    return Choice(about=about, value=wanted, sure="certain", why="You chose it.")  # type: ignore[arg-type]
+    return ReadingChoice(about=about, value=value, sure="certain", why="You chose it.")  # type: ignore[arg-type]
 
 
 def _commonest(numbers: Sequence[int]) -> int:

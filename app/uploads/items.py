@@ -6,9 +6,9 @@ import duckdb
 
 from app.uploads.database import sql, value
 from app.uploads.findings import Cell, Findings
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.problems import MAX_ID, MAX_TITLE
-from app.uploads.reading import Reading, What
+from app.uploads.reading import FileKind, Reading
 
 CONTROLS = r"[\x00-\x1f\x7f␀␁]"
 """No id has them; NUL and SOH come as their pictures (app/uploads/plain.py)."""
@@ -27,30 +27,30 @@ _NUMBER = r"[-+]?\d{1,18}([.,]\d{1,15})?"
 _MIXED = 0.2  # share of texts up to which a column counts as one of numbers
 
 
-def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings, limits: Limits) -> None:
+def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings, limits: UploadLimits) -> None:
     """Adds what is wrong to `findings`; makes the table `good` (line) of the rows that are kept."""
-    place = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
+    cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
     assert item is not None and title is not None
-    id_rules(findings, "catalogue", "id", place[item.name], item.name)
-    _texts(con, reading, place, findings, limits)
-    _titles(place[title.name], title.name, findings)
-    _repeated(con, reading, place[item.name], item.name, findings)
+    id_rules(findings, "catalogue", "id", cell_of[item.name], item.name)
+    _texts(con, reading, cell_of, findings, limits)
+    _titles(cell_of[title.name], title.name, findings)
+    _repeated(con, reading, cell_of[item.name], item.name, findings)
 
 
-def id_rules(findings: Findings, file: What, what: str, cell: str, column: str) -> None:
+def id_rules(findings: Findings, file: FileKind, role: str, cell: str, column: str) -> None:
     rules = (
-        (f"{what}_missing", f"{cell} IS NULL"),
-        (f"{what}_long", f"length({cell}) > {MAX_ID}"),
-        (f"{what}_control", f"regexp_matches({cell}, '{CONTROLS}')"),
-        (f"{what}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})"),
+        (f"{role}_missing", f"{cell} IS NULL"),
+        (f"{role}_long", f"length({cell}) > {MAX_ID}"),
+        (f"{role}_control", f"regexp_matches({cell}, '{CONTROLS}')"),
+        (f"{role}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})"),
     )
     for problem, bad in rules:
         findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
     foreign = f"NOT regexp_full_match({cell}, '[\\x00-\\x7f]*')"
     different = f"SELECT min(line) AS line, {cell} AS value FROM rows WHERE {foreign} GROUP BY ALL"
     twins = f"SELECT * FROM ({different}) QUALIFY count(*) OVER (PARTITION BY nfc_normalize(value)) > 1"
-    findings.insert(file, f"{what}_twins", twins, column)
+    findings.insert(file, f"{role}_twins", twins, column)
 
 
 def _titles(cell: str, column: str, findings: Findings) -> None:
@@ -64,7 +64,7 @@ def _titles(cell: str, column: str, findings: Findings) -> None:
 
 
 def _texts(
-    con: duckdb.DuckDBPyConnection, reading: Reading, place: dict[str, str], findings: Findings, limits: Limits
+    con: duckdb.DuckDBPyConnection, reading: Reading, cell_of: dict[str, str], findings: Findings, limits: UploadLimits
 ) -> None:
     undecodable = findings.lines("catalogue", "undecodable")
     known = ", ".join(map(sql, (*YES, *NO)))
@@ -72,7 +72,7 @@ def _texts(
         name: [] for name in ("replaced", "flag_odd", "cell_control", "cell_long", "html", "mixed")
     }
     for column in reading.columns:
-        cell = place[column.name]
+        cell = cell_of[column.name]
 
         def rule(problem: str, bad: str, cell: str = cell, name: str = column.name) -> None:
             broken[problem].append(Cell(name, cell, bad))
@@ -88,8 +88,8 @@ def _texts(
             rule("html", has_html(cell))
             number = f"regexp_full_match({cell}, '{_NUMBER}')"
             count = f"count(*) FILTER (NOT {number})"
-            found = f"SELECT CASE WHEN {count} <= {_MIXED} * count({cell}) THEN {count} END FROM rows WHERE {cell} IS NOT NULL"
-            if value(con, found):
+            query = f"SELECT CASE WHEN {count} <= {_MIXED} * count({cell}) THEN {count} END FROM rows WHERE {cell} IS NOT NULL"
+            if value(con, query):
                 rule("mixed", f"{cell} IS NOT NULL AND NOT {number}")
     for problem, cells in broken.items():
         note = f"{limits.cell:,} characters are kept." if problem == "cell_long" else ""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.uploads.reading import Role, What
+from app.uploads.reading import FileKind, Role
 from app.uploads.roles import Values
 
 _GENRES = (
@@ -33,16 +33,16 @@ class Known:
 _U_ITEM = Known(
     "u.item of MovieLens 100K",
     ("item_id", "title", "text", "skip", "skip", "skip", *("flag",) * len(_GENRES)),  # type: ignore[arg-type]
-    {2: "released", **{6 + place: name for place, name in enumerate(_GENRES)}},
+    {2: "released", **{6 + number: name for number, name in enumerate(_GENRES)}},
     flags="genres",
 )
 _MOVIES = Known("movies.dat of MovieLens 1M", ("item_id", "title", "list"), {2: "genres"})
 _RATINGS = Known("ratings of MovieLens", ("user", "item", "weight", "time"))
 
 
-def recognise(what: What, delimiter: str, columns: Sequence[Values]) -> Known | None:
+def recognise(kind: FileKind, delimiter: str, columns: Sequence[Values]) -> Known | None:
     """The layout of a file without a header, if it is a known one."""
-    if what == "catalogue":
+    if kind == "catalogue":
         if delimiter == "|" and len(columns) == len(_U_ITEM.roles) and _flags(columns[5:]) and _ids(columns[0]):
             return _U_ITEM
         if delimiter == "::" and len(columns) == 3 and _ids(columns[0]) and _any(columns[2], "|"):

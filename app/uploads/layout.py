@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.uploads.reading import DELIMITERS, QUOTES, Choice, Sure
+from app.uploads.reading import DELIMITERS, QUOTES, ReadingChoice, Sure
 from app.uploads.roles import known_name
 from app.uploads.splitting import BLANKS, Splitter
 
@@ -55,7 +55,7 @@ def is_json_document(lines: Sequence[str]) -> bool:
     return _KEYED.match("\n".join(filled[:3])) is not None
 
 
-def delimiter(lines: Sequence[str]) -> Choice:
+def delimiter(lines: Sequence[str]) -> ReadingChoice:
     """The delimiter that cuts most lines into equally many fields."""
     filled = [line for line in lines if line.strip(BLANKS)][:_LOOKED_AT]
     fits = {sign: _fit(filled, Splitter(sign, '"')) for sign in DELIMITERS}
@@ -63,9 +63,9 @@ def delimiter(lines: Sequence[str]) -> Choice:
         fits["::"] = fits["::"]._replace(share=fits["::"].share + 0.001)
     order = sorted(fits, key=lambda sign: -fits[sign].value)
     best, others = order[0], tuple(order[1:])
-    found = fits[best]
-    if found.fields < 2:
-        return Choice(
+    fit = fits[best]
+    if fit.fields < 2:
+        return ReadingChoice(
             about="delimiter", value=",", sure="unsure", why="No delimiter cuts the lines into columns.", others=others
         )
     if best == " " and not all(re.fullmatch(r"[\w.:+/@#-]+([ \t]+[\w.:+/@#-]+)*", line.strip()) for line in filled):
@@ -75,47 +75,49 @@ def delimiter(lines: Sequence[str]) -> Choice:
         if rest:
             best, others = rest[0], tuple(sign for sign in order if sign != rest[0])
             why = f"It is not clear what stands between the fields; {DELIMITERS[best]} is the likeliest."
-        return Choice(about="delimiter", value=best, sure="unsure", why=why, others=others)
+        return ReadingChoice(about="delimiter", value=best, sure="unsure", why=why, others=others)
     named = DELIMITERS[best]
-    whole = round(100 * found.share)
-    why = f"With it, {'all' if whole >= 100 else f'{whole} % of the'} lines looked at have {found.fields} fields."
+    whole = round(100 * fit.share)
+    why = f"With it, {'all' if whole >= 100 else f'{whole} % of the'} lines looked at have {fit.fields} fields."
     rival = next(
         (fits[sign] for sign in others if sign != " " and fits[sign].share > 0.9 and fits[sign].fields > 1), None
     )
-    sure: Sure = "certain" if found.share > 0.98 and rival is None else "likely" if found.share > 0.7 else "unsure"
+    sure: Sure = "certain" if fit.share > 0.98 and rival is None else "likely" if fit.share > 0.7 else "unsure"
     if rival is not None:
         why += " Another one would cut them evenly, too."
-        sure = "likely" if found.fields > rival.fields else "unsure"
-    return Choice(about="delimiter", value=best, sure=sure, why=f"{named[:1].upper()}{named[1:]}. {why}", others=others)
+        sure = "likely" if fit.fields > rival.fields else "unsure"
+    return ReadingChoice(
+        about="delimiter", value=best, sure=sure, why=f"{named[:1].upper()}{named[1:]}. {why}", others=others
+    )
 
 
-def quote(lines: Sequence[str], sign: str) -> Choice:
+def quote(lines: Sequence[str], sign: str) -> ReadingChoice:
     """Which character quotes, if any."""
     others = {value: tuple(other for other in QUOTES if other != value) for value in QUOTES}
     filled = [line for line in lines if line.strip(BLANKS)][: 10 * _LOOKED_AT]
     if len(sign) > 1 or sign == " ":
         why = "With this delimiter no field is quoted."
-        return Choice(about="quote", value="", sure="certain", why=why)
+        return ReadingChoice(about="quote", value="", sure="certain", why=why)
     texts = [sign + line for line in filled]
     double = sum(bool(re.search(f'{re.escape(sign)}\\s*"', text)) for text in texts)
     single = sum(bool(re.search(f"{re.escape(sign)}'[^']*'(?={re.escape(sign)}|$)", text)) for text in texts)
     if single > max(double, len(filled) // 10):
         why = "Fields stand between single quotes."
-        return Choice(about="quote", value="'", sure="likely", why=why, others=others["'"])
+        return ReadingChoice(about="quote", value="'", sure="likely", why=why, others=others["'"])
     if not double:
         why = "No field of the lines looked at begins with a quote."
-        return Choice(about="quote", value='"', sure="certain", why=why, others=others['"'])
+        return ReadingChoice(about="quote", value='"', sure="certain", why=why, others=others['"'])
     quoted, bare = _fit(filled, Splitter(sign, '"')), _fit(filled, Splitter(sign, ""))
     if quoted.broken > 0.02 and bare.value > quoted.value:
         why = 'Some fields begin with " and never end with one, so it is part of the texts.'
-        return Choice(about="quote", value="", sure="likely", why=why, others=others[""])
+        return ReadingChoice(about="quote", value="", sure="likely", why=why, others=others[""])
     why = 'Fields stand between ".'
-    return Choice(
+    return ReadingChoice(
         about="quote", value='"', sure="certain" if not quoted.broken else "likely", why=why, others=others['"']
     )
 
 
-def header(rows: Sequence[Sequence[str]]) -> Choice:
+def header(rows: Sequence[Sequence[str]]) -> ReadingChoice:
     """Whether the first row names the columns. rows: fields, the first row first."""
     yes, no = ("yes", "no"), ("no", "yes")
     sure: Sure
@@ -134,7 +136,7 @@ def header(rows: Sequence[Sequence[str]]) -> Choice:
     if known and not repeated:
         sure = "certain" if known == len(first) else "likely"
         return _header(yes, sure, "The first row holds names that columns have.")
-    other = sum(_unlike(first[place], [row[place] for row in rest if place < len(row)]) for place in range(len(first)))
+    other = sum(_unlike(first[index], [row[index] for row in rest if index < len(row)]) for index in range(len(first)))
     if repeated or any(not field for field in first[1:]):
         return _header(no, "likely", "The first row has empty or repeated fields, so it names nothing.")
     if other:
@@ -142,8 +144,8 @@ def header(rows: Sequence[Sequence[str]]) -> Choice:
     return _header(yes, "unsure", "The first row looks like the others; it may be data.")
 
 
-def _header(order: tuple[str, str], sure: Sure, why: str) -> Choice:
-    return Choice(about="header", value=order[0], sure=sure, why=why, others=order[1:])
+def _header(order: tuple[str, str], sure: Sure, why: str) -> ReadingChoice:
+    return ReadingChoice(about="header", value=order[0], sure=sure, why=why, others=order[1:])
 
 
 def _unlike(name: str, values: Sequence[str]) -> bool:

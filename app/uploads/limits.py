@@ -20,7 +20,7 @@ from engine.errors import SeqscopeError
 MB = 1 << 20
 
 
-class Limits(BaseModel):
+class UploadLimits(BaseModel):
     """Of one step. The child that reads files is told them; everything beyond ends in words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,9 +43,9 @@ class Limits(BaseModel):
     """Bytes of all files that one step writes, those included that go when it ends."""
 
     @classmethod
-    def of_environment(cls) -> Limits:
+    def of_environment(cls) -> UploadLimits:
         """Raises SeqscopeError where a variable is not a number."""
-        from app.store.quota import Limits as Quotas
+        from app.store.quota import OwnerLimits as Quotas
 
         plain = cls()
         return cls(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.uploads.database import sql_path
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from app.uploads.plain import PICTURES, too_many_rows
 from app.uploads.reading import ONCE, ROLE_WORDS, Reading, column_names
 from app.uploads.refusal import Refused
@@ -23,11 +23,11 @@ from app.uploads.rows import trimmed
 _LOOKED_AT = 2_000  # rows that tell whether a column that is not used is text
 
 
-def describe(path: Path, limits: Limits) -> tuple[int, list[str]]:
+def describe(path: Path, limits: UploadLimits) -> tuple[int, list[str]]:
     """(rows, what the columns are called, in their order), after the file's own description. Raises Refused."""
     try:
-        found = pq.ParquetFile(path, thrift_string_size_limit=16 * MB, thrift_container_size_limit=1_000_000)
-        rows, names = found.metadata.num_rows, found.schema_arrow.names
+        file = pq.ParquetFile(path, thrift_string_size_limit=16 * MB, thrift_container_size_limit=1_000_000)
+        rows, names = file.metadata.num_rows, file.schema_arrow.names
     except (pa.ArrowException, OSError, ValueError, UnicodeDecodeError) as error:
         raise Refused(_why(error))
     if not names:
@@ -42,7 +42,7 @@ def describe(path: Path, limits: Limits) -> tuple[int, list[str]]:
 
 
 def read_parquet(
-    con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits, *, first: int | None = None
+    con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: UploadLimits, *, first: int | None = None
 ) -> tuple[int, list[str]]:
     """Makes the table `rows`. first: only so many rows. (rows of the file, names of columns whose bytes are no text)"""
     rows, names = describe(path, limits)
@@ -52,16 +52,16 @@ def read_parquet(
     try:
         # By their places: names may differ only in case, or be those of DuckDB's own columns.
         kinds = [row[1] for row in con.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()]
-        cells = {name: _cell(f"f{place}", kind) for place, (name, kind) in enumerate(zip(names, kinds, strict=True))}
-        wanted = [(place, column.name) for place, column in enumerate(reading.columns) if column.role != "skip"]
+        cells = {name: _cell(f"f{index}", kind) for index, (name, kind) in enumerate(zip(names, kinds, strict=True))}
+        selected = [(index, column.name) for index, column in enumerate(reading.columns) if column.role != "skip"]
         some = f"(SELECT * FROM {table} LIMIT {_LOOKED_AT if first is None else first})"
         unused = {column.name for column in reading.columns if column.role == "skip"} & set(names)
         strange = [name for name in names if name in unused and not _is_text(con, cells[name], some)]
         source = table if first is None else some
         try:
-            _make_rows(con, [(place, cells[name]) for place, name in wanted], source, limits)
+            _make_rows(con, [(index, cells[name]) for index, name in selected], source, limits)
         except duckdb.InvalidInputException as error:
-            broken = [name for _, name in wanted if not _is_text(con, cells[name], source)]
+            broken = [name for _, name in selected if not _is_text(con, cells[name], source)]
             if not broken or _encrypted(error):
                 raise Refused(_why(error))
             for column in reading.columns:
@@ -72,7 +72,7 @@ def read_parquet(
                     )
             strange += broken
             cells |= dict.fromkeys(broken, "NULL::VARCHAR")
-            _make_rows(con, [(place, cells[name]) for place, name in wanted], source, limits)
+            _make_rows(con, [(index, cells[name]) for index, name in selected], source, limits)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
@@ -80,7 +80,7 @@ def read_parquet(
     return rows, strange
 
 
-def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], source: str, limits: Limits) -> None:
+def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], source: str, limits: UploadLimits) -> None:
     lengths = " + ".join(f"coalesce(sum(strlen({cell})), 0)" for _, cell in cells)
     total = con.execute(f"SELECT {lengths} FROM {source}").fetchall()[0][0]
     if total > limits.text:
@@ -88,9 +88,9 @@ def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], sou
             f"The file holds {total / MB:,.0f} MB of text once it is unpacked; at most {limits.text // MB:,} MB are taken here. "
             "Upload a part of it."
         )
-    taken = "".join(f", {trimmed(_tidy(cell))} AS c{place}" for place, cell in cells)
+    selected = "".join(f", {trimmed(_tidy(cell))} AS c{index}" for index, cell in cells)
     numbered = f"SELECT row_number() OVER () AS line, * FROM {source}"
-    con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{taken} FROM ({numbered})")
+    con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{selected} FROM ({numbered})")
 
 
 def _is_text(con: duckdb.DuckDBPyConnection, cell: str, source: str) -> bool:
@@ -104,7 +104,7 @@ def _is_text(con: duckdb.DuckDBPyConnection, cell: str, source: str) -> bool:
 
 def _table(path: Path, columns: int) -> str:
     """SQL: the file, whose columns are called f0, f1, …"""
-    names = ", ".join(f"f{place}" for place in range(columns))
+    names = ", ".join(f"f{index}" for index in range(columns))
     return f"read_parquet({sql_path(path)}, binary_as_string = true, hive_partitioning = false) AS file({names})"
 
 

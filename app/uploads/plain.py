@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.refusal import Refused
 from app.uploads.source import blocks
 
@@ -56,7 +56,7 @@ def write_plain(
     source: Path,
     target: Path,
     encoding: str,
-    limits: Limits,
+    limits: UploadLimits,
     *,
     gzipped: bool,
     quote: str = "",
@@ -70,7 +70,9 @@ def write_plain(
 
 
 class _Pass:
-    def __init__(self, source: Path, target: Path, encoding: str, limits: Limits, quote: str, most: int | None) -> None:
+    def __init__(
+        self, source: Path, target: Path, encoding: str, limits: UploadLimits, quote: str, most: int | None
+    ) -> None:
         self.source, self.encoding, self.limits, self.quote, self.most = source, encoding, limits, quote, most
         self.made = Plain(target)
         self.base = 0  # bytes of the file before those that the decoder holds
@@ -172,16 +174,16 @@ class _Pass:
     def _place(self, text: str) -> None:
         line, at = self.made.lines + 1, 0
         for offset, byte in self.found:
-            place = text.find(_MARK, at)
-            if place < 0:
+            index = text.find(_MARK, at)
+            if index < 0:
                 break
-            line += text.count("\n", at, place)
-            at = place + 1
+            line += text.count("\n", at, index)
+            at = index + 1
             self.made.faults.append(Fault(line, offset, byte))
         self.found.clear()
 
 
-def too_many_rows(rows: int, limits: Limits, *, more: bool = False) -> str:
+def too_many_rows(rows: int, limits: UploadLimits, *, more: bool = False) -> str:
     return (
         f"The file has {'more than ' if more else ''}{rows:,} rows; at most {limits.rows:,} are taken here. "
         "Upload a part of it: a random sample of users keeps whole histories."

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.uploads.problems import PROBLEMS, Kind
 
-What = Literal["catalogue", "log"]
-KINDS: tuple[What, ...] = ("catalogue", "log")
+FileKind = Literal["catalogue", "log"]
+KINDS: tuple[FileKind, ...] = ("catalogue", "log")
 Format = Literal["delimited", "jsonl", "json", "parquet"]
 """jsonl: an object per line; json: one document of them (app/uploads/document.py)."""
 Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]
@@ -63,7 +63,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Column(_Record):
+class UploadColumn(_Record):
     """One column of a file."""
 
     name: str
@@ -90,7 +90,7 @@ class Reading(_Record):
     """delimited: a key of QUOTES."""
     header: bool = True
     """delimited: the first row names the columns."""
-    columns: tuple[Column, ...] = ()
+    columns: tuple[UploadColumn, ...] = ()
     """delimited: all columns, in their order; else: those that are known."""
     time: str | None = None
     """log: a key of TIMES, or a pattern. None where no column has the role time."""
@@ -105,7 +105,7 @@ class Reading(_Record):
     repeats: Literal["count", "first"] | None = None
     """log: items that a user comes back to count, or the first event of each pair alone is used; None: as measured."""
 
-    def column(self, role: Role) -> Column | None:
+    def column(self, role: Role) -> UploadColumn | None:
         """The one column with this role."""
         return next((column for column in self.columns if column.role == role), None)
 
@@ -120,19 +120,19 @@ class Reading(_Record):
             changed.append(column)
         return self.model_copy(update={"columns": tuple(changed)})
 
-    def faults(self, what: What) -> list[str]:
+    def faults(self, kind: FileKind) -> list[str]:
         """Why the file cannot be read like this, a sentence each; empty where it can."""
         faults = []
         roles = [column.role for column in self.columns]
-        for role in NEEDED[what]:
+        for role in NEEDED[kind]:
             if role not in roles:
                 faults.append(f"Choose the column that holds the {ROLE_WORDS[role]}.")
         for role in ONCE:
             if roles.count(role) > 1:
                 named = " and ".join(f"“{column.name}”" for column in self.columns if column.role == role)
                 faults.append(f"Only one column can be the {ROLE_WORDS[role]}; now it is {named}.")
-        if strange := set(roles) - set(ROLES[what]):
-            faults.append(f"A {what} has no column for {', '.join(sorted(ROLE_WORDS[role] for role in strange))}.")
+        if strange := set(roles) - set(ROLES[kind]):
+            faults.append(f"A {kind} has no column for {', '.join(sorted(ROLE_WORDS[role] for role in strange))}.")
         if len({column.name for column in self.columns}) < len(self.columns):
             faults.append("Two columns have the same name.")
         if self.format != "parquet" and self.encoding not in ENCODINGS:
@@ -150,15 +150,15 @@ class Reading(_Record):
 def column_names(fields: Sequence[str]) -> list[str]:
     """What columns are called whose header has these fields: one line each, none empty, none twice."""
     names: list[str] = []
-    for place, field in enumerate(fields):
-        name = " ".join(field.split())[:_LONGEST_NAME] or f"column {place + 1}"
+    for index, field in enumerate(fields):
+        name = " ".join(field.split())[:_LONGEST_NAME] or f"column {index + 1}"
         while name in names:
             name += "_"
         names.append(name)
     return names
 
 
-class Choice(_Record):
+class ReadingChoice(_Record):
     """One thing about a file that was guessed."""
 
     about: Literal["encoding", "delimiter", "quote", "header", "columns", "time"]
@@ -184,9 +184,9 @@ class Seen(_Record):
 class Guess(_Record):
     """What a file seems to be."""
 
-    what: What
+    what: FileKind
     reading: Reading
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ReadingChoice, ...] = ()
     seen: tuple[Seen, ...] = ()
     rows: int = 0
     """Parquet: rows; else: lines."""
@@ -199,14 +199,14 @@ class Guess(_Record):
     stop: str = ""
     """Why the file cannot be read at all like this, and what to change; "" where it can."""
 
-    def choice(self, about: str) -> Choice | None:
+    def choice(self, about: str) -> ReadingChoice | None:
         return next((choice for choice in self.choices if choice.about == about), None)
 
 
 class Finding(_Record):
     """One thing that is wrong."""
 
-    file: What
+    file: FileKind
     line: int | None
     """From 1, as an editor counts; the row number in a Parquet file."""
     column: str
@@ -225,7 +225,7 @@ class Finding(_Record):
 class Count(_Record):
     """How often something is wrong."""
 
-    file: What
+    file: FileKind
     problem: str
     number: int
     """Of rows; of users or items where the problem is theirs."""
@@ -239,7 +239,7 @@ class Count(_Record):
 class LeftOut(_Record):
     """Rows that the clean files lack. Every row is counted once, for the first thing that is wrong with it."""
 
-    file: What
+    file: FileKind
     problem: str
     rows: int
 
@@ -257,7 +257,7 @@ class HeldOut(_Record):
     """What becomes of repeats: what was chosen, else what was measured decides."""
 
 
-class Checked(_Record):
+class CheckResult(_Record):
     """The answer of a check."""
 
     counts: tuple[Count, ...] = ()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.uploads.reading import Choice, Column, Role, Seen, Sure, What
+from app.uploads.reading import FileKind, ReadingChoice, Role, Seen, Sure, UploadColumn
 from engine.columns import NAMES as KNOWN
 from engine.columns import called, plain_name
 
@@ -73,29 +73,29 @@ _COMMON = {
 
 
 def guess(
-    what: What, columns: Sequence[Values], *, named: bool, is_time: Callable[[Sequence[str]], bool]
-) -> tuple[tuple[Column, ...], Choice]:
+    kind: FileKind, columns: Sequence[Values], *, named: bool, is_time: Callable[[Sequence[str]], bool]
+) -> tuple[tuple[UploadColumn, ...], ReadingChoice]:
     """The role of every column, and how sure that is. named: the file has names for its columns."""
     roles: dict[str, Role] = {}
     by_value: list[str] = []
-    wanted: tuple[Role, ...] = (
-        ("item_id", "title") if what == "catalogue" else ("user", "item", "time", "weight", "quantity")
+    expected: tuple[Role, ...] = (
+        ("item_id", "title") if kind == "catalogue" else ("user", "item", "time", "weight", "quantity")
     )
     if named:
-        for role in wanted:
-            found = called(NAMES[role], [column.name for column in columns if column.name not in roles])
-            if found:
-                roles[found[0]] = role
-    missing = [role for role in wanted if role not in roles.values()]
+        for role in expected:
+            matches = called(NAMES[role], [column.name for column in columns if column.name not in roles])
+            if matches:
+                roles[matches[0]] = role
+    missing = [role for role in expected if role not in roles.values()]
     free = [column for column in columns if column.name not in roles and column.filled]
-    found_by_value = _catalogue(missing, free) if what == "catalogue" else _log(missing, free, named, is_time)
+    found_by_value = _catalogue(missing, free) if kind == "catalogue" else _log(missing, free, named, is_time)
     for role, name in found_by_value.items():
         roles[name] = role
         by_value.append(name)
-    if what == "catalogue":
+    if kind == "catalogue":
         roles |= _attributes([column for column in columns if column.name not in roles], named)
     made = tuple(
-        Column(
+        UploadColumn(
             name=column.name,
             role=roles.get(column.name, "skip"),
             called=_RECBOLE.sub("", column.name) if _RECBOLE.search(column.name) else "",
@@ -103,34 +103,36 @@ def guess(
         )
         for column in columns
     )
-    return made, _choice(what, made, by_value)
+    return made, _choice(kind, made, by_value)
 
 
-def _choice(what: What, columns: tuple[Column, ...], by_value: list[str]) -> Choice:
-    needed = ("item_id", "title") if what == "catalogue" else ("user", "item")
+def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: list[str]) -> ReadingChoice:
+    needed = ("item_id", "title") if kind == "catalogue" else ("user", "item")
     roles = {column.role for column in columns}
     if any(role not in roles for role in needed):
-        return Choice(about="columns", value="", sure="unsure", why="Not every column that is needed was recognised.")
+        return ReadingChoice(
+            about="columns", value="", sure="unsure", why="Not every column that is needed was recognised."
+        )
     sure: Sure = "unsure" if by_value else "likely"
     why = "Some columns were told by their values alone." if by_value else "The columns were told by their names."
-    return Choice(about="columns", value="", sure=sure, why=why)
+    return ReadingChoice(about="columns", value="", sure=sure, why=why)
 
 
 # --- by values
 
 
 def _catalogue(missing: list[Role], free: list[Values]) -> dict[Role, str]:
-    found: dict[Role, str] = {}
+    chosen: dict[Role, str] = {}
     if "item_id" in missing:
         ids = [column for column in free if _is_id(column)]
         if ids:
-            found["item_id"] = max(ids, key=lambda column: (len(column.distinct), -free.index(column))).name
+            chosen["item_id"] = max(ids, key=lambda column: (len(column.distinct), -free.index(column))).name
     if "title" in missing:
-        rest = [column for column in free if column.name not in found.values()]
+        rest = [column for column in free if column.name not in chosen.values()]
         scored = {column.name: _title_score(column) for column in rest}
         if scored and max(scored.values()) > 0:
-            found["title"] = max(scored, key=lambda name: scored[name])
-    return found
+            chosen["title"] = max(scored, key=lambda name: scored[name])
+    return chosen
 
 
 def _is_id(column: Values) -> bool:
@@ -158,28 +160,28 @@ def _title_score(column: Values) -> float:
 def _log(
     missing: list[Role], free: list[Values], named: bool, is_time: Callable[[Sequence[str]], bool]
 ) -> dict[Role, str]:
-    found: dict[Role, str] = {}
+    chosen: dict[Role, str] = {}
     rest = list(free)
     if "time" in missing and not named:
         times = [column for column in rest if is_time(column.values)]
         if times:
             # The one with most different values: years may look like times, too.
-            found["time"] = max(times, key=lambda column: len(column.distinct)).name
-            rest = [column for column in rest if column.name != found["time"]]
+            chosen["time"] = max(times, key=lambda column: len(column.distinct)).name
+            rest = [column for column in rest if column.name != chosen["time"]]
     if "weight" in missing and not named and len(rest) > 2:
         weights = [column for column in rest if _is_weight(column)]
         if weights:
-            found["weight"] = min(weights, key=lambda column: len(column.distinct)).name
-            rest = [column for column in rest if column.name != found["weight"]]
+            chosen["weight"] = min(weights, key=lambda column: len(column.distinct)).name
+            rest = [column for column in rest if column.name != chosen["weight"]]
     # Who comes before what they took, nearly everywhere.
     ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
     ids = [column for column in ids if not named or plain_name(column.name) not in _NO_IDS]
     for role, other in (("user", "item"), ("item", "user")):
         fitting = [column for column in ids if not named or plain_name(column.name) not in NAMES[other]]
         if role in missing and fitting:
-            found[role] = fitting[0].name
+            chosen[role] = fitting[0].name
             ids.remove(fitting[0])
-    return found
+    return chosen
 
 
 def _is_weight(column: Values) -> bool:

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from app.uploads.database import sql, sql_path, value
 from app.uploads.findings import VALUE, Findings
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.plain import MAX_LINE, PICTURES, Plain, too_many_rows
 from app.uploads.problems import MAX_DEPTH
-from app.uploads.reading import Reading, What
+from app.uploads.reading import FileKind, Reading
 from app.uploads.refusal import Refused
 from app.uploads.splitting import BLANKS, Splitter
 
@@ -36,20 +36,25 @@ def trimmed(field: str) -> str:
 
 
 def read_text(
-    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, findings: Findings, limits: Limits
+    con: duckdb.DuckDBPyConnection,
+    plain: Plain,
+    reading: Reading,
+    kind: FileKind,
+    findings: Findings,
+    limits: UploadLimits,
 ) -> int:
     """Makes the table `rows` of a text. How many rows the file has, those that are none included."""
     con.execute(f"CREATE OR REPLACE TABLE lines AS SELECT * FROM ({lines_of(plain.path)}) WHERE {_FILLED}")
-    _take_long_lines(con, plain, what, findings)
+    _take_long_lines(con, plain, kind, findings)
     if reading.format in ("jsonl", "json"):
-        total, header_end = _json(con, reading, what, findings, limits), 0
+        total, header_end = _json(con, reading, kind, findings, limits), 0
     else:
-        total, header_end = _delimited(con, plain, reading, what, findings)
+        total, header_end = _delimited(con, plain, reading, kind, findings)
     if total > limits.rows:
         raise Refused(too_many_rows(total, limits))
     con.execute("DROP TABLE IF EXISTS lines")
-    _faults(con, plain, header_end, what, findings)
-    return total + findings.rows(what, "long_line")
+    _faults(con, plain, header_end, kind, findings)
+    return total + findings.rows(kind, "long_line")
 
 
 def lines_of(path: Path) -> str:
@@ -62,14 +67,14 @@ def lines_of(path: Path) -> str:
     )
 
 
-def _take_long_lines(con: duckdb.DuckDBPyConnection, plain: Plain, what: What, findings: Findings) -> None:
+def _take_long_lines(con: duckdb.DuckDBPyConnection, plain: Plain, kind: FileKind, findings: Findings) -> None:
     listed = ", ".join(map(str, plain.long_lines)) or "-1"
     long = f"(length(text) > {MAX_LINE} OR line IN ({listed}))"
-    if findings.insert(what, "long_line", f"SELECT line, left(text, {VALUE}) AS value FROM lines WHERE {long}"):
+    if findings.insert(kind, "long_line", f"SELECT line, left(text, {VALUE}) AS value FROM lines WHERE {long}"):
         con.execute(f"DELETE FROM lines WHERE {long}")
 
 
-def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, what: What, findings: Findings) -> None:
+def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, kind: FileKind, findings: Findings) -> None:
     """Bytes that are none of the encoding, each a finding of the row that it stands in."""
     if not plain.faults:
         return
@@ -79,14 +84,14 @@ def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, what:
         texts.append(f"byte 0x{fault.byte:02X} at place {fault.offset + 1:,} of the file")
     con.register("faults", pa.table({"place": pa.array(lines, pa.int64()), "value": pa.array(texts, pa.string())}))
     in_header = f"SELECT place AS line, value FROM faults WHERE place <= {header_end}"
-    findings.insert(what, "header_undecodable", in_header)
+    findings.insert(kind, "header_undecodable", in_header)
     # The row that begins last before the fault, unless it has ended there: then the fault is in a line that is no row.
     in_row = (
         "SELECT CASE WHEN place <= last THEN line ELSE place END AS line, value FROM faults ASOF LEFT JOIN rows "
         f"ON faults.place >= rows.line WHERE place > {header_end}"
     )
     several = value(con, f"SELECT count(DISTINCT line) FROM ({in_row})")
-    findings.insert(what, "undecodable", in_row, rows=several)
+    findings.insert(kind, "undecodable", in_row, rows=several)
     con.unregister("faults")
 
 
@@ -94,7 +99,7 @@ def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, what:
 
 
 def _delimited(
-    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, what: What, findings: Findings
+    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, kind: FileKind, findings: Findings
 ) -> tuple[int, int]:
     """(rows of the file, last line of its header)"""
     splitter = Splitter(reading.delimiter, reading.quote)
@@ -103,7 +108,7 @@ def _delimited(
     con.execute("CREATE OR REPLACE TABLE merged (line BIGINT, last BIGINT, text VARCHAR)")
     first = value(con, "SELECT min(line) FROM lines") if reading.header else 0
     if quoted:
-        _join_lines(con, plain.path, splitter, width, what, findings)
+        _join_lines(con, plain.path, splitter, width, kind, findings)
     con.execute(
         "CREATE OR REPLACE VIEW records AS SELECT line, line AS last, text FROM lines UNION ALL SELECT * FROM merged"
     )
@@ -111,13 +116,13 @@ def _delimited(
     if first and not header_end:
         raise Refused(f"The first row, in line {first:,}, cannot be read: its quotes are not in order.")
     total = value(con, f"SELECT count(*) FROM records WHERE line <> {first}")
-    total += findings.rows(what, "open_quote", "after_quote")
+    total += findings.rows(kind, "open_quote", "after_quote")
     con.execute(f"CREATE OR REPLACE TABLE rows (line BIGINT, last BIGINT{_typed(width)})")
     sign = sql(reading.quote)
     for with_quotes in (False, True) if quoted else (False,):
-        wanted = f"line <> {first}"
+        condition = f"line <> {first}"
         if quoted:
-            wanted += f" AND {'' if with_quotes else 'NOT '}contains(text, {sign})"
+            condition += f" AND {'' if with_quotes else 'NOT '}contains(text, {sign})"
         if with_quotes:
             fields = f"regexp_extract_all({sql(reading.delimiter)} || text, {sql(splitter.field)}, 1)"
         elif reading.delimiter == " ":
@@ -125,19 +130,19 @@ def _delimited(
         else:
             fields = f"string_split(text, {sql(reading.delimiter)})"
         cells, bare_cells = [], []
-        for place in range(width):
-            cell = f"f[{place + 1}]"
-            if reading.columns[place].role == "skip":
+        for index in range(width):
+            cell = f"f[{index + 1}]"
+            if reading.columns[index].role == "skip":
                 cell = "NULL"
             elif with_quotes:
                 bare = f"replace({cell}[2:-2], {sql(2 * reading.quote)}, {sign})"
                 cell = f"CASE WHEN starts_with({cell}, {sign}) THEN {bare} ELSE {cell} END"
-            bare_cells.append(f", {cell} AS c{place}")
-            cells.append(f", {trimmed(f'c{place}')} AS c{place}")
-        source = f"SELECT line, last, {fields} AS f FROM records WHERE {wanted}"
+            bare_cells.append(f", {cell} AS c{index}")
+            cells.append(f", {trimmed(f'c{index}')} AS c{index}")
+        source = f"SELECT line, last, {fields} AS f FROM records WHERE {condition}"
         bare_rows = f"SELECT line, last{''.join(bare_cells)} FROM ({source}) WHERE len(f) = {width}"
         made = value(con, f"INSERT INTO rows SELECT line, last{''.join(cells)} FROM ({bare_rows})")
-        if made == value(con, f"SELECT count(*) FROM records WHERE {wanted}"):
+        if made == value(con, f"SELECT count(*) FROM records WHERE {condition}"):
             continue
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE ragged AS SELECT line, len(f) AS n FROM ({source}) WHERE len(f) <> {width}"
@@ -145,36 +150,36 @@ def _delimited(
         for problem, test in (("few_fields", f"n < {width}"), ("many_fields", f"n > {width}")):
             lines = f"SELECT line FROM ragged WHERE {test}"
             query = f"SELECT line, text AS value FROM records SEMI JOIN ({lines}) USING (line)"
-            findings.insert(what, problem, query, note=f"There are {width} columns.")
+            findings.insert(kind, problem, query, note=f"There are {width} columns.")
         con.execute("DROP TABLE ragged")
     con.execute("DROP VIEW records; DROP TABLE merged")
     return total, header_end
 
 
 def _typed(width: int) -> str:
-    return "".join(f", c{place} VARCHAR" for place in range(width))
+    return "".join(f", c{index} VARCHAR" for index in range(width))
 
 
 def _join_lines(
-    con: duckdb.DuckDBPyConnection, path: Path, splitter: Splitter, width: int, what: What, findings: Findings
+    con: duckdb.DuckDBPyConnection, path: Path, splitter: Splitter, width: int, kind: FileKind, findings: Findings
 ) -> None:
     """Joins lines that end within a quoted field with those that follow; takes lines whose quotes are not in order out."""
     text = f"{sql(splitter.delimiter)} || text"
     odd = f"contains(text, {sql(splitter.quote)}) AND NOT regexp_full_match({text}, {sql(splitter.whole)})"
-    found = con.execute(
+    odd_lines = con.execute(
         f"SELECT line, regexp_full_match({text}, {sql(splitter.unfinished)}) FROM lines WHERE {odd} ORDER BY line"
     ).fetchall()
-    if not found:
+    if not odd_lines:
         return
-    open_lines = {line for line, unfinished in found if unfinished}
+    open_lines = {line for line, unfinished in odd_lines if unfinished}
     joined, covered, lost = _joined(path, splitter, width, open_lines)
-    strange = {line for line, unfinished in found if not unfinished} - set(covered)
+    strange = {line for line, unfinished in odd_lines if not unfinished} - set(covered)
     for name, lines in (("covered", covered), ("lost", lost), ("strange", sorted(strange))):
         con.register(name, pa.table({"line": pa.array(lines, pa.int64())}))
     con.register("joined", pa.table(joined, ["line", "last", "text"]))
     con.execute("INSERT INTO merged SELECT * FROM joined")
     for name, problem in (("lost", "open_quote"), ("strange", "after_quote")):
-        findings.insert(what, problem, f"SELECT line, text AS value FROM lines SEMI JOIN {name} USING (line)")
+        findings.insert(kind, problem, f"SELECT line, text AS value FROM lines SEMI JOIN {name} USING (line)")
         con.execute(f"DELETE FROM lines WHERE line IN (SELECT line FROM {name})")
     con.execute("DELETE FROM lines WHERE line IN (SELECT line FROM covered)")
     for name in ("covered", "lost", "strange", "joined"):
@@ -203,26 +208,26 @@ def _joined(
                 break
             if number not in open_lines:
                 continue
-            taken = [(number, text)]
+            record_lines = [(number, text)]
             closed = False
-            while len(taken) < _MAX_RECORD and len(lost) < _MAX_OPEN:
+            while len(record_lines) < _MAX_RECORD and len(lost) < _MAX_OPEN:
                 following = waiting.pop() if waiting else next(numbered, None)
                 if following is None:
                     break
-                taken.append(following)
+                record_lines.append(following)
                 if not splitter.is_unfinished(following[1], within=True):
                     closed = True
                     break
-            whole = "\n".join(part for _, part in taken)
+            whole = "\n".join(part for _, part in record_lines)
             fields = splitter.split(whole) if closed and len(whole) <= MAX_LINE else None
             if fields is None or (width and len(fields) != width):
-                waiting.extend(reversed(taken[1:]))
+                waiting.extend(reversed(record_lines[1:]))
                 lost.append(number)
                 continue
             lines.append(number)
-            lasts.append(taken[-1][0])
+            lasts.append(record_lines[-1][0])
             texts.append(whole)
-            covered.extend(line for line, _ in taken)
+            covered.extend(line for line, _ in record_lines)
     return [pa.array(lines, pa.int64()), pa.array(lasts, pa.int64()), pa.array(texts, pa.string())], covered, lost
 
 
@@ -234,26 +239,28 @@ def pointer(name: str) -> str:
     return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
-def json_names(con: duckdb.DuckDBPyConnection, limits: Limits) -> list[str]:
+def json_names(con: duckdb.DuckDBPyConnection, limits: UploadLimits) -> list[str]:
     """The keys of all objects of the table `lines`, in the order in which they come up."""
     keys = (
         "SELECT line, unnest(json_keys(text)) AS key, generate_subscripts(json_keys(text), 1) AS place "
         "FROM lines WHERE json_valid(text) AND json_type(text) = 'OBJECT'"
     )
-    found = con.execute(
+    rows = con.execute(
         f"SELECT key FROM ({keys}) WHERE NOT regexp_matches(key, '[\\x00-\\x1f]') AND length(key) BETWEEN 1 AND {MAX_NAME} "
         f"GROUP BY key ORDER BY min(line), min(place) LIMIT {limits.columns + 1}"
     ).fetchall()
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
-def _json(con: duckdb.DuckDBPyConnection, reading: Reading, what: What, findings: Findings, limits: Limits) -> int:
+def _json(
+    con: duckdb.DuckDBPyConnection, reading: Reading, kind: FileKind, findings: Findings, limits: UploadLimits
+) -> int:
     """How many rows the file has."""
     total = value(con, "SELECT count(*) FROM lines")
     shape = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
     con.execute(f"CREATE OR REPLACE TABLE shaped AS SELECT line, text, {shape} AS object FROM lines")
-    findings.insert(what, "not_json", "SELECT line, text AS value FROM shaped WHERE object IS NULL")
-    findings.insert(what, "not_object", "SELECT line, text AS value FROM shaped WHERE NOT object")
+    findings.insert(kind, "not_json", "SELECT line, text AS value FROM shaped WHERE object IS NULL")
+    findings.insert(kind, "not_object", "SELECT line, text AS value FROM shaped WHERE NOT object")
     brackets = "length(text) - length(replace(replace(text, '[', ''), '{', ''))"
     nested = con.execute(f"SELECT line, text FROM shaped WHERE object AND {brackets} > {MAX_DEPTH}")
     deep: list[tuple[int, str]] = []
@@ -261,9 +268,9 @@ def _json(con: duckdb.DuckDBPyConnection, reading: Reading, what: What, findings
         deep += [(line, text[:VALUE]) for line, text in some if _depth(text) > MAX_DEPTH]
     keys = "json_keys(text)"
     doubled = f"SELECT line, text AS value FROM shaped WHERE object AND len({keys}) > len(list_distinct({keys}))"
-    findings.insert(what, "key_again", doubled)
+    findings.insert(kind, "key_again", doubled)
     con.register("deep", pa.table({"line": [line for line, _ in deep], "value": [text for _, text in deep]}, _DEEP))
-    findings.insert(what, "deep_json", "SELECT line, value FROM deep")
+    findings.insert(kind, "deep_json", "SELECT line, value FROM deep")
     known = {column.name for column in reading.columns}
     for name in json_names(con, limits):
         if name not in known:
@@ -271,11 +278,11 @@ def _json(con: duckdb.DuckDBPyConnection, reading: Reading, what: What, findings
             first = (
                 f"SELECT min(line) AS line, {sql(name[:VALUE])} AS value FROM lines WHERE json_valid(text) AND {has}"
             )
-            findings.insert(what, "key_unknown", f"SELECT * FROM ({first}) WHERE line IS NOT NULL", column=name)
+            findings.insert(kind, "key_unknown", f"SELECT * FROM ({first}) WHERE line IS NOT NULL", column=name)
     paths = "[" + ", ".join(sql(pointer(column.name)) for column in reading.columns) + "]"
     cells = "".join(
-        f", {trimmed(_tidy(f'f[{place + 1}]') if column.role != 'skip' else 'NULL')} AS c{place}"
-        for place, column in enumerate(reading.columns)
+        f", {trimmed(_tidy(f'f[{index + 1}]') if column.role != 'skip' else 'NULL')} AS c{index}"
+        for index, column in enumerate(reading.columns)
     )
     con.execute(
         f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{cells} FROM (SELECT line, "

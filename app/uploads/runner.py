@@ -23,7 +23,7 @@ from typing import Any
 
 from app import home
 from app.turns import Ahead, Turns
-from app.uploads.limits import Limits, children
+from app.uploads.limits import UploadLimits, children
 from app.uploads.reading import KINDS
 from engine.errors import SeqscopeError
 from engine.memory import memory
@@ -50,13 +50,13 @@ BESIDE = 4
 """Times as many slow steps as the operator says may run where memory is free for them: nobody waits for another's long check."""
 
 
-def _places() -> int:
+def _slow_slots() -> int:
     """Of slow steps: as many as the operator says, and more as long as each finds twice the memory that it may take."""
     least = children()
-    return min(BESIDE * least, least + memory()[1] // (2 * Limits.of_environment().memory))
+    return min(BESIDE * least, least + memory()[1] // (2 * UploadLimits.of_environment().memory))
 
 
-_turns = Turns(quick=lambda: QUICK, slow=_places)
+_turns = Turns(quick=lambda: QUICK, slow=_slow_slots)
 _slow: OrderedDict[str, float] = OrderedDict()
 """Owner → when a small file of theirs turned out to be no quick one; they are not believed again for `WARY` seconds."""
 WARY = 600.0
@@ -78,7 +78,7 @@ def run(
     action: str,
     request: dict[str, Any],
     folder: Path,
-    limits: Limits,
+    limits: UploadLimits,
     *,
     owner: str = "",
     on_progress: Progress | None = None,
@@ -144,7 +144,7 @@ def _seems_quick(request: dict[str, Any], owner: str) -> bool:
 def _run(
     request: dict[str, Any],
     work: Path,
-    limits: Limits,
+    limits: UploadLimits,
     say: Progress,
     stop: Callable[[], bool],
     moments: float | None,
@@ -176,7 +176,7 @@ def _run(
 def _converse(
     child: subprocess.Popen[bytes],
     request: dict[str, Any],
-    limits: Limits,
+    limits: UploadLimits,
     say: Progress,
     stop: Callable[[], bool],
     moments: float | None,
@@ -249,15 +249,15 @@ def _computed(pid: int) -> float:
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        message = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        message = None
+    if not isinstance(message, dict):
         raise UploadFailed("Reading the file ended without an answer that makes sense. Save it anew, and try again.")
-    return found
+    return message
 
 
-def _died(child: subprocess.Popen[bytes], tail: bytes, limits: Limits) -> str:
+def _died(child: subprocess.Popen[bytes], tail: bytes, limits: UploadLimits) -> str:
     """Why there is no answer, in words; the log has the rest."""
     try:
         code = child.wait(10)

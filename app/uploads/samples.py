@@ -10,9 +10,9 @@ import csv
 import io
 import random
 
-from app.uploads.reading import What
+from app.uploads.reading import FileKind
 
-_TEMPLATES: dict[What, list[tuple[str, ...]]] = {
+_TEMPLATES: dict[FileKind, list[tuple[str, ...]]] = {
     "catalogue": [
         ("item_id", "title", "category", "price", "description"),
         ("A100", "Enamel teapot", "Kitchen|Tea", "24.50", "White, holds a litre"),
@@ -37,21 +37,21 @@ _USERS, _LONGEST = 160, 14
 _START = 1_704_067_200  # 2024-01-01
 
 
-def template(what: What) -> bytes:
-    return _csv(_TEMPLATES[what])
+def template(kind: FileKind) -> bytes:
+    return _csv(_TEMPLATES[kind])
 
 
-def sample(what: What) -> bytes:
+def sample(kind: FileKind) -> bytes:
     """The same bytes whenever it is asked for."""
-    return _csv(_catalogue() if what == "catalogue" else _log())
+    return _csv(_catalogue() if kind == "catalogue" else _log())
 
 
 def _things() -> list[tuple[str, str, str]]:
     """(id, title, kind): within a kind, what belongs together stands side by side."""
     return [
-        (f"{kind[:2].upper()}-{place:03d}", f"{stuff} {thing}", kind)
+        (f"{kind[:2].upper()}-{number:03d}", f"{stuff} {thing}", kind)
         for kind, (stuffs, things) in _KINDS.items()
-        for place, (thing, stuff) in enumerate((thing, stuff) for thing in things for stuff in stuffs)
+        for number, (thing, stuff) in enumerate((thing, stuff) for thing in things for stuff in stuffs)
     ]
 
 
@@ -74,13 +74,13 @@ def _log() -> list[tuple[str, ...]]:
     size = len(things) // len(_KINDS)
     rows: list[tuple[str, ...]] = [("user", "item", "time")]
     for user in range(_USERS):
-        place, moment = chance.randrange(len(things)), _START + chance.randrange(150 * 86_400)
+        index, moment = chance.randrange(len(things)), _START + chance.randrange(150 * 86_400)
         for _ in range(chance.randint(4, _LONGEST)):
-            rows.append((f"user-{user:03d}", things[place][0], str(moment)))
+            rows.append((f"user-{user:03d}", things[index][0], str(moment)))
             moment += chance.randint(60, 5 * 86_400)
-            kind = place // size if chance.random() < 0.85 else chance.randrange(len(_KINDS))
+            kind = index // size if chance.random() < 0.85 else chance.randrange(len(_KINDS))
             step = 1 if chance.random() < 0.7 else chance.randrange(size)
-            place = kind * size + (place % size + step) % size
+            index = kind * size + (index % size + step) % size
     rows[30] = (rows[30][0], rows[30][1], "yesterday")
     rows.insert(60, ("", "KI-001", str(_START)))
     rows.insert(90, ("user-001", "KI-999", str(_START)))  # no such item

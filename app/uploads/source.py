@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from app.uploads.refusal import Refused
 
 BLOCK = 1 << 20
@@ -27,19 +27,19 @@ _MAGIC = {
 }  # fmt: skip
 
 
-def kind(path: Path) -> str:
+def content_kind(path: Path) -> str:
     """ "parquet", "gzip" or "text". Raises Refused for everything else, with what it is."""
     with path.open("rb") as file:
         head = file.read(64)
     if not head:
         raise Refused("The file is empty.")
-    found = next((what for magic, what in _MAGIC.items() if head.startswith(magic)), "text")
-    if found not in ("parquet", "gzip", "text"):
-        raise Refused(f"The file is {found}. Save it as CSV, TSV, JSON lines or Parquet, plain or packed with gzip.")
-    return found
+    content = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "text")
+    if content not in ("parquet", "gzip", "text"):
+        raise Refused(f"The file is {content}. Save it as CSV, TSV, JSON lines or Parquet, plain or packed with gzip.")
+    return content
 
 
-def blocks(path: Path, gzipped: bool, limits: Limits) -> Iterator[bytes]:
+def blocks(path: Path, gzipped: bool, limits: UploadLimits) -> Iterator[bytes]:
     """The file's bytes, unpacked. Raises Refused where there are too many, or where the gzip stream is damaged."""
     size, total = path.stat().st_size, 0
     try:

@@ -51,7 +51,7 @@ class Splitter:
         text = self.delimiter + line
         if not re.fullmatch(self.whole, text):
             return None
-        return [self._bare(found) for found in re.findall(self.field, text)]
+        return [self._bare(field) for field in re.findall(self.field, text)]
 
     def is_unfinished(self, line: str, *, within: bool = False) -> bool:
         """Whether a line ends within a quoted field. within: it also begins within one."""

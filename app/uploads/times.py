@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import duckdb
 
 from app.uploads.database import sql
-from app.uploads.reading import PATTERN, TIMES, UNITS, Choice, Sure
+from app.uploads.reading import PATTERN, TIMES, UNITS, ReadingChoice, Sure
 
 LATEST = 4_102_444_800
 """2100-01-01 in unix seconds."""
@@ -47,7 +47,7 @@ def seconds(column: str, form: str) -> str:
     return f"floor(epoch(try_strptime({column}, {sql(form)})))"
 
 
-def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> Choice | None:
+def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> ReadingChoice | None:
     """The form of these times; None where they are none."""
     filled = [value for value in values if value][:1_000]
     if not filled:
@@ -57,35 +57,35 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> Choice | Non
     if share > 0.5:
         return _number(con, filled)
     # `epoch` of one stands for all: it is read, and lies where times lie.
-    found = {"iso": _share(con, [_valid("iso")])[0]}
-    if found["iso"] < 0.98:
+    shares = {"iso": _share(con, [_valid("iso")])[0]}
+    if shares["iso"] < 0.98:
         forms = [f"{day}{hour}" for day in _DAYS for hour in _HOURS] + list(_OTHERS)
-        found |= dict(zip(forms, _share(con, [_valid(form) for form in forms]), strict=True))
-    best = max(found, key=lambda form: found[form])
-    if found[best] < 0.5:
+        shares |= dict(zip(forms, _share(con, [_valid(form) for form in forms]), strict=True))
+    best = max(shares, key=lambda form: shares[form])
+    if shares[best] < 0.5:
         return None
-    shown = round(100 * found[best])
+    shown = round(100 * shares[best])
     why = f"It reads {'all' if shown == 100 else f'{shown} %'} of the times looked at."
-    sure: Sure = "likely" if found[best] > 0.9 else "unsure"
-    if best == "iso" and found[best] > 0.98:
+    sure: Sure = "likely" if shares[best] > 0.9 else "unsure"
+    if best == "iso" and shares[best] > 0.98:
         sure = "certain"
-    others = tuple(form for form in found if found[form] > 0.5 and form != best)
+    others = tuple(form for form in shares if shares[form] > 0.5 and form != best)
     other = _other_way_round(best)
     if other:
-        if found.get(other, 0.0) >= found[best]:
+        if shares.get(other, 0.0) >= shares[best]:
             sure, why = "unsure", f"{why} Day and month could also be the other way round: none of them is above 12."
             others = (other, *(form for form in others if form != other))
         elif sure == "likely":
             why += " Read the other way round, some months would be above 12."
-    return Choice(about="time", value=best, sure=sure, why=why, others=others)
+    return ReadingChoice(about="time", value=best, sure=sure, why=why, others=others)
 
 
-def is_ambiguous(choice: Choice) -> bool:
+def is_ambiguous(choice: ReadingChoice) -> bool:
     """Whether day and month could also be the other way round."""
     return choice.sure == "unsure" and _other_way_round(choice.value) in choice.others
 
 
-def settle(con: duckdb.DuckDBPyConnection, choice: Choice, column: str) -> Choice:
+def settle(con: duckdb.DuckDBPyConnection, choice: ReadingChoice, column: str) -> ReadingChoice:
     """An ambiguous choice, decided by all rows: those of the table `rows`, whose `column` has the times."""
     other = _other_way_round(choice.value)
     tests = ", ".join(f"count(*) FILTER ({_valid(form, column)})" for form in (choice.value, other))
@@ -95,13 +95,13 @@ def settle(con: duckdb.DuckDBPyConnection, choice: Choice, column: str) -> Choic
     value, rest = (choice.value, other) if as_chosen > as_other else (other, choice.value)
     why = "It reads more of all times in the file: read the other way round, some months would be above 12."
     others = (rest, *(form for form in choice.others if form not in (value, rest)))
-    return Choice(about="time", value=value, sure="likely", why=why, others=others)
+    return ReadingChoice(about="time", value=value, sure="likely", why=why, others=others)
 
 
 def is_time(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> bool:
     """Whether a column without a name holds times."""
-    found = guess(con, values)
-    return found is not None and found.sure != "unsure"
+    choice = guess(con, values)
+    return choice is not None and choice.sure != "unsure"
 
 
 def _other_way_round(form: str) -> str:
@@ -110,16 +110,16 @@ def _other_way_round(form: str) -> str:
     return "" if day is None else _SWAPPED[day] + form.removeprefix(day)
 
 
-def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> Choice | None:
+def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> ReadingChoice | None:
     number = "try_cast(value AS DOUBLE)"
     days = _share(con, [f"regexp_full_match(value, '(19|20)\\d{{6}}') AND {_valid('%Y%m%d')}"])[0]
     if days > 0.95:
         why = "Eight digits each that are dates, such as 20240331."
-        return Choice(about="time", value="%Y%m%d", sure="likely", why=why, others=tuple(UNITS))
+        return ReadingChoice(about="time", value="%Y%m%d", sure="likely", why=why, others=tuple(UNITS))
     compact = _share(con, [f"regexp_full_match(value, '(19|20)\\d{{12}}') AND {_valid('%Y%m%d%H%M%S')}"])[0]
     if compact > 0.95:
         why = "Fourteen digits each that are moments, such as 20240331180500."
-        return Choice(about="time", value="%Y%m%d%H%M%S", sure="likely", why=why, others=tuple(UNITS))
+        return ReadingChoice(about="time", value="%Y%m%d%H%M%S", sure="likely", why=why, others=tuple(UNITS))
     # Each unit has the range above that of the unit before it; no two overlap.
     ranges = {
         unit: f"{number} >= {LATEST * scale // 1000 if scale > 1 else 0} AND {number} < {LATEST * scale}"
@@ -133,18 +133,18 @@ def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> Choice | None:
     others = tuple(other for other in UNITS if other != unit)
     if likely < 0.5:
         why = "Numbers, but as unix times they would be before 1990. They may only count the events."
-        return Choice(about="time", value=unit, sure="unsure", why=why, others=others)
+        return ReadingChoice(about="time", value=unit, sure="unsure", why=why, others=others)
     sure: Sure = "certain" if shares[unit] > 0.98 else "likely"
     why = f"As {TIMES[unit]} they are between 1990 and 2099, in another unit they are not."
-    return Choice(about="time", value=unit, sure=sure, why=why, others=others)
+    return ReadingChoice(about="time", value=unit, sure=sure, why=why, others=others)
 
 
 def _valid(form: str, column: str = "value") -> str:
     """SQL: a moment from 1900 on that is not far in the future. Before 1970 is a finding, not another format."""
-    found = seconds(column, form)
-    return f"({found} >= -2208988800 AND {found} < {LATEST})"
+    moment = seconds(column, form)
+    return f"({moment} >= -2208988800 AND {moment} < {LATEST})"
 
 
 def _share(con: duckdb.DuckDBPyConnection, conditions: list[str]) -> list[float]:
-    wanted = ", ".join(f"avg(CASE WHEN {condition} THEN 1.0 ELSE 0.0 END)" for condition in conditions)
-    return [float(value or 0) for value in con.execute(f"SELECT {wanted} FROM moments").fetchall()[0]]
+    averages = ", ".join(f"avg(CASE WHEN {condition} THEN 1.0 ELSE 0.0 END)" for condition in conditions)
+    return [float(value or 0) for value in con.execute(f"SELECT {averages} FROM moments").fetchall()[0]]

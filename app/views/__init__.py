@@ -1,1 +1,1 @@
-"""Figures and tables: pure functions from small frames, without Streamlit."""
+"""Words of pages: pure functions of plain data, without Streamlit."""

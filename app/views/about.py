@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from app.analysis import metrics
 from app.text import count, md
-from app.views import abilities, known
-from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo
+from app.views import abilities, known, splits
+from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo, judge
 from engine.runtime.repeats import meaning
 
 
@@ -21,30 +21,7 @@ class Entry(NamedTuple):
 
 
 METRICS = (
-    Entry(
-        "HR@k, hit rate",
-        "The share of people whose held-out item is among the first k. With one held-out item per person it "
-        "equals recall@k.",
-        "Deshpande & Karypis, TOIS 2004",
-    ),
-    Entry(
-        "Recall@k",
-        "Where people have several held-out items: how many of them are among the first k, as a share of all of a given "
-        "split's, and for held-out users of k or all, whichever is fewer. The mean over people.",
-        "Wang et al., SIGIR 2019 (NGCF), and Liang et al., WWW 2018 (Mult-VAE)",
-    ),
-    Entry(
-        "NDCG@k",
-        "A hit counts 1 at the top and less further down, 1 / log₂(rank + 1), and nothing beyond rank k; "
-        "of several held-out items the sum, as a share of what a perfect list has. The mean over people.",
-        "Järvelin & Kekäläinen, TOIS 2002",
-    ),
-    Entry(
-        "MRR@k",
-        "A hit counts 1 / rank, so the second place is worth half of the first. The mean over people, with 0 "
-        "beyond rank k.",
-        "Voorhees, TREC-8 1999",
-    ),
+    *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.ACCURACY.values()),
     Entry(
         "Rank",
         "The place of the held-out item among the candidates, 1 is best. Equal scores share the mean of their places.",
@@ -56,25 +33,7 @@ METRICS = (
         "mean of the places that are left, so they count as missed in every list.",
         "after Rajput et al., NeurIPS 2023, who rank by beam search",
     ),
-    Entry(
-        "Coverage@k",
-        "The share of the catalogue that is in the first k of at least one person. A model that shows "
-        "everybody the same has k of n.",
-        "Ge, Delgado-Battenfeld & Jannach, RecSys 2010",
-    ),
-    Entry(
-        "Gini@k",
-        "How unequally the items are shown: 0 where all appear equally often, towards 1 where one takes "
-        "every place. Items that "
-        "nobody sees count.",
-        "Gini 1912; Fleder & Hosanagar, Management Science 2009",
-    ),
-    Entry(
-        "Novelty@k",
-        "The mean of −log₂ of an item's share of all training events over everything shown, in bits. One bit "
-        "more means half as well known.",
-        "Zhou et al., PNAS 2010",
-    ),
+    *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.BEYOND.values()),
     Entry(
         "95 % interval",
         "People are drawn anew, with replacement, 2,000 times, and the middle 95 % of the results is kept. "
@@ -323,7 +282,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         ),
         "Sparsity": f"{info.sparsity:.2%} of all pairs of person and item never met",
         "Time": _time(info.time),
-        "Split": md(_split_words(info.split)),
+        "Split": md(splits.words(info.split)),
         "Repeats": md(meaning(info.repeats, info.measured)),
         "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
         "Attributes": md(", ".join(info.attributes) or "none", 1_000),
@@ -364,6 +323,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
             else f"counted once over the log, on {made.device}"
         ),
         **_carried(bundle),
+        **_folded(bundle),
         **({"Known words": md(words)} if (words := known.sentence(said.unknown)) else {}),
         "Can show": md(", ".join(can) or "its recommendations"),
         "Exact to": (
@@ -387,6 +347,19 @@ def _carried(bundle: Bundle) -> dict[str, str]:
     return {}
 
 
+def _folded(bundle: Bundle) -> dict[str, str]:
+    """What a model with vectors of training users loses by folding histories in, as pages do; nothing where it was not measured
+    both ways."""
+    folded, learnt = (
+        bundle.manifest.metrics.get(protocol, {}).get("NDCG@10")
+        for protocol in (bundle.protocol, metrics.with_users(bundle.protocol))
+    )
+    if folded is None or learnt is None:
+        return {}
+    words = f"NDCG@10 {folded:.4f} folded in from the history, as pages do"
+    return {"Fold-in": f"{words}; {learnt:.4f} with these people's vectors learnt in training ({md(bundle.protocol)})"}
+
+
 def cannot(bundle: Bundle) -> list[str]:
     """What the model cannot do and why, as Markdown."""
     reasons = {one.words: one.cannot for one in abilities.able(bundle)}
@@ -398,29 +371,10 @@ def listing(entries: Mapping[str, str]) -> str:
     return "\n".join(f"- **{term}**: {meaning}" for term, meaning in entries.items())
 
 
-def _split_words(split: Mapping[str, Any]) -> str:
-    if split.get("kind") != "time":
-        return "each person's last event tests, the one before validates, all others train"
-    moments = [
-        _day(split[key]) if isinstance(split.get(key), int | float) else "unknown"
-        for key in ("valid_from", "test_from")
-    ]
-    return (
-        f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"
-    )
-
-
 def _time(found: Mapping[str, Any]) -> str:
     if found.get("unit") == "order" or found.get("first") is None or found.get("last") is None:
         return "the order of events alone"
-    first, last = (_day(found[end]) for end in ("first", "last"))
+    first, last = (splits.day(found[end]) for end in ("first", "last"))
     ties, unit = found.get("ties", 0), found.get("unit", "time")
-    return md(f"{first} to {last}; {ties:,} events share their {unit} with another one of the same person")
-
-
-def _day(seconds: float) -> str:
-    start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    try:
-        return (start + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%d")
-    except (OverflowError, ValueError):
-        return "unknown"
+    shared = f"{count(ties, 'event')} {'shares its' if ties == 1 else 'share their'} {unit}"
+    return md(f"{first} to {last}; {shared} with another one of the same person")

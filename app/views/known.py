@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.runtime.manifest import TOO_MANY
+from engine.bundle.manifest import TOO_MANY
 
 CARE = "Many words of this catalogue are unknown to it, so its answers may say little."
 

@@ -17,14 +17,14 @@ from app.uploads.reading import (
     QUOTES,
     ROLE_WORDS,
     TIMES,
-    Checked,
-    Choice,
-    Column,
+    CheckResult,
+    FileKind,
     Guess,
     HeldOut,
     Reading,
+    ReadingChoice,
     Seen,
-    What,
+    UploadColumn,
 )
 from engine.runtime import held_out
 
@@ -73,7 +73,7 @@ def _written(pattern: str) -> str:
     return clean(f"{example} = 12 September 2024" if "%" in pattern and example else pattern, 80)
 
 
-def options(choice: Choice) -> list[str]:
+def options(choice: ReadingChoice) -> list[str]:
     """What may be chosen instead, the likeliest first; the value itself comes first of all."""
     known: Mapping[str, Sequence[str]] = {
         "encoding": list(ENCODINGS), "delimiter": list(DELIMITERS), "quote": list(QUOTES), "header": list(HEADER),
@@ -92,7 +92,7 @@ def summary(guess: Guess) -> str:
     return _capital(" · ".join(parts))
 
 
-def doubts(guess: Guess) -> list[Choice]:
+def doubts(guess: Guess) -> list[ReadingChoice]:
     """What somebody should look at."""
     return [choice for choice in guess.choices if choice.sure == "unsure"]
 
@@ -123,7 +123,7 @@ def columns_table(reading: Reading, seen: Sequence[Seen]) -> pd.DataFrame:
     )
 
 
-def used_as(column: Column, reading: Reading) -> str:
+def used_as(column: UploadColumn, reading: Reading) -> str:
     words = ROLE_WORDS[column.role]
     name = clean(column.called, 40)
     if column.role == "flag":
@@ -140,14 +140,14 @@ def column_words(name: str, seen: Mapping[str, Seen]) -> str:
 # --- what was found
 
 
-def usable_words(checked: Checked) -> str:
+def usable_words(checked: CheckResult) -> str:
     facts = [count(checked.items, "item")]
     if checked.events:
         facts += [count(checked.events, "event"), count(checked.users, "person", "people")]
     return listed(facts)
 
 
-def problem_lines(checked: Checked, kind: Kind) -> list[tuple[str, str]]:
+def problem_lines(checked: CheckResult, kind: Kind) -> list[tuple[str, str]]:
     """For each problem of this kind: (1,204 × row with too few fields, in the catalogue; what to do about it). Not escaped."""
     found = []
     for entry in checked.counts:
@@ -158,7 +158,7 @@ def problem_lines(checked: Checked, kind: Kind) -> list[tuple[str, str]]:
     return found
 
 
-def stops(checked: Checked) -> list[str]:
+def stops(checked: CheckResult) -> list[str]:
     """Why nothing can be used, a few sentences each; not escaped."""
     found = []
     for entry in checked.counts:
@@ -169,7 +169,7 @@ def stops(checked: Checked) -> list[str]:
     return found
 
 
-def findings_table(checked: Checked) -> pd.DataFrame:
+def findings_table(checked: CheckResult) -> pd.DataFrame:
     """The first findings; all of them are in the files."""
     return pd.DataFrame(
         [
@@ -188,14 +188,14 @@ def findings_table(checked: Checked) -> pd.DataFrame:
     ).astype({"Line": "Int64"})
 
 
-def listed_words(checked: Checked) -> str:
+def listed_words(checked: CheckResult) -> str:
     """How many findings the files have; "" where that is all."""
     if checked.listed == checked.findings:
         return ""
     return f"The files have the first {EACH:,} of each problem, and say how many more there are."
 
 
-def left_out_words(checked: Checked) -> str:
+def left_out_words(checked: CheckResult) -> str:
     """Exactly how many rows of which kind are left out; "" where none is."""
     total = sum(entry.rows for entry in checked.left_out)
     if not total:
@@ -205,7 +205,7 @@ def left_out_words(checked: Checked) -> str:
     return f"{count(total, 'row')} {verb} left out: {listed(parts)}."
 
 
-def kept_words(checked: Checked) -> list[str]:
+def kept_words(checked: CheckResult) -> list[str]:
     """What of each file can be used."""
     return [
         f"{_capital(what)}: {kept:,} of {count(checked.read[what], 'row')} can be used."
@@ -244,7 +244,7 @@ def offers(found: HeldOut, reading: Reading) -> list[Offer]:
     return [offer for there, offer in possible if there or (offer.chosen and offer.field != "repeats")]
 
 
-def minimum_ratings(checked: Checked, reading: Reading) -> list[float | None]:
+def minimum_ratings(checked: CheckResult, reading: Reading) -> list[float | None]:
     """What may be chosen as the lowest rating that counts; empty where the log has no low ones."""
     low = any(entry.problem == "rating_low" for entry in checked.counts)
     if checked.scale is None or (not low and reading.min_rating is None):
@@ -252,9 +252,9 @@ def minimum_ratings(checked: Checked, reading: Reading) -> list[float | None]:
     return [None, *map(float, range(2, checked.scale + 1))]
 
 
-def log_stops_alone(checked: Checked) -> bool:
+def log_stops_alone(checked: CheckResult) -> bool:
     """Whether the catalogue could be used without the log."""
-    stopping: set[What] = {entry.file for entry in checked.counts if entry.kind == "stop"}
+    stopping: set[FileKind] = {entry.file for entry in checked.counts if entry.kind == "stop"}
     return stopping == {"log"} and bool(checked.kept.get("catalogue"))
 
 

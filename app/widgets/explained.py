@@ -1,10 +1,12 @@
-"""The item whose score a page explains: one of the model's best, what truly came next, or any that is searched for."""
+"""What a page explains: the history, or that there is none; and the item whose score it is about, one of the model's best, what
+truly came next, or any that is searched for."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from app import guard, state, zoo
+from app.analysis import recommend
 from app.text import clean
 from app.widgets import search
 from engine.runtime import Zoo
@@ -13,19 +15,27 @@ FIRST = 10
 """Of the model's best items are offered without a search."""
 
 
+def no_history(why: str) -> None:
+    """Instead of a page that explains a history, where there is none. why: what cannot be shown then."""
+    st.info(f"No history yet, so {why}. Load an example, or add items in the sidebar.")
+    st.button("Load an example", on_click=guard.callback(state.reset), type="primary")
+
+
 def wanted(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
     """The item that is explained: the one that was chosen, else the model's best; None where there is neither."""
     chosen = models.position(state.get().own["item"]) if "item" in state.get().own else None
-    return chosen if chosen is not None else next(iter(zoo.top(models, name, history, FIRST).items.tolist()), None)
+    return (
+        chosen if chosen is not None else next(iter(recommend.top(models, name, history, FIRST).items.tolist()), None)
+    )
 
 
 def choose(models: Zoo, name: str, history: tuple[int, ...], *, key: str) -> int | None:
     """Lets an item be chosen; None where the model has nothing to recommend and nothing was chosen. key: of the page."""
-    best = [int(item) for item in zoo.top(models, name, history, FIRST).items]
+    best = [int(item) for item in recommend.top(models, name, history, FIRST).items]
     truth = state.target(models)
     aimed = models.position(state.get().own["item"]) if "item" in state.get().own else None
     options = list(dict.fromkeys([*best, *(item for item in (truth, aimed) if item is not None)]))
-    ranks = dict(zip(options, zoo.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
+    ranks = dict(zip(options, recommend.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
     chosen = aimed if aimed is not None else next(iter(options), None)
 
     def called(item: int) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from app import export, guard, looks, spaces, zoo
+from app.analysis import item_card, recommend
 from app.text import listed, md
-from app.views import item as views
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -30,15 +30,15 @@ def show(
     if near:
         st.caption(
             "The nearest items by each model's own measure; similarities of different models cannot be compared. "
-            + f"{md(views.overlap_words(near, titles, k), 400)}"
+            + f"{md(item_card.overlap_words(near, titles, k), 400)}"
         )
-        common = views.shared(near)
+        common = item_card.shared(near)
         grid = st.grid(min(4, len(near)), min_column_width=230, gap="medium", key=f"{key}_neighbours")
         for model, found in near.items():
             with grid.cell(), guard.watch(f"the neighbours in {titles[model]}"):
                 heading = f"{zoo.style(models, model).sign} {md(titles[model])}"
                 column(models, heading, model, found, common, len(near), key, on_open)
-        table = views.neighbour_table(near, titles, _names(models), models.item_ids)
+        table = item_card.neighbour_table(near, titles, _names(models), models.item_ids)
         export.under(
             table,
             key=f"{key}_neighbours",
@@ -49,7 +49,7 @@ def show(
             folded = st.expander("Overlap of the models", key=f"{key}_overlap", on_change="rerun", type="compact")
             if folded.open:
                 folded.dataframe(
-                    views.overlap_table(near, titles), hide_index=True, alt="Shared neighbours of each two models"
+                    item_card.overlap_table(near, titles), hide_index=True, alt="Shared neighbours of each two models"
                 )
     if also:
         elsewhere(models, item, key, on_open, k, also)
@@ -61,7 +61,7 @@ def elsewhere(
     models: Zoo, item: int, key: str, on_open: Callable[[str], None], k: int, places: Sequence[spaces.Place]
 ) -> None:
     """The neighbours in spaces that are no model's."""
-    near: dict[str, views.Near] = {}
+    near: dict[str, item_card.Near] = {}
     st.caption("In other spaces, by exact comparison there:")
     grid = st.grid(min(4, len(places)), min_column_width=230, gap="medium", key=f"{key}_elsewhere")
     for place in places:
@@ -73,12 +73,12 @@ def elsewhere(
                 st.markdown(f"**{heading}**")
                 st.caption(md(error, 400))
                 continue
-            near[place.key] = views.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
+            near[place.key] = item_card.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
             column(models, heading, place.slug, near[place.key], {}, 0, key, on_open)
     if near:
         titles = {place.key: place.title for place in places}
         export.under(
-            views.neighbour_table(near, titles, _names(models), models.item_ids),
+            item_card.neighbour_table(near, titles, _names(models), models.item_ids),
             key=f"{key}_elsewhere",
             alt=f"the {k} nearest items in other spaces",
             name=f"neighbours elsewhere {models.item_ids[item]}",
@@ -89,16 +89,16 @@ def _names(models: Zoo) -> Sequence[str]:
     return [zoo.titled(models, one) for one in range(len(models))] if len(models) <= 2_000 else models.titles
 
 
-def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, views.Near], list[tuple[str, str]]]:
+def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, item_card.Near], list[tuple[str, str]]]:
     """(neighbours by model, (title, reason) of the models that have none)"""
-    near: dict[str, views.Near] = {}
+    near: dict[str, item_card.Near] = {}
     reasons = []
     for name, bundle in models.bundles.items():
         reason = bundle.cannot("neighbours")
         if reason is None:
             try:
-                found = zoo.neighbours(models, name, item, k)
-                near[name] = views.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
+                found = recommend.neighbours(models, name, item, k)
+                near[name] = item_card.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
                 continue
             except SeqscopeError as error:
                 reason = guard.shown(error)
@@ -110,7 +110,7 @@ def column(
     models: Zoo,
     heading: str,
     slug: str,
-    found: views.Near,
+    found: item_card.Near,
     common: dict[int, int],
     asked: int,
     key: str,

@@ -37,7 +37,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _section("Machine", report.machine)
     yield from _section("PyTorch", _torch(report.torch))
     yield from _section("Inference", report.inference)
-    yield from _section("Packages", {name: found or "not installed" for name, found in report.packages.items()})
+    yield from _section("Packages", {name: version or "not installed" for name, version in report.packages.items()})
     yield from _section("Data", dict(_data(report.data)))
     yield ""
     yield "What works here"

@@ -75,37 +75,37 @@ def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) ->
         exported_fingerprint(Dataset(args.dataset), args.to)
 
     fields = args.fields.split(",") if args.fields is not None else None
-    found = embed(args.dataset, args.encoder, fields, args.cache, str(choose(args.device)))
-    encoder = found.encoder
-    words = understood(found, args.dataset)
-    empty = sum(not text for text in found.texts)
+    embedded = embed(args.dataset, args.encoder, fields, args.cache, str(choose(args.device)))
+    encoder = embedded.encoder
+    words = understood(embedded, args.dataset)
+    empty = sum(not text for text in embedded.texts)
     rate = (
         "found in the cache"
-        if found.cached
-        else f"{found.seconds:.1f} s, {len(found.texts) / found.seconds:,.0f} a second"
+        if embedded.cached
+        else f"{embedded.seconds:.1f} s, {len(embedded.texts) / embedded.seconds:,.0f} a second"
     )
     facts.update(
         dataset=str(args.dataset), encoder=encoder.name, source=encoder.source, licence=encoder.licence,
-        digest=encoder.digest, fields=list(found.fields), items=len(found.texts), without_text=empty, dim=encoder.dim,
+        digest=encoder.digest, fields=list(embedded.fields), items=len(embedded.texts), without_text=empty, dim=encoder.dim,
         words=words.words, unknown_share=round(words.share, 4), missing_share=round(words.missing / max(words.words, 1), 4),
-        spelt_share=round(words.spelt / max(words.words, 1), 4), cached=found.cached, seconds=round(found.seconds, 2),
-        path=str(found.path),
+        spelt_share=round(words.spelt / max(words.words, 1), 4), cached=embedded.cached, seconds=round(embedded.seconds, 2),
+        path=str(embedded.path),
     )  # fmt: skip
     lines += [
-        f"{len(found.texts):,} items by {encoder.title}: {encoder.dim} dimensions, {rate}",
-        f"text: {', '.join(found.fields)}" + (f"; no text: {empty:,} items" if empty else ""),
+        f"{len(embedded.texts):,} items by {encoder.title}: {encoder.dim} dimensions, {rate}",
+        f"text: {', '.join(embedded.fields)}" + (f"; no text: {empty:,} items" if empty else ""),
         words.sentence(encoder.name),
-        f"kept in {found.path}",
+        f"kept in {embedded.path}",
     ]
     if args.to is not None:
-        _space(found, args, facts, lines)
+        _space(embedded, args, facts, lines)
     return encoder
 
 
-def _space(found: Any, args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> None:
+def _space(embedded: Any, args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> None:
     from engine.export.space import export_words_space
 
-    folder = export_words_space(found, args.dataset, args.to, name=args.name, title=args.title)
+    folder = export_words_space(embedded, args.dataset, args.to, name=args.name, title=args.title)
     about = json.loads((folder / "about.json").read_text("utf-8"))
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     trust = about["projection"]["trustworthiness"]

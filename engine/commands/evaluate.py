@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam
+from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,38 +48,39 @@ def run(args: argparse.Namespace) -> int:
     from engine.training.run import open_run
 
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
-    own = dataset.info.fingerprint == record["fingerprint"]
-    folder = args.run if own else args.run / "elsewhere" / dataset.info.name
+    same_data = dataset.info.fingerprint == record["fingerprint"]
+    folder = args.run if same_data else args.run / "elsewhere" / dataset.info.name
     if args.beam is not None and args.beam < 1:
         raise UsageError(f"--beam {args.beam}: keep at least one identifier")
-    found = evaluate(
+    metrics = evaluate(
         model, dataset, folder, protocols=args.protocol, keep_history=args.keep_history,
         exact=args.exact, beam=args.beam, histories=max(0, args.agreement),
     )  # fmt: skip
     if args.json:
-        print(json.dumps({"run": str(folder), "fingerprint": dataset.info.fingerprint, "metrics": found}))
+        print(json.dumps({"run": str(folder), "fingerprint": dataset.info.fingerprint, "metrics": metrics}))
         return 0
     print(
         f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}"
     )
     print(f"fingerprint {dataset.info.fingerprint}")
-    if not own:
+    if not same_data:
         print(f"never trained on: it was trained on {record['dataset']} ({folder})")
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
     if cold:
         print(f"{cold} of the held-out items are in nobody's training")
-    for protocol in found:
-        print("\n".join(["", protocol, *table(found, protocol)]))
+    for protocol in metrics:
+        print("\n".join(["", protocol, *table(metrics, protocol)]))
     return 0
 
 
-def table(found: Mapping[str, Mapping[str, float]], protocol: str) -> list[str]:
-    """Lines: a row per metric, a column per cut-off; a dash where the beam says nothing, and why. found: of `evaluate`."""
-    values, width = found[protocol], beam_width(found, protocol)
+def table(metrics: Mapping[str, Mapping[str, float]], protocol: str) -> list[str]:
+    """Lines: a row per metric, a column per cut-off; a dash where the beam says nothing, and why. metrics: of `evaluate`."""
+    values, width = metrics[protocol], beam_width(metrics, protocol)
     names = list(dict.fromkeys(name.partition("@")[0] for name in values if not name.startswith("outside@")))
     lines = ["".join(f"{head:>10}" for head in ["@", *CUTOFFS])]
     for name in names:
-        cells = ["–" if beyond_beam(k, width) else f"{values[f'{name}@{k}']:.4f}" for k in CUTOFFS]
+        keys = [name] if name in values else [f"{name}@{k}" for k in CUTOFFS]  # the first: without a cut-off
+        cells = ["–" if beyond_beam(cutoff_of(key), width) else f"{values[key]:.4f}" for key in keys]
         lines.append("".join(f"{cell:>10}" for cell in [name, *cells]))
     if any(beyond_beam(k, width) for k in CUTOFFS):
         lines.append(f"–: beyond the beam of {width}, which says nothing of places after its last")

@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--judge",
         type=Path,
         metavar="RUN",
-        help="SASRec run for the report's collaborative figures (default: one beside)",
+        help="run of SASRec, LightGCN or NGCF for the report's collaborative figures (default: one beside)",
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
 
     from engine.data.dataset import Dataset
     from engine.errors import UsageError
-    from engine.identifiers.carried import carry
     from engine.identifiers.recipe import load
     from engine.identifiers.report import table
     from engine.identifiers.run import tokenize
+    from engine.identifiers.transfer import transfer
 
     if (args.recipe_name is None) == (args.source is None):
         raise UsageError("give the name of a recipe, or the run of a fitted tokenizer with --from")
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     runs = Path("runs") / dataset.info.name
     if args.source is not None:
         folder = args.out or runs / args.source.resolve().name
-        report = carry(args.source, dataset, folder, **how)
+        report = transfer(args.source, dataset, folder, **how)
     else:
         recipe = load(args.recipe_name, dataset.info.name, args.recipe, args.set)
         folder = args.out or runs / recipe.name

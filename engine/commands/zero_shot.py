@@ -36,22 +36,24 @@ def run(args: argparse.Namespace) -> int:
     if args.users < 1:
         raise UsageError(f"--users {args.users}: offer at least one person")
     start = time.monotonic()
-    found = carry(
+    result = carry(
         args.bundle, args.dataset, args.to, name=args.name, title=args.title, cache=args.cache, users=args.users
     )
     seconds = time.monotonic() - start
     if args.json:
         facts = {
-            "path": str(found.folder), "items": found.items, "cut": found.cut, "mapped": found.mapped,
-            "found": found.found, "unknown_share": round(found.known.share, 4), "seconds": round(seconds, 2),
+            "path": str(result.folder), "items": result.items, "cut": result.cut, "mapped": result.mapped,
+            "found": result.found, "unknown_share": round(result.known.share, 4), "seconds": round(seconds, 2),
         }  # fmt: skip
         print(json.dumps(facts))
         return 0
-    how = "was there already" if found.found else f"{seconds:.1f} s"
-    print(f"{found.folder}: {found.items:,} items, {how}")
-    print(found.known.sentence(args.bundle.resolve().name, MEND))
-    if found.cut:
-        print(f"{found.cut:,} items have more words than the model takes; their last ones are not read")
-    if found.mapped < found.items:
-        print(f"{found.mapped:,} items are on the map, drawn at random" if found.mapped else "too few items for a map")
+    how = "was there already" if result.found else f"{seconds:.1f} s"
+    print(f"{result.folder}: {result.items:,} items, {how}")
+    print(result.known.sentence(args.bundle.resolve().name, MEND))
+    if result.cut:
+        print(f"{result.cut:,} items have more words than the model takes; their last ones are not read")
+    if result.mapped < result.items:
+        print(
+            f"{result.mapped:,} items are on the map, drawn at random" if result.mapped else "too few items for a map"
+        )
     return 0

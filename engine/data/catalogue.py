@@ -46,14 +46,14 @@ class Notices:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def choose_id_column(source: ItemFile, wanted: set[str]) -> str:
+def choose_id_column(source: ItemFile, log_ids: set[str]) -> str:
     """The one of `source.id_columns` whose values match the most ids of the log."""
     if len(source.id_columns) == 1:
         return source.id_columns[0]
     matches = dict.fromkeys(source.id_columns, 0)
     for _, record in source.records():
         for name in source.id_columns:
-            matches[name] += as_text(record.get(name)) in wanted
+            matches[name] += as_text(record.get(name)) in log_ids
     return max(source.id_columns, key=lambda name: matches[name])  # the first of equals
 
 
@@ -106,15 +106,15 @@ def read_catalogue(
 def attribute_table(ids: list[str], titles: list[str], attributes: dict[str, list[Any]]) -> pa.Table:
     """The table that `write_dataset` takes: item_id, title, then attributes with the type their values have."""
     columns: dict[str, pa.Array] = {"item_id": pa.array(ids, pa.string()), "title": pa.array(titles, pa.string())}
-    taken = {name.lower() for name in RESERVED}
+    used_names = {name.lower() for name in RESERVED}
     for name, values in attributes.items():
-        kept = name.strip() or "attribute"
-        while kept.lower() in taken:  # DuckDB does not tell case apart
-            kept += "_"
-        taken.add(kept.lower())
+        column_name = name.strip() or "attribute"
+        while column_name.lower() in used_names:  # DuckDB does not tell case apart
+            column_name += "_"
+        used_names.add(column_name.lower())
         column = typed(values)
         if column.null_count < len(column):
-            columns[kept] = column
+            columns[column_name] = column
     return pa.table(columns)
 
 

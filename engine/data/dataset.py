@@ -107,8 +107,8 @@ class DatasetInfo:
         return self.time.get("unit") != "none"
 
     def to_json(self) -> str:
-        said = {name: value for name, value in dataclasses.asdict(self).items() if name not in LATER or value}
-        return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+        fields = {name: value for name, value in dataclasses.asdict(self).items() if name not in LATER or value}
+        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> DatasetInfo:
@@ -121,9 +121,9 @@ class DatasetInfo:
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise SeqscopeError(f"{path} is not valid JSON ({error}). Import the dataset again.")
         if not isinstance(raw, dict) or raw.get("schema_version") != SCHEMA_VERSION:
-            found = raw.get("schema_version") if isinstance(raw, dict) else None
+            version = raw.get("schema_version") if isinstance(raw, dict) else None
             raise SeqscopeError(
-                f"{path}: schema version {found}, this program reads {SCHEMA_VERSION}. Import the dataset again."
+                f"{path}: schema version {version}, this program reads {SCHEMA_VERSION}. Import the dataset again."
             )
         names = {f.name for f in dataclasses.fields(cls)}
         missing = sorted(names - raw.keys() - {"attributes", *LATER})
@@ -235,8 +235,8 @@ class Dataset:
         if self.info.sets:
             known = (Role.TRAIN, Role.BETWEEN) if split == "valid" else (Role.TRAIN, Role.BETWEEN, Role.VALID)
             held_out = self.events.where(self.roles == role)
-            asked = np.flatnonzero(held_out.lengths).astype(np.int32)
-            return Cases(asked, self.events.where(np.isin(self.roles, known)).take(asked), held_out.take(asked))
+            users = np.flatnonzero(held_out.lengths).astype(np.int32)
+            return Cases(users, self.events.where(np.isin(self.roles, known)).take(users), held_out.take(users))
         held = np.flatnonzero(self.roles == role)
         users = (np.searchsorted(self.events.offsets, held, side="right") - 1).astype(np.int32)
         starts = self.events.offsets[users]

@@ -60,16 +60,16 @@ def download(url: str, target: Path, *, checksum: tuple[str, str] | None = None,
     part = target.with_name(target.name + ".part")
     for last_chance in (False, True):
         _fetch(url, part, patience)
-        found = digest(part, checksum[0] if checksum else "sha256")
-        if checksum is None or found == checksum[1]:
+        actual = digest(part, checksum[0] if checksum else "sha256")
+        if checksum is None or actual == checksum[1]:
             break
         discard(part)
         if last_chance:
             raise SeqscopeError(
-                f"{url}: the {checksum[0]} checksum is {found}, not {checksum[1]}, twice. The file is damaged at its source or "
+                f"{url}: the {checksum[0]} checksum is {actual}, not {checksum[1]}, twice. The file is damaged at its source or "
                 "on the way (a proxy?). Nothing was kept; try another day or another network."
             )
-    sha256 = found if checksum is None else digest(part, "sha256")
+    sha256 = actual if checksum is None else digest(part, "sha256")
     part.replace(target)
     discard(part)
     return sha256

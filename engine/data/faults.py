@@ -43,9 +43,9 @@ def log_rules(mapping: Mapping, *, mapped: bool, rated: bool, counted: bool, gue
     us or ns, by guess.
     """
 
-    def named(what: str) -> str:
-        column = getattr(mapping, what)
-        return column if isinstance(column, str) else what
+    def named(role: str) -> str:
+        column = getattr(mapping, role)
+        return column if isinstance(column, str) else role
 
     rules = _id_rules("user", named("user"))
     if mapped:
@@ -95,10 +95,10 @@ def written(form: str) -> str:
     return f"floor(epoch(try_strptime(time, {sql(form)})))"
 
 
-def _id_rules(what: str, column: str) -> list[Rule]:
-    value = f"{what}_id"
+def _id_rules(role: str, column: str) -> list[Rule]:
+    value = f"{role}_id"
     return [
-        Rule(column, value, f"coalesce({value}, '') = ''", f"missing {what}"),
-        Rule(column, value, f"length({value}) > {MAX_ID}", f"{what} id longer than {MAX_ID} characters"),
-        Rule(column, value, f"regexp_matches({value}, '{CONTROLS}')", f"control character in the {what} id"),
+        Rule(column, value, f"coalesce({value}, '') = ''", f"missing {role}"),
+        Rule(column, value, f"length({value}) > {MAX_ID}", f"{role} id longer than {MAX_ID} characters"),
+        Rule(column, value, f"regexp_matches({value}, '{CONTROLS}')", f"control character in the {role} id"),
     ]

@@ -269,12 +269,12 @@ class Checksums:
 
     def _read(self) -> dict[str, str]:
         try:
-            found = json.loads(self.path.read_text("utf-8"))
+            record = json.loads(self.path.read_text("utf-8"))
         except FileNotFoundError:
             return {}
         except (ValueError, OSError) as error:
             raise SeqscopeError(f"{self.path} cannot be read ({error}). Delete it to start a new record.")
-        return found if isinstance(found, dict) else {}
+        return record if isinstance(record, dict) else {}
 
     def get(self, name: str) -> str | None:
         return self._read().get(name)

@@ -55,8 +55,8 @@ def about(counts: Mapping[str, int], cases: int, options: Mapping[str, Any]) -> 
         REPEATS: "repeat an earlier item of their user",
         NEGATIVE: "have a negative quantity (cancellations)",
     }
-    parts = [f"{counts[what]:,} ({counts[what] / cases:.0%}) {words[what]}" for what in words if what in counts]
-    many = [what for what in words if counts.get(what, 0) >= NOTABLE * cases]
+    parts = [f"{counts[kind]:,} ({counts[kind] / cases:.0%}) {words[kind]}" for kind in words if kind in counts]
+    many = [kind for kind in words if counts.get(kind, 0) >= NOTABLE * cases]
     advice = {
         TIES: "Among events that tie, the order is not one in time, and a model can learn it: shuffle ties to see what is left.",
         REPEATS: "Repeats are easier to predict than new items: look at the two apart, or use first occurrences only.",
@@ -64,4 +64,4 @@ def about(counts: Mapping[str, int], cases: int, options: Mapping[str, Any]) -> 
     }
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
-    return [f"Of {cases:,} held-out items {', '.join(parts)}.", *(advice[what] for what in many if what in advice)]
+    return [f"Of {cases:,} held-out items {', '.join(parts)}.", *(advice[kind] for kind in many if kind in advice)]

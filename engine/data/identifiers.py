@@ -88,9 +88,9 @@ class Identifiers:
 
     def tokens(self) -> npt.NDArray[np.int64]:
         """int64 [items, levels]: each code as a token of the vocabulary; trailing places hold the token that ends."""
-        found = self.codes.astype(np.int64) + np.array(self.offsets)
-        found[self.codes == NONE] = self.vocabulary - 1
-        return found
+        tokens = self.codes.astype(np.int64) + np.array(self.offsets)
+        tokens[self.codes == NONE] = self.vocabulary - 1
+        return tokens
 
     def groups(self) -> npt.NDArray[np.int64]:
         """int64 [items]: the same number for items that share an identifier, counted from 0."""
@@ -103,9 +103,9 @@ class Identifiers:
 
     def write(self, folder: Path) -> None:
         """Both files, the table first: a folder without identifiers.json holds none."""
-        kept = self.codes != NONE
-        values = pa.array(self.codes[kept])
-        offsets = np.concatenate([[0], np.cumsum(kept.sum(1))]).astype(np.int32)
+        present = self.codes != NONE
+        values = pa.array(self.codes[present])
+        offsets = np.concatenate([[0], np.cumsum(present.sum(1))]).astype(np.int32)
         table = pa.table(
             {
                 "item": pa.array(np.arange(len(self), dtype=np.int32)),
@@ -130,8 +130,8 @@ class Identifiers:
             codes[np.arange(len(sizes)) < lengths[:, None]] = rows.flatten().to_numpy()
             if not np.array_equal(table["item"].to_numpy(), np.arange(table.num_rows)):
                 raise ValueError("items must be numbered 0, 1, …")
-            found = cls(codes, sizes, bool(about["shared"]), tuple(about["names"]), dict(about["about"]))
-            if found.digest() != about["digest"]:
+            identifiers = cls(codes, sizes, bool(about["shared"]), tuple(about["names"]), dict(about["about"]))
+            if identifiers.digest() != about["digest"]:
                 raise ValueError(f"{TABLE} is not the table that {ABOUT} describes")
         except FileNotFoundError as error:
             raise SeqscopeError(
@@ -139,4 +139,4 @@ class Identifiers:
             )
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise SeqscopeError(f"{folder}: identifiers cannot be read ({error}). Run `seqscope tokenize` again.")
-        return found
+        return identifiers

@@ -100,20 +100,20 @@ def read_log(
     )
     _check(con, log, problems, rules, moment)
 
-    wanted, left_out = "ok", []
+    condition, left_out = "ok", []
     for drops, stays in (
         (min_rating is not None, f"score >= {float(min_rating or 0)}"),
         (drop_negative, "NOT coalesce(amount < 0, false)"),
     ):
-        left_out.append(_count(con, f"{wanted} AND NOT ({stays})") if drops else 0)
-        wanted += f" AND {stays}" if drops else ""
-    for what in ("user", "item"):
-        _number(con, what, wanted)
+        left_out.append(_count(con, f"{condition} AND NOT ({stays})") if drops else 0)
+        condition += f" AND {stays}" if drops else ""
+    for role in ("user", "item"):
+        _number(con, role, condition)
     query = (
         "SELECT file::BIGINT * 1099511627776 + line AS row, user_names.number AS user, item_names.number AS item"
         + (", try_cast(seconds AS BIGINT) AS time" if timed else "")
         + (", coalesce(amount < 0, false) AS negative" if log.mapping.quantity is not None else "")
-        + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {wanted}"
+        + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {condition}"
     )
     columns = con.execute(query).fetchnumpy()
     con.execute("DROP TABLE checked")
@@ -152,8 +152,8 @@ def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> Non
 
 def _time_format(con: duckdb.DuckDBPyConnection, file: str) -> str | None:
     """The pattern that reads most times, where most are neither numbers nor ISO dates; None elsewhere."""
-    found = f"SELECT count(*), count({seconds(1)}) FROM parsed WHERE coalesce(time, '') <> ''"
-    rows, plain = con.execute(found).fetchall()[0]
+    query = f"SELECT count(*), count({seconds(1)}) FROM parsed WHERE coalesce(time, '') <> ''"
+    rows, plain = con.execute(query).fetchall()[0]
     if 2 * plain > rows or not rows:
         return None
     tests = ", ".join(f"count({written(form)})" for form in TIME_FORMATS)
@@ -177,8 +177,8 @@ def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
         f"count(*) FILTER (number >= {LATEST * scale // 1000 if scale > 1 else 0} AND number < {LATEST * scale})"
         for scale in TIME_UNITS.values()
     )
-    found = con.execute(f"SELECT {fits} FROM (SELECT try_cast(time AS DOUBLE) AS number FROM parsed)").fetchall()[0]
-    return max(zip(found, TIME_UNITS, strict=True), key=lambda pair: pair[0])[1]  # the first of equals: seconds
+    counts = con.execute(f"SELECT {fits} FROM (SELECT try_cast(time AS DOUBLE) AS number FROM parsed)").fetchall()[0]
+    return max(zip(counts, TIME_UNITS, strict=True), key=lambda pair: pair[0])[1]  # the first of equals: seconds
 
 
 def _check(con: duckdb.DuckDBPyConnection, log: LogFiles, problems: Problems, rules: list[Rule], moment: str) -> None:
@@ -206,13 +206,13 @@ def _check(con: duckdb.DuckDBPyConnection, log: LogFiles, problems: Problems, ru
     )
 
 
-def _number(con: duckdb.DuckDBPyConnection, what: str, wanted: str) -> None:
+def _number(con: duckdb.DuckDBPyConnection, role: str, condition: str) -> None:
     """Give every id its dense number: by value where all ids are integers, by Unicode code point else."""
-    con.execute(f"CREATE TABLE {what}_ids AS SELECT DISTINCT {what}_id FROM checked WHERE {wanted}")
-    query = f"SELECT coalesce(bool_and(regexp_full_match({what}_id, '-?\\d{{1,18}}')), false) FROM {what}_ids"
+    con.execute(f"CREATE TABLE {role}_ids AS SELECT DISTINCT {role}_id FROM checked WHERE {condition}")
+    query = f"SELECT coalesce(bool_and(regexp_full_match({role}_id, '-?\\d{{1,18}}')), false) FROM {role}_ids"
     integers = con.execute(query).fetchall()[0][0]
-    order = f"{what}_id::BIGINT, {what}_id" if integers else f"{what}_id"
+    order = f"{role}_id::BIGINT, {role}_id" if integers else f"{role}_id"
     con.execute(
-        f"CREATE TABLE {what}_names AS "
-        f"SELECT {what}_id, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS number FROM {what}_ids"
+        f"CREATE TABLE {role}_names AS "
+        f"SELECT {role}_id, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS number FROM {role}_ids"
     )

@@ -135,12 +135,12 @@ class ImportOptions:
     def record(self, source: str, k_core: int, repeats: str) -> dict[str, Any]:
         """The options as dataset.json keeps them, with what was decided on the way: file names without folders, nothing about
         this machine."""
-        kept = asdict(self)
+        record = asdict(self)
         for machine in ("out", "name", "report", "overwrite", "memory", "threads", "strict"):
-            del kept[machine]
-        kept["paths"] = [path.name for path in self.paths]
-        kept["test"] = self.test.name if self.test else None
-        kept["items"] = self.items.name if self.items else None
-        kept["item_map"] = self.item_map.name if self.item_map else None
-        kept["list_columns"] = list(self.list_columns)
-        return kept | {"source": source, "k_core": k_core, "repeats": repeats}
+            del record[machine]
+        record["paths"] = [path.name for path in self.paths]
+        record["test"] = self.test.name if self.test else None
+        record["items"] = self.items.name if self.items else None
+        record["item_map"] = self.item_map.name if self.item_map else None
+        record["list_columns"] = list(self.list_columns)
+        return record | {"source": source, "k_core": k_core, "repeats": repeats}

@@ -186,7 +186,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
-    lines = [f"{count:,} {what}" for what, count in notices.counts.items() if count]
+    lines = [f"{count:,} {notice}" for notice, count in notices.counts.items() if count]
     if time is not None and int(time.max()) < 10 * 365 * DAY:
         lines.append(
             "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"

@@ -36,8 +36,8 @@ class Problem:
     reason: str
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.column}: {self.reason}" + (
+        location = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{location}: {self.column}: {self.reason}" + (
             f" ({json.dumps(self.value, ensure_ascii=False)})" if self.value else ""
         )
 

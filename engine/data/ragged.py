@@ -43,15 +43,15 @@ class Ragged:
 
     def where(self, keep: np.ndarray) -> Ragged:
         """The values for which `keep` (bool [total]) holds, still in their sequences."""
-        kept = np.concatenate([[0], np.cumsum(keep)])
-        return Ragged(self.values[keep], kept[self.offsets].astype(np.int64))
+        before = np.concatenate([[0], np.cumsum(keep)])
+        return Ragged(self.values[keep], before[self.offsets].astype(np.int64))
 
     def take(self, rows: np.ndarray) -> Ragged:
         """The sequences `rows` (int [m]), in that order."""
         offsets = np.concatenate([[0], np.cumsum(self.lengths[rows])]).astype(np.int64)
-        return Ragged(self.values[self.places(rows)], offsets)
+        return Ragged(self.values[self.positions(rows)], offsets)
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
+    def positions(self, rows: np.ndarray) -> np.ndarray:
         """int64: where the values of the sequences `rows` (int [m]) stand in `values`, in that order."""
         lengths = self.lengths[rows]
         ends = np.cumsum(lengths)

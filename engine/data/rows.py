@@ -67,7 +67,7 @@ def sql(text: str) -> str:
 
 def sql_path(path: Path) -> str:
     """`path` as an SQL string literal that means this file, whatever wildcards its name contains."""
-    return sql(re.sub(r"[*?\[]", lambda found: f"[{found[0]}]", str(path)))
+    return sql(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
 def rows_query(
@@ -124,9 +124,9 @@ def _delimited(text: Text, layout: Layout, mapping: Mapping, work: Path, problem
     reason = (
         f"CASE WHEN len(fields) < {width} THEN 'too few fields' WHEN len(fields) > {width} THEN 'too many fields' END"
     )
-    wanted = ", ".join(f"{column(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
+    selected = ", ".join(f"{column(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
     excerpt = f"CASE WHEN misshapen IS NOT NULL THEN left(array_to_string(fields, {delimiter}), {EXCERPT}) END"
-    return f"SELECT line, {wanted}, {reason} AS misshapen, {excerpt} AS excerpt FROM ({raw})"
+    return f"SELECT line, {selected}, {reason} AS misshapen, {excerpt} AS excerpt FROM ({raw})"
 
 
 def _json_lines(text: Text, mapping: Mapping, work: Path, problems: Problems) -> str:
@@ -145,9 +145,9 @@ def _json_lines(text: Text, mapping: Mapping, work: Path, problems: Problems) ->
         pointer = "/" + str(which).replace("~", "~0").replace("/", "~1")
         return f"CASE WHEN object THEN trim(json_extract_string(text, {sql(pointer)}), {BLANKS}) END"
 
-    wanted = ", ".join(f"{key(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
+    selected = ", ".join(f"{key(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
     return (
-        f"SELECT line, {wanted}, {reason} AS misshapen, "
+        f"SELECT line, {selected}, {reason} AS misshapen, "
         f"CASE WHEN misshapen IS NOT NULL THEN left(text, {EXCERPT}) END AS excerpt FROM ({raw})"
     )
 
@@ -164,9 +164,9 @@ def _parquet(con: duckdb.DuckDBPyConnection, path: Path, mapping: Mapping) -> st
             name = f"CASE WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {name}::VARCHAR END"
         return f"trim({name}::VARCHAR, {BLANKS})"
 
-    wanted = ", ".join(f"{column(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
+    selected = ", ".join(f"{column(getattr(mapping, name))} AS {alias}" for name, alias in _SELECTED.items())
     return (
-        f"SELECT file_row_number + 1 AS line, {wanted}, NULL AS misshapen, NULL AS excerpt "
+        f"SELECT file_row_number + 1 AS line, {selected}, NULL AS misshapen, NULL AS excerpt "
         f"FROM read_parquet({sql_path(path)}, file_row_number = true, binary_as_string = true)"
     )
 
@@ -222,22 +222,22 @@ def records(text: Text, layout: Layout, width: int) -> Iterator[tuple[int, list[
             continue
         if not part.strip():
             continue
-        taken: list[tuple[int, str | None]] = [(line, part)]
+        lines: list[tuple[int, str | None]] = [(line, part)]
         fields = _split(part, layout)
-        while fields is None and len(taken) < _MAX_RECORD_LINES:
+        while fields is None and len(lines) < _MAX_RECORD_LINES:
             more = waiting.popleft() if waiting else next(source, None)
             if more is None:
                 break
-            taken.append(more)
+            lines.append(more)
             if more[1] is None:
                 break
             part += more[1]
             fields = _split(part, layout)
-        if fields is None or (len(taken) > 1 and (isinstance(fields, str) or (width and len(fields) != width))):
-            waiting.extendleft(reversed(taken[1:]))
+        if fields is None or (len(lines) > 1 and (isinstance(fields, str) or (width and len(fields) != width))):
+            waiting.extendleft(reversed(lines[1:]))
             yield line, "quote that is never closed", line
         else:
-            yield line, fields, taken[-1][0]
+            yield line, fields, lines[-1][0]
 
 
 def _split(row: str, layout: Layout) -> list[str] | str | None:

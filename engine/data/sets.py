@@ -44,7 +44,7 @@ def given(offsets: Offsets, tested: Mask, valid_share: float, seed: int) -> Role
     validate = np.clip(np.floor(trains * valid_share + 0.5).astype(np.int64), 0, np.maximum(trains - 1, 0))
     roles = np.full(len(owner), Role.TRAIN, np.int8)
     roles[tested] = Role.TEST
-    roles[_drawn(owner, offsets, ~tested, validate, seed)] = Role.VALID
+    roles[_sample(owner, offsets, ~tested, validate, seed)] = Role.VALID
     if not tested.any():
         raise SeqscopeError(
             "the split leaves nobody to test on: no held-out item is left. Check the file that --test names."
@@ -65,8 +65,8 @@ def by_user(offsets: Offsets, held_out_users: tuple[float, float], fold_in: floa
     item to ask for are drawn. Raises SeqscopeError where there are too few of them.
     """
     lengths = np.diff(offsets)
-    asked = np.floor(lengths * (1 - fold_in) + 1e-9).astype(np.int64)  # .2 · 5 is 1, whatever floats make of it
-    possible = np.flatnonzero(asked)
+    to_find = np.floor(lengths * (1 - fold_in) + 1e-9).astype(np.int64)  # .2 · 5 is 1, whatever floats make of it
+    possible = np.flatnonzero(to_find)
     validate, test = (int(number if number >= 1 else round(number * len(lengths))) for number in held_out_users)
     least = int(np.ceil(1 / (1 - fold_in) - 1e-9))
     if not test or validate + test > len(possible) or validate + test >= len(lengths):
@@ -79,12 +79,14 @@ def by_user(offsets: Offsets, held_out_users: tuple[float, float], fold_in: floa
     held = np.zeros(len(lengths), np.int8)
     held[drawn[:validate]], held[drawn[validate : validate + test]] = Role.VALID, Role.TEST
     roles = np.where(held[owner] != Role.TRAIN, Role.BETWEEN, Role.TRAIN).astype(np.int8)
-    some = _drawn(owner, offsets, np.ones(len(owner), bool), np.where(held != Role.TRAIN, asked, 0), seed)
+    some = _sample(owner, offsets, np.ones(len(owner), bool), np.where(held != Role.TRAIN, to_find, 0), seed)
     roles[some] = held[owner[some]]
     return roles
 
 
-def _drawn(owner: npt.NDArray[np.int64], offsets: Offsets, among: Mask, many: npt.NDArray[np.int64], seed: int) -> Mask:
+def _sample(
+    owner: npt.NDArray[np.int64], offsets: Offsets, among: Mask, many: npt.NDArray[np.int64], seed: int
+) -> Mask:
     """bool [events]: of each user's events in `among` as many as `many` (int64 [users]) says."""
     lot = np.random.default_rng([seed, 0]).random(len(owner))
     order = np.lexsort((lot, ~among, owner))

@@ -70,23 +70,23 @@ def kind_by_content(path: Path) -> str:
         raise SeqscopeError(f"{path} cannot be read ({error.strerror}).")
     if not head:
         raise SeqscopeError(f"{path} is empty.")
-    found = next((what for magic, what in _MAGIC.items() if head.startswith(magic)), None)
+    content = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
     endings = path.suffixes[-1:]
-    if endings == [".parquet"] and found != "a Parquet file":
+    if endings == [".parquet"] and content != "a Parquet file":
         raise SeqscopeError(
-            f"{path} is not a Parquet file, whatever its ending says: it is {found or 'text'}. Rename or convert it."
+            f"{path} is not a Parquet file, whatever its ending says: it is {content or 'text'}. Rename or convert it."
         )
-    if endings == [".gz"] and found != "gzip-compressed":
+    if endings == [".gz"] and content != "gzip-compressed":
         raise SeqscopeError(
-            f"{path} is not gzip-compressed, whatever its ending says: it is {found or 'text'}. Rename it."
+            f"{path} is not gzip-compressed, whatever its ending says: it is {content or 'text'}. Rename it."
         )
-    if found == "a Parquet file":
+    if content == "a Parquet file":
         return "parquet"
-    if found == "gzip-compressed":
+    if content == "gzip-compressed":
         return "gzip"
-    if found:
+    if content:
         raise SeqscopeError(
-            f"{path} is {found}, which cannot be imported. Unpack or convert it to CSV, JSON lines or Parquet."
+            f"{path} is {content}, which cannot be imported. Unpack or convert it to CSV, JSON lines or Parquet."
         )
     return "text"
 
@@ -97,8 +97,8 @@ def inspect(path: Path, encoding: str | None = None) -> Text:
     Fails where it is not text, or not in `encoding` (UTF-8 where none is given), and says at which line.
     """
     kind_by_content(path)  # says what is wrong where there is nothing to read
-    found = path.stat()
-    return _inspect(path, encoding, found.st_mtime_ns, found.st_size)
+    status = path.stat()
+    return _inspect(path, encoding, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=64)

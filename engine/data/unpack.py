@@ -49,7 +49,7 @@ def _refuse(archive: Path, member: zipfile.ZipInfo) -> None:
     if member.flag_bits & _ENCRYPTED:
         raise SeqscopeError(f"{archive}: the member {member.filename!r} is encrypted. Unpack it yourself.")
     if outside or kind not in (0, stat.S_IFREG):
-        what = "leaves its folder" if outside else "is no plain file"
+        fault = "leaves its folder" if outside else "is no plain file"
         raise SeqscopeError(
-            f"{archive}: the member {member.filename!r} {what}. Nothing was unpacked; do not trust this archive."
+            f"{archive}: the member {member.filename!r} {fault}. Nothing was unpacked; do not trust this archive."
         )

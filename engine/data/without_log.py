@@ -77,7 +77,7 @@ def _import(path: Path, name: str, options: ImportOptions, workshop: Workshop, f
         licence=options.licence or LICENCE, items=attribute_table(ids, titles, attributes), options=_record(path, options),
         left_out=counts,
     )  # fmt: skip
-    lines = [f"{count:,} {what}" for what, count in notices.counts.items() if count]
+    lines = [f"{count:,} {notice}" for notice, count in notices.counts.items() if count]
     return ImportResult(info, problems.first(SHOWN_PROBLEMS), counts, lines)
 
 

@@ -69,9 +69,9 @@ class ItemWords:
         """One of the flat arrays as int64 [items, longest], `fill` on the right."""
         column = self.offsets[:-1, None] + np.arange(int(self.lengths.max(initial=1)))
         real = column < self.offsets[1:, None]
-        found = np.full(column.shape, fill, np.int64)
-        found[real] = values[column[real]]
-        return found
+        table = np.full(column.shape, fill, np.int64)
+        table[real] = values[column[real]]
+        return table
 
     def take(self, rows: npt.NDArray[Any], longest: int | None = None) -> ItemWords:
         """The items `rows` alone, of each its first `longest` tokens (all where None)."""
@@ -85,10 +85,10 @@ class ItemWords:
 
     def digest(self) -> str:
         """sha256 of all that a model sees of it."""
-        found = hashlib.sha256(json.dumps(self._about).encode() + self.tokenizer.encode())
+        hasher = hashlib.sha256(json.dumps(self._about).encode() + self.tokenizer.encode())
         for array in self._arrays.values():
-            found.update(np.ascontiguousarray(array).tobytes())
-        return found.hexdigest()
+            hasher.update(np.ascontiguousarray(array).tobytes())
+        return hasher.hexdigest()
 
     def write(self, folder: Path) -> None:
         from safetensors.numpy import save_file  # here, because the runtime reads words without safetensors
@@ -132,7 +132,7 @@ def tokenize(items: Iterable[Pairs], tokenizer: Any, fields: Sequence[str], limi
     tokenizer: of the package tokenizers; limit: tokens of one attribute, its key among them.
     """
     special = {name: _number(tokenizer, name) for name in _SPECIAL}
-    order = {key: place for place, key in enumerate(fields)}
+    order = {key: position for position, key in enumerate(fields)}
     rows = [sorted(((order[k], v) for k, v in pairs if k in order), key=lambda pair: pair[0]) for pairs in items]
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -143,14 +143,14 @@ def tokenize(items: Iterable[Pairs], tokenizer: Any, fields: Sequence[str], limi
     offsets = [0]
     for row in rows:
         word = 0
-        for place, value in row:
+        for position, value in row:
             left = limit
-            for kind, text in ((KEY, fields[place]), (VALUE, value)):
-                found = pieces[text]
-                ids, numbers = found.ids[:left], [n or 0 for n in found.word_ids[:left]]
+            for kind, text in ((KEY, fields[position]), (VALUE, value)):
+                encoding = pieces[text]
+                ids, numbers = encoding.ids[:left], [n or 0 for n in encoding.word_ids[:left]]
                 columns[0] += ids
                 columns[1] += [kind] * len(ids)
-                columns[2] += [place] * len(ids)
+                columns[2] += [position] * len(ids)
                 columns[3] += [word + number for number in numbers]
                 word, left = word + max(numbers, default=-1) + 1, left - len(ids)
         if len(columns[0]) == offsets[-1]:
@@ -180,8 +180,8 @@ def parse(text: str) -> Any:
 
 
 def _number(tokenizer: Any, name: str) -> int:
-    found = (tokenizer.token_to_id(token) for token in _SPECIAL[name])
-    number = next((number for number in found if number is not None), None)
+    numbers = (tokenizer.token_to_id(token) for token in _SPECIAL[name])
+    number = next((number for number in numbers if number is not None), None)
     if number is None:
         raise SeqscopeError(f"this tokenizer has no token {_SPECIAL[name][0]}; choose another text encoder")
     return int(number)

@@ -100,7 +100,7 @@ def fill_dataset(
     roles, described = split_roles(split, offsets, timestamp, tested)
     events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
     item_ids = items["item_id"].to_pylist()
-    asked = np.flatnonzero(roles == Role.TEST)
+    test_rows = np.flatnonzero(roles == Role.TEST)
     info = DatasetInfo(
         name=name,
         title=title,
@@ -111,7 +111,7 @@ def fill_dataset(
             "users": len(users), "items": items.num_rows, "events": len(events.values),
             "train": int(np.count_nonzero(roles == Role.TRAIN)),
             "valid": len(np.unique(user[roles == Role.VALID])),
-            "test": len(np.unique(user[asked])),
+            "test": len(np.unique(user[test_rows])),
         },
         lengths={
             "min": float(events.lengths.min()), "median": float(np.median(events.lengths)),
@@ -129,7 +129,7 @@ def fill_dataset(
         repeats=repeats,
         measured=dict(measured or {}),
         # nothing comes before an item of a set
-        held_out={} if split.sets else held_out.count(asked, offsets, events.values, timestamp, negative),
+        held_out={} if split.sets else held_out.count(test_rows, offsets, events.values, timestamp, negative),
     )  # fmt: skip
 
     numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -87,12 +88,12 @@ def evaluate(
         found[protocol] = metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
     found |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
-    if isinstance(model, Generator):
+    if model.beam is not None:
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
         if histories:
             watch = Progress(min(histories, len(cases)), "agreement")
             about["agreement"] = agreement(
-                model, cases, exclude_history=excluded, histories=histories, progress=watch.update
+                cast(Generator, model), cases, exclude_history=excluded, histories=histories, progress=watch.update
             )
         write_json(folder / "generation.json", about)
     write_json(folder / "metrics.json", found)

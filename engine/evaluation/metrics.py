@@ -1,4 +1,7 @@
-"""Metrics from ranks: pure numpy. With one held-out item per user, HR@k is Recall@k and the ideal DCG is 1.
+"""Metrics, each declared once, and what makes them of ranks and lists: pure numpy.
+
+METRICS holds every declaration: the command line, bundles, pages, reports and About read them and name no metric themselves.
+docs/extending.md says how to add one. With one held-out item per user, HR@k is Recall@k and the ideal DCG is 1.
 
 With several (protocols of sets), ranks are those of all items of a user, each among the whole catalogue, its fellows included:
 
@@ -11,14 +14,102 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from engine.errors import SeqscopeError
 from engine.evaluation.protocols import SETS, parse
+from engine.plugins import objects
 
 CUTOFFS = (1, 5, 10, 20, 50)
+HEADLINE = "NDCG"
+"""The metric by which models are chosen and compared where nobody says otherwise."""
+GROUP = "seqscope.metrics"
+"""Entry points of other packages that add metrics: each leads to a `Metric`."""
+_FALLING = ("HR", "NDCG", "MRR")
+"""Of one held-out item: none is below the next."""
 _OUTSIDE = re.compile(r"outside@([1-9]\d{0,6})")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,31}")
+
+OfUsers = Callable[[np.ndarray, np.ndarray, int, str], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What every declaration says. It is one of the two kinds below."""
+
+    name: str
+    """Before the @ in files, tables and addresses: NDCG. Letters and digits."""
+    title: str
+    """On the page About: NDCG@k."""
+    meaning: str
+    """What it measures, in two sentences."""
+    source: str
+    """Where it is defined."""
+    later: bool = True
+    """It came after the first reports, so that one without it is whole. False of those that every report has."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise SeqscopeError(f"The metric {self.name!r} needs another name: letters and digits, a letter first.")
+        for entry in ("title", "meaning", "source"):
+            if not getattr(self, entry):
+                raise SeqscopeError(f"The metric {self.name} has no {entry}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy(Metric):
+    """Over people, from the ranks of their held-out items."""
+
+    gain: Callable[[np.ndarray, int], np.ndarray]
+    """(ranks, k) → what each held-out item is worth: float64 of the same shape, 0 for ranks beyond k. Ranks: float, from 1."""
+    of_one: bool = True
+    """It is measured where each person has one held-out item; a person's value is then the gain."""
+    at_k: bool = True
+    """False: it is one figure over all places, and k is beyond every rank."""
+    of_sets: OfUsers | None = None
+    """(sums of gains, numbers of held-out items, k, protocol) → each person's value, where a person may have several: all of
+    shape [people]. None: it is not measured there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beyond(Metric):
+    """Of the lists that all people get together."""
+
+    of_lists: Callable[[np.ndarray, np.ndarray], float]
+    """(how often each item is in a list, its training events) → value. Both int64 [items]."""
+    brief: str
+    """Its meaning in a line below a table: "share of the catalogue in anybody's list"."""
+    form: str = "{:.3f}"
+    """How a value is written."""
+    unit: str = ""
+
+    @property
+    def field(self) -> str:
+        """Its name in tables that are computed with."""
+        return self.name.casefold()
+
+    @property
+    def head(self) -> str:
+        """Its name above a column: novelty, bits."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+    @property
+    def capital(self) -> str:
+        """Its name at the beginning of a line."""
+        return self.name[:1].upper() + self.name[1:]
+
+    def at(self, k: int) -> str:
+        """Its name above a column, with the cut-off: Novelty@10, bits."""
+        return f"{self.capital}@{k}" + (f", {self.unit}" if self.unit else "")
+
+    def text(self, value: float | None) -> str:
+        """A value, written; n/a for None and NaN."""
+        return "n/a" if value is None or value != value else self.form.format(value)
 
 
 def beam_width(found: Mapping[str, Mapping[str, float]], protocol: str) -> int | None:
@@ -55,65 +146,21 @@ def reciprocal_rank(ranks: np.ndarray, k: int) -> np.ndarray:
     return np.where(ranks <= k, 1 / ranks, 0.0)
 
 
-PER_USER = {"HR": hit, "NDCG": ndcg, "MRR": reciprocal_rank}
-OF_SETS = {"Recall": hit, "NDCG": ndcg}
+def _recall(gained: np.ndarray, sizes: np.ndarray, k: int, protocol: str) -> np.ndarray:
+    return gained / (sizes if protocol == SETS["given"] else np.minimum(sizes, k))
 
 
-def names(protocol: str) -> tuple[str, ...]:
-    """What is measured under a protocol."""
-    return tuple(OF_SETS if parse(protocol).sets else PER_USER)
+def _over_ideal(gained: np.ndarray, sizes: np.ndarray, k: int, protocol: str) -> np.ndarray:
+    ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
+    return gained / ideal[np.minimum(sizes, k)]
 
 
-def per_user(metric: str, ranks: np.ndarray, protocol: str = "full", users: np.ndarray | None = None) -> np.ndarray:
-    """Each user's share in `metric`, such as "NDCG@10": float64 [users], ascending; its mean is the metric.
-
-    ranks: float [targets]; users: int [targets], whose they are; None where each user has one. Raises KeyError for a metric that
-    the protocol does not have.
-    """
-    name, _, k = metric.partition("@")
-    if not parse(protocol).sets:
-        return PER_USER[name](ranks, int(k))
-    return _of_sets(name, int(k), ranks, np.arange(len(ranks)) if users is None else users, parse(protocol).base)
-
-
-def _of_sets(name: str, k: int, ranks: np.ndarray, users: np.ndarray, base: str) -> np.ndarray:
-    _, owner, sizes = np.unique(users, return_inverse=True, return_counts=True)
-    gained = np.bincount(owner, OF_SETS[name](ranks, k), len(sizes))
-    reachable = np.minimum(sizes, k)
-    if name == "NDCG":
-        ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
-        return gained / ideal[reachable]
-    return gained / (sizes if base == SETS["given"] else reachable)
-
-
-def accuracy(
-    ranks: np.ndarray, width: int | None = None, protocol: str = "full", users: np.ndarray | None = None
-) -> dict[str, float]:
-    """HR, NDCG and MRR at every cut-off, of sets Recall and NDCG; where ranks come from a beam at those within its width.
-
-    ranks, users: as of `per_user`. Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails, or a mean over sets is not between 0 and
-    1: the ranks are wrong then."""
-    found: dict[str, float] = {}
-    for k in CUTOFFS:
-        if beyond_beam(k, width):
-            continue
-        values = {
-            name: float(per_user(f"{name}@{k}", ranks, protocol, users).mean()) if len(ranks) else float("nan")
-            for name in names(protocol)
-        }
-        falling = [1 + 1e-9, *values.values(), 0] if not parse(protocol).sets else [1 + 1e-9, max(values.values()), 0]
-        if len(ranks) and not all(more >= less for more, less in itertools.pairwise(falling)):
-            raise ValueError(f"impossible metrics at {k}: {values}")
-        found |= {f"{name}@{k}": value for name, value in values.items()}
-    return found
-
-
-def coverage(exposure: np.ndarray) -> float:
+def coverage(exposure: np.ndarray, popularity: np.ndarray | None = None) -> float:
     """Share of the catalogue that is in somebody's list. exposure: int [items], how often each item was."""
     return float((exposure > 0).mean())
 
 
-def gini(exposure: np.ndarray) -> float:
+def gini(exposure: np.ndarray, popularity: np.ndarray | None = None) -> float:
     """0 where every item is shown equally often, towards 1 where one item takes all lists (Gini 1912)."""
     ordered = np.sort(exposure.astype(np.float64))
     total = ordered.sum()
@@ -132,11 +179,161 @@ def novelty(exposure: np.ndarray, popularity: np.ndarray) -> float:
     return float(exposure @ -np.log2(share) / max(exposure.sum(), 1))
 
 
-def beyond_accuracy(exposure: dict[int, np.ndarray], popularity: np.ndarray) -> dict[str, float]:
-    """Coverage, Gini and novelty at every cut-off that `exposure` has."""
-    found: dict[str, float] = {}
-    for k, counts in exposure.items():
-        found[f"coverage@{k}"] = coverage(counts)
-        found[f"Gini@{k}"] = gini(counts)
-        found[f"novelty@{k}"] = novelty(counts, popularity)
-    return found
+METRICS: dict[str, Metric] = {}
+"""Name → declaration, in the order of tables and of About."""
+
+
+def register(metrics: Iterable[Any]) -> None:
+    """Adds declarations to METRICS. Raises SeqscopeError for what is none, or has a name that is taken."""
+    for metric in metrics:
+        if not isinstance(metric, Accuracy | Beyond):
+            raise SeqscopeError(f"{metric!r} is no metric: declare an Accuracy or a Beyond (docs/extending.md).")
+        if metric.name.casefold() in (name.casefold() for name in METRICS):
+            raise SeqscopeError(f"Two metrics are called {metric.name}. Give one of them another name.")
+        METRICS[metric.name] = metric
+
+
+register(
+    (
+        Accuracy(
+            name="HR",
+            title="HR@k, hit rate",
+            meaning="The share of people whose held-out item is among the first k. With one held-out item per person it "
+            "equals recall@k.",
+            source="Deshpande & Karypis, TOIS 2004",
+            later=False,
+            gain=hit,
+        ),
+        Accuracy(
+            name="Recall",
+            title="Recall@k",
+            meaning="Where people have several held-out items: how many of them are among the first k, as a share of all of a "
+            "given split's, and for held-out users of k or all, whichever is fewer. The mean over people.",
+            source="Wang et al., SIGIR 2019 (NGCF), and Liang et al., WWW 2018 (Mult-VAE)",
+            later=False,
+            gain=hit,
+            of_one=False,
+            of_sets=_recall,
+        ),
+        Accuracy(
+            name="NDCG",
+            title="NDCG@k",
+            meaning="A hit counts 1 at the top and less further down, 1 / log₂(rank + 1), and nothing beyond rank k; "
+            "of several held-out items the sum, as a share of what a perfect list has. The mean over people.",
+            source="Järvelin & Kekäläinen, TOIS 2002",
+            later=False,
+            gain=ndcg,
+            of_sets=_over_ideal,
+        ),
+        Accuracy(
+            name="MRR",
+            title="MRR@k",
+            meaning="A hit counts 1 / rank, so the second place is worth half of the first. The mean over people, with 0 "
+            "beyond rank k.",
+            source="Voorhees, TREC-8 1999",
+            later=False,
+            gain=reciprocal_rank,
+        ),
+        Beyond(
+            name="coverage",
+            title="Coverage@k",
+            meaning="The share of the catalogue that is in the first k of at least one person. A model that shows "
+            "everybody the same has k of n.",
+            source="Ge, Delgado-Battenfeld & Jannach, RecSys 2010",
+            later=False,
+            of_lists=coverage,
+            brief="share of the catalogue in anybody's list",
+            form="{:.1%}",
+        ),
+        Beyond(
+            name="Gini",
+            title="Gini@k",
+            meaning="How unequally the items are shown: 0 where all appear equally often, towards 1 where one takes "
+            "every place. Items that nobody sees count.",
+            source="Gini 1912; Fleder & Hosanagar, Management Science 2009",
+            later=False,
+            of_lists=gini,
+            brief="0 all items equally often, 1 one item takes all",
+        ),
+        Beyond(
+            name="novelty",
+            title="Novelty@k",
+            meaning="The mean of −log₂ of an item's share of all training events over everything shown, in bits. One bit "
+            "more means half as well known.",
+            source="Zhou et al., PNAS 2010",
+            later=False,
+            of_lists=novelty,
+            brief="mean −log₂ of an item's share of training events; higher is less known",
+            form="{:.2f}",
+            unit="bits",
+        ),
+    )
+)
+register(metric for _, metric in objects(GROUP))
+
+ACCURACY = {name: metric for name, metric in METRICS.items() if isinstance(metric, Accuracy)}
+BEYOND = {name: metric for name, metric in METRICS.items() if isinstance(metric, Beyond)}
+
+
+def names(protocol: str) -> tuple[str, ...]:
+    """The metrics over people that are measured under a protocol."""
+    sets = parse(protocol).sets
+    return tuple(name for name, metric in ACCURACY.items() if (metric.of_sets is not None if sets else metric.of_one))
+
+
+def key(name: str, k: int) -> str:
+    """What a figure is called in files, tables and addresses: NDCG@10, or the name alone where a metric has no cut-off."""
+    return f"{name}@{k}" if ACCURACY[name].at_k else name
+
+
+def cutoff_of(metric: str) -> int:
+    """10 of "NDCG@10"; more than there are places where it has none."""
+    return int(metric.partition("@")[2] or sys.maxsize)
+
+
+def per_user(metric: str, ranks: np.ndarray, protocol: str = "full", users: np.ndarray | None = None) -> np.ndarray:
+    """Each user's share in `metric`, such as "NDCG@10": float64 [users], ascending; its mean is the metric.
+
+    ranks: float [targets]; users: int [targets], whose they are; None where each user has one. Raises KeyError for a metric that
+    the protocol does not have.
+    """
+    name, _, cutoff = metric.partition("@")
+    if name not in names(protocol) or bool(cutoff) != ACCURACY[name].at_k:
+        raise KeyError(metric)
+    declared, k = ACCURACY[name], cutoff_of(metric)
+    if declared.of_sets is None or not parse(protocol).sets:
+        return declared.gain(ranks, k)
+    owners = np.arange(len(ranks)) if users is None else users
+    _, owner, sizes = np.unique(owners, return_inverse=True, return_counts=True)
+    gained = np.bincount(owner, declared.gain(ranks, k), len(sizes))
+    return declared.of_sets(gained, sizes, k, parse(protocol).base)
+
+
+def accuracy(
+    ranks: np.ndarray, width: int | None = None, protocol: str = "full", users: np.ndarray | None = None
+) -> dict[str, float]:
+    """The metrics that the protocol has at every cut-off; where ranks come from a beam at those within its width.
+
+    ranks, users: as of `per_user`. Raises ValueError where HR ≥ NDCG ≥ MRR ≥ 0 fails, or a mean over sets is not between 0 and
+    1: the ranks are wrong then."""
+    keys = dict.fromkeys(key(name, k) for k in CUTOFFS for name in names(protocol))
+    values = {
+        metric: float(per_user(metric, ranks, protocol, users).mean()) if len(ranks) else float("nan")
+        for metric in keys
+        if not beyond_beam(cutoff_of(metric), width)
+    }
+    for k in CUTOFFS if len(ranks) else ():
+        known = [values[f"{name}@{k}"] for name in (*_FALLING, "Recall") if f"{name}@{k}" in values]
+        falling = [1 + 1e-9, *(known if not parse(protocol).sets else known and [max(known)]), 0]
+        if not all(more >= less for more, less in itertools.pairwise(falling)):
+            raise ValueError(f"impossible metrics at {k}: {values}")
+    return values
+
+
+def beyond_accuracy(exposure: Mapping[int, np.ndarray], popularity: np.ndarray) -> dict[str, float]:
+    """What is beyond accuracy at every cut-off that `exposure` has."""
+    return {
+        f"{name}@{k}": metric.of_lists(counts, popularity)
+        for k, counts in exposure.items()
+        for name, metric in BEYOND.items()
+    }

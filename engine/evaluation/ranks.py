@@ -11,8 +11,7 @@ from torch import Tensor
 
 from engine.data.dataset import Cases
 from engine.evaluation.metrics import CUTOFFS
-from engine.generation import Generator, beam_search
-from engine.generation.search import OUTSIDE, item_scores
+from engine.generation.search import OUTSIDE
 from engine.models import ItemIndex, Recommender, score
 
 
@@ -29,7 +28,7 @@ class Ranking:
 def search_width(model: Recommender, beam: int | None = None) -> int | None:
     """The width of the beam that test items are ranked with: `beam`, else the model's own, or the largest cut-off where that is
     wider, since a beam says nothing of places beyond its width. None where all items are scored."""
-    if not isinstance(model, Generator) or model.walks:
+    if model.walks:
         return None
     return beam or max(model.beam or 0, CUTOFFS[-1])
 
@@ -73,19 +72,17 @@ def full_ranks(
         if beam is None:
             scores = _scores(model, index, part, trained_users, device)
         else:
-            assert isinstance(model, Generator)
             blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
             if exclude_history:
                 blocked[row, taken] = True
                 blocked[owner, targets] = False
-            memory = model.encode(*inputs(model, part, trained_users, device))
-            scores = item_scores(model, beam_search(model, memory, beam, blocked=blocked))
+            scores = model.beam_scores(*inputs(model, part, trained_users, device), beam, blocked)
         wanted = scores[owner, targets]
         outside += int((wanted <= least).sum())
         if exclude_history:
             scores[row, taken] = -torch.inf
             scores[owner, targets] = wanted
-        ranks[cases.held_out.places(rows)] = _ranks(scores, owner, wanted)
+        ranks[cases.held_out.positions(rows)] = _ranks(scores, owner, wanted)
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
             top = scores.topk(k, dim=1)
@@ -108,7 +105,7 @@ def sampled_ranks(
 ) -> Ranking:
     """Rank each case's one target among itself and its frozen negatives, int [cases, m]."""
     batch_size = batch_size or model.histories
-    device, index = next_device(model), model.index()
+    device = next_device(model)
     ranks = np.empty(len(cases))
     order = np.argsort(cases.history.lengths, kind="stable")
     for start in range(0, len(cases), batch_size):
@@ -116,11 +113,8 @@ def sampled_ranks(
         part = cases.take(rows)
         candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
         asked = torch.as_tensor(candidates, device=device)
-        if isinstance(model, Generator):
-            items, users = inputs(model, part, trained_users, device)
-            scores = model.candidates(items, asked, users)
-        else:
-            scores = _scores(model, index, part, trained_users, device).gather(1, asked)
+        items, users = inputs(model, part, trained_users, device)
+        scores = model.candidates(items, asked, users).float()
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
 

@@ -7,6 +7,7 @@ import datetime
 import json
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,19 @@ import pyarrow.parquet as pq
 import torch
 
 from engine import __version__
+from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training
 from engine.console import stage
 from engine.data.dataset import Dataset
-from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.settled import improving, validated
-from engine.export import check, generator, graphs, interactions, places, projection, sentence, text, tokenization
+from engine.export import generator, interactions, sentence, text, umap_map, vectors, weights
+from engine.export.draft import Draft
 from engine.export.side import USERS, check_name_and_title, exported, file_of
-from engine.generation import Generator
-from engine.models import Recformer, Recommender, TextNeighbours
-from engine.models.graph import GraphRecommender
+from engine.models import Recommender
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.manifest import Attention, Capabilities, Check, Encoder, Index, Manifest, Training
 from engine.runtime.sentences import WORDS
 from engine.runtime.studies import STUDIES
 from engine.runtime.zoo import IDENTIFIERS, SPACES
-from engine.training import texts
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
@@ -49,6 +47,14 @@ ORDER = {
     "popularity": 90,
 }
 
+PARTS: dict[str, ModuleType] = {
+    "vectors": vectors,
+    "generator": generator,
+    "text": text,
+    "sentence": sentence,
+    "graph": interactions,
+}
+"""What `Recommender.exports` names: modules with `write(model, draft)`."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
 UNORDERED = "It reads a history as a set: in any order its list is the same."
 UNWRITTEN = "It writes the identifiers of this catalogue alone."
@@ -104,42 +110,28 @@ def _fill(
     """Write every file of a bundle but its manifest, and return that."""
     stage("writing the graphs")
     seed = recipe.training.seed
-    shape, described, read, asks, walked = model.attention, None, None, None, None
+    if not model.exports:
+        raise SeqscopeError(
+            f"{run} is {model.card.title}, which is too large for a bundle. Its ranks are in the run folder."
+        )
     cases = data.cases("test") if data.info.counts["test"] else data.cases("valid")
     if not len(cases):
         if model.needs_log:
             raise SeqscopeError(f"{data.path} has nobody with a held-out item, so the exported graph cannot be checked")
-        cases = check.made_up(data.num_items, seed)
-    if isinstance(model, Generator):
-        if shape is None:
-            raise SeqscopeError(
-                f"{run} is a large language model; bundles hold small ones. Its ranks are in the run folder."
-            )
-        generator.write(model, folder)
-        rows = generator.copy_tables(run, folder)
-        described = generator.describe(model, folder)
-        kind, geometry, dim = "generated", "none" if rows is None else "euclidean", model.dim
-        compared, lengths, difference = generator.compare(folder, model, cases, seed)
-    else:
-        if isinstance(model, Recformer):
-            text.widen(model, ItemWords.read(run))
-        rows = _write_vectors(model, folder)
-        if isinstance(model, Recformer):
-            words = ItemWords.read(run)
-            share = texts.understood(recipe.model, data, parse(words.tokenizer)).share
-            read = text.write(model, folder, words, round(share, 4))
-        if isinstance(model, TextNeighbours):
-            asks = sentence.write(model, folder, run, out)
-        if isinstance(model, GraphRecommender):
-            walked = interactions.write(model, folder)
-        kind, geometry = "identity" if rows is None else "dense", model.card.geometry
-        dim = data.num_items if rows is None else rows.shape[1]
-        compared, lengths, difference = check.compare(folder, model, cases, seed)
+        cases = vectors.made_up(data.num_items, seed)
+    draft = Draft(folder, run, out, recipe, data, cases)
+    for part in model.exports:
+        PARTS[part].write(model, draft)
+    shared = weights.share(folder)
+    for check in draft.checks:
+        check()
+    assert draft.check is not None
+    rows, geometry, shape = draft.rows, draft.index.geometry, model.attention
     placed = None
-    if geometry != "none" and rows is not None and len(rows) > projection.NEIGHBOURS:
+    if geometry != "none" and rows is not None and len(rows) > umap_map.NEIGHBOURS:
         stage("drawing the map")
-        shown, xy, placed = places.found(rows, geometry, model.card.centred)
-        places.write(folder / "map.parquet", xy, item=shown)
+        shown, xy, placed = umap_map.umap_map(rows, geometry, model.card.centred)
+        umap_map.write_map(folder / "map.parquet", xy, item=shown)
     measured = all((run / file).exists() for file in EVALUATION)
     for table in EVALUATION[:2] if measured else ():
         shutil.copyfile(run / table, folder / table)
@@ -158,33 +150,34 @@ def _fill(
     reasons = dict(model.card.reasons)
     if placed is None and geometry != "none" and rows is not None:
         reasons["map"] = f"{len(rows):,} items are too few to draw a map of."
-    if read is None and asks is None:
-        reasons["unseen_items"] = UNSEEN if described is None else UNWRITTEN
+    reads_words = draft.text is not None or draft.sentence is not None
+    if not reads_words:
+        reasons["unseen_items"] = UNSEEN if draft.generator is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
     if not model.reads_order:
         reasons.setdefault("reads_order", UNORDERED)
-    paper, order = model.card.paper, ORDER.get(model.name, 50)
-    if isinstance(model, Generator):
-        made = tokenization.card(
-            str(model.identifiers.about.get("tokenizer")), str(model.identifiers.about.get("family"))
-        )
-        order += made.order // 10
-        if made.paper and not made.paper.startswith(paper):
-            paper += f"; its identifiers: {made.paper}"
     return Manifest(
-        schema_version=4 if walked else 3 if asks else 2 if described or read else 1,
+        schema_version=5
+        if shared
+        else 4
+        if draft.graph
+        else 3
+        if draft.sentence
+        else 2
+        if draft.generator or draft.text
+        else 1,
         name=name,
         title=title or recipe.title or model.card.title,
         family=model.name,
         summary=model.card.summary,
-        paper=paper,
-        order=order,
+        paper=model.card.paper + draft.paper,
+        order=ORDER.get(model.name, 50) + draft.order,
         dataset=data.info.name,
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,
         encoder=Encoder(
-            dim=dim,
+            dim=draft.dim,
             max_length=model.max_length,
             min_history=model.min_history,
         ),
@@ -192,19 +185,19 @@ def _fill(
         if shape is None
         else Attention(
             **dataclasses.asdict(shape),
-            unit="items" if described is None else "codes",
-            whole_items=described is not None and shape.causal and described.kind == "encoder-decoder",
+            unit="items" if draft.generator is None else "codes",
+            whole_items=draft.generator is not None and shape.causal and draft.generator.kind == "encoder-decoder",
         ),
-        generator=described,
-        text=read,
-        sentence=asks,
-        graph=walked,
-        index=Index(kind=kind, geometry=geometry, centred=model.card.centred or None),  # type: ignore[arg-type]
+        generator=draft.generator,
+        text=draft.text,
+        sentence=draft.sentence,
+        graph=draft.graph,
+        index=draft.index,
         capabilities=Capabilities(
             attention=shape is not None,
             neighbours=geometry != "none" and rows is not None,
             map=placed is not None,
-            unseen_items=read is not None or asks is not None,
+            unseen_items=reads_words,
             trained_users=model.trained_users,
             reads_order=model.reads_order,
             reasons=reasons,
@@ -225,23 +218,11 @@ def _fill(
         ),
         metrics=json.loads((run / "metrics.json").read_text("utf-8")) if measured else {},
         projection=placed,
-        check=Check(histories=compared, lengths=lengths, max_abs_difference=difference),
+        check=draft.check,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         created_by=f"seqscope {__version__}, torch {torch.__version__}",
         files={path.name: file_of(path) for path in sorted(folder.iterdir())},
     )
-
-
-def _write_vectors(model: Recommender, folder: Path) -> np.ndarray | None:
-    """encoder.onnx, attention.onnx where it attends, and index.npy; returns the item rows, None for an identity index."""
-    graphs.write_encoder(model, folder / "encoder.onnx")
-    if model.attention is not None and not isinstance(model, Recformer):
-        graphs.write_attention(model, folder / "attention.onnx")
-    index = model.index()
-    bias = index.bias.detach().numpy().astype(np.float32)[:, None]
-    rows = None if index.rows is None else index.rows.detach().numpy().astype(np.float32)
-    np.save(folder / "index.npy", bias if rows is None else np.concatenate([rows, bias], axis=1), allow_pickle=False)
-    return rows
 
 
 def _write(path: Path, columns: dict[str, Any]) -> None:

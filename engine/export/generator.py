@@ -13,13 +13,15 @@ import onnxruntime
 import torch
 from torch import Tensor, nn
 
+from engine.bundle.manifest import Check, Index
+from engine.bundle.manifest import Generator as Described
 from engine.data.dataset import Cases
 from engine.data.identifiers import TABLE
 from engine.errors import SeqscopeError
-from engine.export import check, graphs
+from engine.export import graphs, tokenization, vectors
+from engine.export.draft import Draft
 from engine.generation import Generator, Memory
 from engine.generation.search import Past
-from engine.runtime.manifest import Generator as Described
 from engine.training.materials import VECTORS
 
 MEMORY = ["memory_keys", "memory_values", "memory_mask"]
@@ -61,7 +63,27 @@ class _Attention(nn.Module):
         return self.model.attention_between_codes(items)
 
 
-def write(model: Generator, folder: Path) -> None:
+def write(model: Generator, draft: Draft) -> None:
+    """The graphs, the identifiers and the vectors behind them."""
+    folder, about = draft.folder, model.identifiers.about
+    write_graphs(model, folder)
+    draft.rows = copy_tables(draft.run, folder)
+    draft.generator = describe(model, folder)
+    draft.index = Index(kind="generated", geometry="none" if draft.rows is None else "euclidean")
+    draft.dim = model.dim
+    tokenizer = tokenization.card(str(about.get("tokenizer")), str(about.get("family")))
+    draft.order = tokenizer.order // 10
+    if tokenizer.paper and not tokenizer.paper.startswith(model.card.paper):
+        draft.paper = f"; its identifiers: {tokenizer.paper}"
+
+    def check() -> None:
+        histories, used, worst = compare(folder, model, draft.cases, draft.recipe.training.seed)
+        draft.check = Check(histories=histories, lengths=used, max_abs_difference=worst)
+
+    draft.checks.append(check)
+
+
+def write_graphs(model: Generator, folder: Path) -> None:
     """encoder.onnx, decoder.onnx and attention.onnx."""
     graphs.save(_Read(model), {"items": graphs.histories(model)}, MEMORY, folder / "encoder.onnx")
     graphs.save(_Attention(model), {"items": graphs.histories(model)}, ["attention"], folder / "attention.onnx")
@@ -120,16 +142,16 @@ def describe(model: Generator, folder: Path) -> Described:
 
 @torch.no_grad()
 def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[int, list[int], float]:
-    """Both graphs against PyTorch on real histories, as engine.export.check.compare does for other models.
+    """Both graphs against PyTorch on real histories, as engine.export.vectors.compare does for other models.
 
     The memory is compared as it is. The decoder is run token by token with its growing past along the identifiers of BEAMS items
     at once, the person's own target first, and its logits are compared with those of one teacher-forced pass in PyTorch.
     """
     sessions = {name: _session(folder / f"{name}.onnx") for name in ("encoder", "decoder", "attention")}
     rng = np.random.default_rng(seed)
-    worst, count, used = 0.0, 0, check.lengths(model.max_length)
+    worst, count, used = 0.0, 0, vectors.lengths(model.max_length)
     for length in used:
-        rows = rng.integers(0, len(cases), check.PER_LENGTH)
+        rows = rng.integers(0, len(cases), vectors.PER_LENGTH)
         histories = [np.resize(cases.history[row], length)[-model.max_length :] for row in rows]
         items = np.stack(histories).astype(np.int64)
         if length > 2:
@@ -137,21 +159,21 @@ def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[in
         expected = model.encode(torch.from_numpy(items))
         memory = sessions["encoder"].run(MEMORY, {"items": items})
         for got, wanted in zip(memory[:2], expected[:2], strict=True):
-            worst = max(worst, check.difference(got, wanted.numpy()))
+            worst = max(worst, vectors.difference(got, wanted.numpy()))
         if not np.array_equal(memory[2], expected.mask.numpy()):
             worst = float("inf")
         weights = sessions["attention"].run(["attention"], {"items": items})[0]
-        worst = max(worst, check.difference(weights, model.attention_between_codes(torch.from_numpy(items)).numpy()))
+        worst = max(worst, vectors.difference(weights, model.attention_between_codes(torch.from_numpy(items)).numpy()))
         for row, case in enumerate(rows[:2]):
             targets = np.append(cases.held_out[case][:1], rng.integers(0, model.num_items, BEAMS - 1)).astype(np.int64)
             got = _written(sessions["decoder"], model, [part[row : row + 1] for part in memory], targets)
             alone = torch.from_numpy(items[row : row + 1])
             wanted = model.after(alone, torch.from_numpy(targets)[None])[0]
-            worst = max(worst, check.difference(got, wanted.numpy()))
+            worst = max(worst, vectors.difference(got, wanted.numpy()))
         count += len(items)
-    if not worst <= check.TOLERANCE:
+    if not worst <= vectors.TOLERANCE:
         raise SeqscopeError(
-            f"{model.name}: the exported graphs differ from PyTorch by {worst:.2g} (at most {check.TOLERANCE:g}); not exported"
+            f"{model.name}: the exported graphs differ from PyTorch by {worst:.2g} (at most {vectors.TOLERANCE:g}); not exported"
         )
     return count, used, worst
 

@@ -6,31 +6,30 @@ is found where the app has its encoders (`seqscope embed --export`).
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
+from engine.bundle.manifest import Sentence
 from engine.errors import SeqscopeError
+from engine.export.draft import Draft
 from engine.export.words import export_words
 from engine.models import TextNeighbours
-from engine.runtime.manifest import Sentence
 from engine.runtime.sentences import CENTRE, WORDS
 from engine.training.vectors import SCRATCH, TextVectors
 from engine.words import find
 
 
-def write(model: TextNeighbours, folder: Path, run: Path, out: Path) -> Sentence:
-    """centre.npy, and the encoder where it is the catalogue's own; returns the manifest's part about it."""
-    known = TextVectors.read(run)
-    np.save(folder / CENTRE, model.centre.numpy().astype("<f4")[None], allow_pickle=False)
+def write(model: TextNeighbours, draft: Draft) -> None:
+    """centre.npy, and the encoder where it is the catalogue's own."""
+    known = TextVectors.read(draft.run)
+    np.save(draft.folder / CENTRE, model.centre.numpy().astype("<f4")[None], allow_pickle=False)
     if known.encoder == SCRATCH:
         encoder = find(known.place)
         if encoder.digest != known.digest:
             raise SeqscopeError(
-                f"the text encoder at {known.place} is not the one that {run} was made with. Train again."
+                f"the text encoder at {known.place} is not the one that {draft.run} was made with. Train again."
             )
-        export_words(encoder, out / WORDS)
-    return Sentence(
+        export_words(encoder, draft.out / WORDS)
+    draft.sentence = Sentence(
         encoder=known.encoder, title=known.title, digest=known.digest, fields=list(known.fields), without=known.without,
         unknown=known.unknown,
     )  # fmt: skip

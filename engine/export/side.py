@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.bundle.manifest import File
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.files import made, put, replacing
 from engine.runtime import Zoo
-from engine.runtime.manifest import File
 from engine.runtime.tokenizations import ABOUT
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 

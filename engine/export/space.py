@@ -11,7 +11,7 @@ import numpy.typing as npt
 from engine import __version__
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.export import places, projection
+from engine.export import umap_map
 from engine.export.side import TITLE, check_name_and_title, exported, file_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
@@ -61,13 +61,13 @@ def rounded(vectors: npt.NDArray[np.float32], without: npt.NDArray[np.bool_]) ->
 def _fill(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], title: str, data: Dataset) -> SpaceAbout:
     """Write every file but about.json, and return what goes into that."""
     encoder, some = stored.encoder, np.flatnonzero(rows.any(axis=1))
-    if len(some) <= projection.NEIGHBOURS:
+    if len(some) <= umap_map.NEIGHBOURS:
         raise SeqscopeError(
-            f"{data.path} has {len(some)} items with words; a map needs more than {projection.NEIGHBOURS}"
+            f"{data.path} has {len(some)} items with words; a map needs more than {umap_map.NEIGHBOURS}"
         )
     np.save(folder / VECTORS, rows, allow_pickle=False)
-    which, xy, how = places.found(rows[some].astype(np.float32), "cosine")  # of what readers will compare
-    places.write(folder / MAP, xy, item=some[which])
+    which, xy, how = umap_map.umap_map(rows[some].astype(np.float32), "cosine")  # of what readers will compare
+    umap_map.write_map(folder / MAP, xy, item=some[which])
     return SpaceAbout(
         name=folder.name,
         title=title,

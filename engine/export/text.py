@@ -15,12 +15,14 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from engine.data.words import TOKENIZER, ItemWords
+from engine.bundle.manifest import Text
+from engine.data.words import TOKENIZER, ItemWords, parse
 from engine.errors import SeqscopeError
-from engine.export import check, graphs
-from engine.export.said import said
+from engine.export import graphs, vectors
+from engine.export.draft import Draft
+from engine.export.words_table import words_table
 from engine.models import Recformer
-from engine.runtime.manifest import Text
+from engine.training import texts
 
 ITEMS = 64
 
@@ -50,34 +52,39 @@ def widen(model: Recformer, words: ItemWords) -> None:
     model.widen(min(count * words.limit, model.max_tokens - 1))
 
 
-def write(model: Recformer, folder: Path, words: ItemWords, unknown: float) -> Text:
-    """The files above and attention.onnx; returns the manifest's part about them. Raises SeqscopeError where they do not answer
-    as PyTorch does. unknown: the share of the catalogue's words that the tokenizer does not know."""
+def write(model: Recformer, draft: Draft) -> None:
+    """The files above and attention.onnx."""
+    folder, words = draft.folder, ItemWords.read(draft.run)
+    widen(model, words)
+    unknown = round(texts.understood(draft.recipe.model, draft.data, parse(words.tokenizer)).share, 4)
     items = {"items": graphs.histories(model)}
     graphs.save(_Attention(model), items, ["attention", "words"], folder / "attention.onnx")
-    encoder = model.item_encoder()
     example, free = torch.ones(2, 7, dtype=torch.int64), {0: "batch", 1: "length"}
     inputs = {"tokens": (example, free), "kinds": (example.clone(), free)}
-    graphs.save(_Item(encoder), inputs, ["rows"], folder / "item_encoder.onnx")
+    graphs.save(_Item(model.item_encoder()), inputs, ["rows"], folder / "item_encoder.onnx")
     (folder / TOKENIZER).write_text(words.tokenizer, "utf-8")
-    pq.write_table(said(words), folder / "words.parquet", compression="zstd")
-    _compare(encoder, folder, words)
-    return Text(
+    pq.write_table(words_table(words), folder / "words.parquet", compression="zstd")
+    draft.checks.append(lambda: compare(model, folder, words))
+    draft.text = Text(
         fields=list(words.fields), limit=words.limit, max_tokens=model.max_tokens, longest=model.table.shape[1],
         vocabulary=words.vocabulary, unknown=unknown,
     )  # fmt: skip
 
 
 @torch.no_grad()
-def _compare(encoder: Recformer, folder: Path, words: ItemWords) -> None:
-    """The item graph against the rows of the index, on items of all lengths."""
+def compare(model: Recformer, folder: Path, words: ItemWords) -> None:
+    """The item graph against the rows of the index, on items of all lengths. Raises SeqscopeError where it does not answer as
+    PyTorch does."""
+    encoder = model.item_encoder()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     rows = np.argsort(words.lengths, kind="stable")[:: max(1, len(words) // ITEMS)]
     graph = onnxruntime.InferenceSession(str(folder / "item_encoder.onnx"), options, providers=["CPUExecutionProvider"])
-    tokens, kinds = words.table(words.tokens, words.pad)[rows], words.table(words.kinds, 0)[rows]
+    longest = model.max_tokens - 1  # [CLS] comes first
+    tokens = words.table(words.tokens, words.pad)[rows, :longest]
+    kinds = words.table(words.kinds, 0)[rows, :longest]
     got = graph.run(["rows"], {"tokens": tokens, "kinds": kinds})[0]
     wanted = encoder.matrix[torch.from_numpy(rows)].numpy()
-    worst = check.difference(got, wanted)
-    if not worst <= check.TOLERANCE:
+    worst = vectors.difference(got, wanted)
+    if not worst <= vectors.TOLERANCE:
         raise SeqscopeError(f"{encoder.name}: item_encoder.onnx differs from PyTorch by {worst:.2g}; not exported")

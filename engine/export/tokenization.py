@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import __version__
+from engine.bundle.manifest import Projection
 from engine.data.dataset import Dataset
 from engine.data.identifiers import TABLE, Identifiers
 from engine.errors import SeqscopeError
-from engine.export import places, projection
+from engine.export import umap_map
 from engine.export.side import TITLE, USERS, check_name_and_title, exported, file_of
 from engine.identifiers import constrained
 from engine.identifiers.base import Tokenizer, Vectors
 from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
 from engine.runtime.bundle import Catalogue
-from engine.runtime.manifest import Projection
 from engine.runtime.tokenizations import (
     ABOUT,
     CODEBOOKS_MAP,
@@ -176,9 +176,9 @@ def _fill(
         rows = np.load(run / LATENTS, allow_pickle=False)
         np.save(folder / LATENTS, rows.astype("<f4"), allow_pickle=False)
         latents = int(rows.shape[1])
-        if len(rows) > projection.NEIGHBOURS:
-            which, xy, items_placed = places.found(rows.astype(np.float32), "euclidean")
-            places.write(folder / LATENTS_MAP, xy, item=which)
+        if len(rows) > umap_map.NEIGHBOURS:
+            which, xy, items_placed = umap_map.umap_map(rows.astype(np.float32), "euclidean")
+            umap_map.write_map(folder / LATENTS_MAP, xy, item=which)
     said = card(folder.name, tokenizer.name)
     return About(
         schema_version=1 if codes_placed is None and items_placed is None else 2,
@@ -272,11 +272,11 @@ def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
 def _write_codebooks_map(path: Path, tokenizer: Tokenizer, books: Vectors) -> Projection | None:
     """The vectors of all levels' codes on one plane; None where they are too few for it."""
     levels = np.repeat(np.arange(len(tokenizer.sizes)), tokenizer.sizes)
-    if len(levels) <= projection.NEIGHBOURS:
+    if len(levels) <= umap_map.NEIGHBOURS:
         return None
     codes = np.concatenate([np.arange(size) for size in tokenizer.sizes])
-    which, xy, how = places.found(books[levels, codes].astype(np.float32), "euclidean")
-    places.write(path, xy, level=levels[which], code=codes[which])
+    which, xy, how = umap_map.umap_map(books[levels, codes].astype(np.float32), "euclidean")
+    umap_map.write_map(path, xy, level=levels[which], code=codes[which])
     return how
 
 

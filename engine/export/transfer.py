@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from onnx import numpy_helper
 
 from engine import __version__
+from engine.bundle.manifest import Manifest, Projection, ZeroShot
 from engine.console import Progress, stage
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
@@ -30,14 +31,15 @@ from engine.evaluation import metrics
 from engine.evaluation.parts import accuracy_of_parts
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import write_tables
-from engine.export import places, projection
-from engine.export.said import said
+from engine.export import umap_map, weights
 from engine.export.side import TITLE, USERS, check_name_and_title, exported, exported_fingerprint, file_of
+from engine.export.words_table import words_table
 from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.faults import BundleError
+from engine.runtime.graphs import WEIGHTS
 from engine.runtime.index import Float32, best
-from engine.runtime.manifest import Manifest, Projection, ZeroShot
+from engine.runtime.reader import GRAPH
 from engine.texts import attributes, fields_elsewhere
 from engine.unknown import Known, known
 
@@ -117,7 +119,7 @@ def carry(
             found = _evaluate(made, data, folder)
             manifest = manifest.model_copy(update={"metrics": found, "files": _files(folder)})
             _opened(folder, manifest, catalogue)
-    mapped = 0 if placed is None else len(projection.drawn(len(rows)))
+    mapped = 0 if placed is None else len(umap_map.on_map(len(rows)))
     return Carried(out / name, data.num_items, cut, mapped, False, heard)
 
 
@@ -239,27 +241,26 @@ def _fill(folder: Path, bundle: Bundle, words: ItemWords, longest: int, rows: Fl
     for file in GRAPHS:
         if file in bundle.manifest.files:
             (folder / file).write_bytes(_with_words(bundle, file, words, longest))
-    for file in ("item_encoder.onnx", TOKENIZER):
-        shutil.copyfile(bundle.folder.path / file, folder / file)
+    item_encoder = weights.whole(bundle.folder, bundle.manifest.files, GRAPH)
+    (folder / GRAPH).write_bytes(item_encoder.SerializeToString())
+    shutil.copyfile(bundle.folder.path / TOKENIZER, folder / TOKENIZER)
     index = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
     np.save(folder / "index.npy", index, allow_pickle=False)
-    pq.write_table(said(words), folder / "words.parquet", compression="zstd")
+    weights.share(folder)
+    pq.write_table(words_table(words), folder / "words.parquet", compression="zstd")
     geometry, centred = bundle.manifest.index.geometry, bool(bundle.manifest.index.centred)
-    if len(rows) <= projection.NEIGHBOURS or geometry == "none":
+    if len(rows) <= umap_map.NEIGHBOURS or geometry == "none":
         return None
     stage("drawing the map")
-    which, xy, how = places.found(rows, geometry, centred)
-    places.write(folder / "map.parquet", xy, item=which)
+    which, xy, how = umap_map.umap_map(rows, geometry, centred)
+    umap_map.write_map(folder / "map.parquet", xy, item=which)
     return how
 
 
 def _with_words(bundle: Bundle, file: str, words: ItemWords, longest: int) -> bytes:
     """The graph with the words of other items. Its tables are known by their form: [items + 1, longest] for tokens and kinds (or
     the same laid flat), of which kinds are 0 to 2, and [items + 1] for how many tokens there are."""
-    content = (bundle.folder.path / file).read_bytes()
-    if hashlib.sha256(content).hexdigest() != bundle.manifest.files[file].sha256:
-        raise bundle.folder.fault(file, "the content is not what the manifest announces (sha256 differs)")
-    model = onnx.load_from_string(content)
+    model = weights.whole(bundle.folder, bundle.manifest.files, file)
     count = bundle.manifest.num_items + 1
     tokens = _padded(words.table(words.tokens, words.pad), longest, words.pad)
     kinds = _padded(words.table(words.kinds, 0), longest, 0)
@@ -328,11 +329,13 @@ def _manifest(
     if placed is None:
         reasons["map"] = f"{data.num_items:,} items are too few to draw a map of."
     able = source.capabilities.model_copy(update={"map": placed is not None, "reasons": reasons})
+    files = _files(folder)
     changes = dict(
-        schema_version=3, name=name, title=title, dataset=data.info.name, fingerprint=data.info.fingerprint,
+        schema_version=5 if WEIGHTS in files else 3, name=name, title=title,
+        dataset=data.info.name, fingerprint=data.info.fingerprint,
         num_items=data.num_items, text=text, zero_shot=about, capabilities=able, metrics={}, projection=placed,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), created_by=f"seqscope {__version__}",
-        files=_files(folder),
+        files=files,
     )  # fmt: skip
     return source.model_copy(update=changes)
 

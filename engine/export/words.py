@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from engine import __version__
+from engine.bundle.manifest import File
 from engine.errors import SeqscopeError
 from engine.export.graphs import OPSET, serialised
 from engine.export.side import staged
 from engine.runtime.faults import BundleError
-from engine.runtime.manifest import File
 from engine.runtime.words import ABOUT, GRAPH, TOKENIZER, TextEncoder, Words
 from engine.words import Encoder
 

@@ -1,7 +1,7 @@
 """History → identifier. Networks that write the codes of the next item instead of matching a vector with every item.
 
-encoder_decoder.py and decoder_only.py are the networks; trie.py holds which identifiers exist; search.py turns a network and a
-trie into items: beam search, and exact scores of the whole catalogue.
+encoder_decoder.py and decoder_only.py are the networks; search.py turns a network and the prefix tree of
+identifiers (engine/bundle/trie.py) into items: beam search, and exact scores of the whole catalogue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from engine.generation.base import Generator, Memory
 from engine.generation.decoder_only import DecoderOnly, DecoderOnlyConfig
 from engine.generation.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from engine.generation.search import Beams, beam_search, exact_scores
-from engine.generation.trie import Trie
 
 __all__ = [
     "Beams",
@@ -20,7 +19,6 @@ __all__ = [
     "EncoderDecoderConfig",
     "Generator",
     "Memory",
-    "Trie",
     "beam_search",
     "exact_scores",
 ]

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.bundle.trie import Trie
 from engine.data.identifiers import NONE, Identifiers
 from engine.generation import search
-from engine.generation.search import Memory, Past
-from engine.generation.trie import TorchTrie, Trie
+from engine.generation.search import Memory, Past, TorchTrie
 from engine.models.attention import visible
 from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.dropout import dropout
@@ -30,6 +30,7 @@ class Generator(Recommender):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("identifiers",)
+    exports: ClassVar[tuple[str, ...]] = ("generator",)
     stop: ClassVar[int] = 0
     """Tokens that stand before each item of a history, 0 or 1 (BOS)."""
 
@@ -45,7 +46,7 @@ class Generator(Recommender):
         if len(identifiers) != num_items:
             raise ValueError(f"identifiers of {len(identifiers)} items do not fit a catalogue of {num_items}")
         self.num_items, self.max_length, self.beam = num_items, max_length, beam
-        self.identifiers, self.trie = identifiers, Trie.of(identifiers)
+        self.identifiers, self.trie = identifiers, Trie.build(identifiers)
         self.levels, self.vocabulary = identifiers.levels, identifiers.vocabulary
         # one more row for padding, whose tokens are never looked at
         codes = np.concatenate([identifiers.tokens(), np.zeros((1, self.levels), np.int64)])
@@ -64,8 +65,8 @@ class Generator(Recommender):
     @property
     def branches(self) -> TorchTrie:
         """The trie, on the model's device."""
-        if self._on_device is None or self._on_device.tokens.device != self.tokens.device:
-            self._on_device = self.trie.on(self.tokens.device)
+        if self._on_device is None or self._on_device.device != self.tokens.device:
+            self._on_device = TorchTrie(self.trie, self.tokens.device)
         return self._on_device
 
     @property
@@ -134,6 +135,11 @@ class Generator(Recommender):
     def candidates(self, items: Tensor, targets: Tensor, users: Tensor | None = None) -> Tensor:
         """As `query`, for some items: their scores float32 [people, targets], computed path by path."""
         return search.path_scores(self, self.encode(items, users), targets)
+
+    def beam_scores(self, items: Tensor, users: Tensor | None, width: int, blocked: Tensor) -> Tensor:
+        """As `query`, `search.OUTSIDE` for items that the beam does not reach."""
+        found = search.beam_search(self, self.encode(items, users), width, blocked=blocked)
+        return search.item_scores(self, found)
 
     def flat(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens of histories, int64 [people, length · (stop + levels)], and which of them count (bool)."""

@@ -78,6 +78,7 @@ class LanguageModel(Generator):
         reasons={"neighbours": CODES, "map": CODES, "attention": UNSEEN},
     )
     needs = ("identifiers", "attributes")
+    exports = ()
 
     def __init__(
         self,

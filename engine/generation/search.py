@@ -7,14 +7,16 @@ Both score items, not strings: an identifier that several items share gives all 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.generation.trie import TorchTrie
+from engine.bundle.trie import Trie
 
 if TYPE_CHECKING:
     from engine.generation.base import Generator
@@ -25,6 +27,40 @@ LOGITS = 1 << 22
 """Logits at a time (16 MiB) when many nodes are asked."""
 NODES = 1 << 14
 """Nodes of all people together whose keys and values are kept while the trie is walked."""
+
+
+class TorchTrie:
+    """The arrays of a trie as tensors on one device. A leaf is its own and only child: whoever is there stays there, which is
+    certain, so that identifiers shorter than others need no case of their own."""
+
+    def __init__(self, trie: Trie, device: torch.device) -> None:
+        self.device = device
+        leaf = trie.counts == 0
+        self.starts, self.counts = (
+            torch.from_numpy(np.where(leaf, at_leaves, inside)).to(device)
+            for at_leaves, inside in ((np.arange(len(trie)), trie.starts), (1, trie.counts))
+        )
+        self.tokens, self.parents, self.depths, self.lows, self.highs, self.order, self.leaves, self.open = (
+            torch.from_numpy(array).to(device)
+            for array in (
+                trie.tokens, trie.parents, trie.depths, trie.lows, trie.highs, trie.order, trie.leaves, trie.open
+            )
+        )  # fmt: skip
+        self.leaf = torch.from_numpy(leaf).to(device)
+        begins = np.searchsorted(trie.depths, np.arange(trie.depths[-1] + 2)).tolist()
+        self.levels = [slice(start, stop) for start, stop in itertools.pairwise(begins)]
+        """The nodes of each level, the root's first."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def expand(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Children of each node, int64 [..., most], and which of them are (bool); a node −1 has none."""
+        known = nodes.clamp(min=0)
+        count = torch.where(nodes >= 0, self.counts[known], 0)
+        place = torch.arange(int(count.max()), device=nodes.device)
+        real = place < count[..., None]
+        return torch.where(real, self.starts[known][..., None] + place, 0), real
 
 
 class Memory(NamedTuple):
@@ -74,6 +110,7 @@ def beam_search(
     place from others; its probability is not given to them.
     """
     trie, people = model.branches, len(memory.mask)
+    end = model.vocabulary - 1 if model.identifiers.ends else -1
     device = memory.mask.device
     nodes = torch.zeros(people, 1, dtype=torch.int64, device=device)
     scores = torch.zeros(people, 1, device=device)
@@ -94,16 +131,14 @@ def beam_search(
         else:
             written = torch.arange(model.vocabulary, device=device).expand(people, nodes.shape[1], -1)
             share = F.log_softmax(logits, -1)
-            if trie.trie.end >= 0 and level:  # nothing follows END but END, which costs nothing
-                ended = (last == trie.trie.end)[..., None]
-                only = torch.where(written == trie.trie.end, 0.0, -torch.inf)
+            if end >= 0 and level:  # nothing follows END but END, which costs nothing
+                ended = (last == end)[..., None]
+                only = torch.where(written == end, 0.0, -torch.inf)
                 share = torch.where(ended, only, share)
             children = _step(trie, nodes, written)
         total = scores[..., None] + share
         if wanted is not None:  # the last column answers for what is no node
-            alive = wanted.gather(1, torch.where(children < 0, len(trie.trie), children).flatten(1)).view(
-                children.shape
-            )
+            alive = wanted.gather(1, torch.where(children < 0, len(trie), children).flatten(1)).view(children.shape)
             total = total.masked_fill(~alive, -torch.inf)
         fan = total.shape[2]
         scores, best = total.flatten(1).topk(min(width, nodes.shape[1] * fan), dim=1)
@@ -126,23 +161,16 @@ def _step(trie: TorchTrie, nodes: Tensor, written: Tensor) -> Tensor:
 
 def _wanted(trie: TorchTrie, blocked: Tensor) -> Tensor:
     """bool [people, nodes + 1]: which nodes lead to an item that is not blocked; the last, for what is no node, is true."""
-    found = torch.zeros(len(blocked), len(trie.trie) + 1, dtype=torch.int32, device=blocked.device)
-    found.scatter_add_(1, trie.leaves.expand(len(blocked), -1), (~blocked).int())
-    for depth in range(trie.trie.levels, 0, -1):
-        level = trie.trie.level(depth)
-        part = slice(level.start, level.stop)
-        found.index_add_(1, trie.parents[part], found[:, part].clone())
-    found[:, -1] = 1
-    return found > 0
+    before = F.pad((~blocked)[:, trie.order].cumsum(1), (1, 0))
+    return F.pad(before[:, trie.highs] > before[:, trie.lows], (0, 1), value=True)
 
 
 def item_scores(model: Generator, beams: Beams) -> Tensor:
     """float32 [people, items]: each item's score where its identifier was found, OUTSIDE where it was not."""
     trie = model.branches
-    table = beams.scores.new_full((len(beams.scores), len(trie.sizes) + 1), OUTSIDE)
-    places = torch.where(beams.leaves >= 0, beams.leaves - trie.bottom, len(trie.sizes))
-    table.scatter_(1, places, beams.scores)
-    return table[:, trie.leaves - trie.bottom]
+    table = beams.scores.new_full((len(beams.scores), len(trie) + 1), OUTSIDE)
+    table.scatter_(1, torch.where(beams.leaves >= 0, beams.leaves, len(trie)), beams.scores)
+    return table[:, trie.leaves]
 
 
 def exact_scores(model: Generator, memory: Memory, *, constrained: bool = True) -> Tensor:
@@ -151,7 +179,8 @@ def exact_scores(model: Generator, memory: Memory, *, constrained: bool = True) 
     Where a node has a single child there is nothing to decide, so the network is asked only at nodes that branch and on the
     way to them (everywhere, where unconstrained). People and nodes go through in groups, so that memory stays bounded.
     """
-    asked = torch.from_numpy(model.trie.asked(constrained)).to(memory.mask.device)
+    trie = model.branches
+    asked = trie.open if constrained else ~trie.leaf
     size = max(1, NODES // max(1, int(asked.sum())))
     parts = [
         _walk(model, memory.take(slice(start, start + size)), asked, constrained)
@@ -162,16 +191,15 @@ def exact_scores(model: Generator, memory: Memory, *, constrained: bool = True) 
 
 def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) -> Tensor:
     """asked: bool [nodes], where the network is asked."""
-    trie, flat, people = model.branches, model.trie, len(memory.mask)
+    trie, people = model.branches, len(memory.mask)
     slot = torch.full_like(trie.tokens, -1)  # place of an asked node among those of its level
-    scores = memory.mask.new_zeros(people, 1)  # of the nodes of one level
+    scores = [memory.mask.new_zeros(people, 1)]  # per level, of its nodes
     own: list[tuple[Tensor, Tensor]] = []  # per level, the asked nodes' keys and values of their own token
-    for depth in range(model.levels):
-        level, below = flat.level(depth), flat.level(depth + 1)
-        scores = scores[:, trie.parents[below.start : below.stop] - level.start]
-        nodes = level.start + asked[level.start : level.stop].nonzero()[:, 0]
+    for level, below in itertools.pairwise(trie.levels):
+        reached = scores[-1][:, trie.parents[below] - level.start]
+        nodes = level.start + asked[level].nonzero()[:, 0]
         slot[nodes] = torch.arange(len(nodes), device=nodes.device)
-        row = slot[trie.parents[below.start : below.stop]]
+        row = slot[trie.parents[below]]
         child = (row >= 0).nonzero()[:, 0]  # children of asked nodes, in the order of these
         row = row[child]
         kept: list[tuple[Tensor, Tensor]] = []
@@ -183,11 +211,12 @@ def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) ->
             first, last = torch.searchsorted(row, torch.tensor([start, start + size], device=row.device)).tolist()
             mine, place = child[first:last], row[first:last] - start
             share = _shares(logits[:, :, 0].float(), place, trie.tokens[below.start + mine], constrained)
-            scores = scores.index_add(1, mine, share)
+            reached = reached.index_add(1, mine, share)
+        scores.append(reached)
         if kept:
             keys, values = zip(*kept, strict=True)
             own.append((torch.cat(keys, 1), torch.cat(values, 1)))
-    return scores[:, trie.leaves - trie.bottom]
+    return torch.cat(scores, 1)[:, trie.leaves]
 
 
 def _token(model: Generator, nodes: Tensor, people: int) -> Tensor:
@@ -229,7 +258,8 @@ def path_scores(model: Generator, memory: Memory, targets: Tensor) -> Tensor:
         total = logits.new_zeros(asked.shape)
         node = trie.leaves[asked]
         for level in reversed(range(model.levels)):
-            own, node = trie.tokens[node], trie.parents[node]
+            own = trie.tokens[node]
+            node = torch.where(trie.depths[node] > level, trie.parents[node], node)
             children, real = trie.expand(node)
             found = logits[:, :, level].gather(2, trie.tokens[children].clamp(min=0)).masked_fill(~real, -torch.inf)
             total = total + logits[:, :, level].gather(2, own[..., None])[..., 0] - found.logsumexp(-1)

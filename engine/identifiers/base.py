@@ -54,10 +54,10 @@ class Material:
 
     def of(self, name: str) -> Any:
         """`name` of this material, which the tokenizer needs. Raises ValueError where it is not there."""
-        found = getattr(self, name)
-        if found is None:
+        value = getattr(self, name)
+        if value is None:
             raise ValueError(f"this tokenizer reads {name}, and there are none")
-        return found
+        return value
 
     def take(self, rows: npt.NDArray[Any]) -> Material:
         """The items `rows` alone, without the log."""
@@ -66,13 +66,13 @@ class Material:
 
     def digest(self) -> str:
         """sha256 of all that a tokenizer may read."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for name in self.items.column_names:
-            found.update(f"{name}\0{self.items[name].to_pylist()!r}\1".encode())
+            hasher.update(f"{name}\0{self.items[name].to_pylist()!r}\1".encode())
         training = () if self.training is None else (self.training.values, self.training.offsets)
         for array in (self.vectors, self.collaborative, *training):
-            found.update(b"\2" if array is None else np.ascontiguousarray(array).tobytes())
-        return found.hexdigest()
+            hasher.update(b"\2" if array is None else np.ascontiguousarray(array).tobytes())
+        return hasher.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ class CategoryPath(Tokenizer):
         while skip < longest - 1 and len({path[skip] if len(path) > skip else None for path in paths}) == 1:
             skip += 1
         levels = []
-        for place in range(skip, min(longest, skip + config.depth)):
-            counts = Counter(path[place] for path in paths if len(path) > place)
+        for depth in range(skip, min(longest, skip + config.depth)):
+            counts = Counter(path[depth] for path in paths if len(path) > depth)
             levels.append([name for name, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))])
         if not levels:
             raise ValueError(f"the column {column} is empty")
@@ -69,18 +69,20 @@ class CategoryPath(Tokenizer):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"category {place}" for place in range(1, len(self.levels) + 1))
+        return tuple(f"category {level}" for level in range(1, len(self.levels) + 1))
 
     def identify(self, material: Material) -> Codes:
-        found = np.full((len(material), len(self.levels)), NONE, np.int32)
+        all_codes = np.full((len(material), len(self.levels)), NONE, np.int32)
         paths = (
             _paths(material.items, self.column) if self.column in material.items.column_names else [[]] * len(material)
         )
         for row, path in enumerate(paths):
             path = path[self.skip : self.skip + len(self.levels)]
             codes = [numbers.get(name, len(numbers)) for name, numbers in zip(path, self._number, strict=False)]
-            found[row, : max(len(codes), 1)] = codes or [len(self._number[0])]  # no category: the code of unseen ones
-        return found
+            all_codes[row, : max(len(codes), 1)] = codes or [
+                len(self._number[0])
+            ]  # no category: the code of unseen ones
+        return all_codes
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         facts = {"column": self.column, "skip": self.skip, "levels": self.levels}

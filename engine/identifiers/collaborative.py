@@ -74,11 +74,11 @@ class CollaborativeClusters(Tokenizer):
         unseen = rows < 0
         if unseen.any() and self.vectors is not None and material.vectors is not None:
             rows[unseen] = kmeans.nearest(material.vectors[unseen], self.vectors)
-        found = self.codes[rows]
+        codes = self.codes[rows]
         nowhere = np.full(self.codes.shape[1], NONE, np.int32)
         nowhere[0] = self.config.clusters
-        found[rows < 0] = nowhere
-        return found
+        codes[rows < 0] = nowhere
+        return codes
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays: dict[str, np.ndarray] = {"codes": self.codes}
@@ -95,9 +95,9 @@ def together(training: Ragged, items: int) -> sparse.csr_array:
     """float64 [items, items], symmetric, diagonal 0: in how many sequences two different items are both."""
     past = training.padded(LATEST, items)
     rows, columns = np.nonzero(past < items)
-    taken = sparse.csr_array((np.ones(len(rows)), (rows, past[rows, columns])), shape=(len(past), items))
-    taken.data[:] = 1  # an item taken twice counts once
-    graph = sparse.csr_array(taken.T @ taken)
+    incidence = sparse.csr_array((np.ones(len(rows)), (rows, past[rows, columns])), shape=(len(past), items))
+    incidence.data[:] = 1  # an item taken twice counts once
+    graph = sparse.csr_array(incidence.T @ incidence)
     graph.setdiag(0)
     graph.eliminate_zeros()
     return graph

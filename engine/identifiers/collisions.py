@@ -47,17 +47,20 @@ def extend(tokenizer: Tokenizer, known: Identifiers, material: Material, config:
 
     A number that counts a group goes on counting; where the vocabulary has no higher number, the last one is shared.
     """
-    found = tokenizer.identify(material)
+    codes = tokenizer.identify(material)
     if config.policy in ("append", "needed"):
         base = np.array([*tokenizer.sizes, *[0] * (known.levels - len(tokenizer.sizes))])
-        own = np.where(known.codes >= base, NONE, known.codes)[:, : found.shape[1]]
+        known_codes = np.where(known.codes >= base, NONE, known.codes)[:, : codes.shape[1]]
         both, _ = append(
-            np.concatenate([own, found]), tokenizer.sizes, shared=tokenizer.shared, always=config.policy == "append"
+            np.concatenate([known_codes, codes]),
+            tokenizer.sizes,
+            shared=tokenizer.shared,
+            always=config.policy == "append",
         )
-        found = both[len(own) :]
-    wide = np.full((len(found), known.levels), NONE, np.int32)
-    width = min(found.shape[1], known.levels)
-    wide[:, :width] = found[:, :width]
+        codes = both[len(known_codes) :]
+    wide = np.full((len(codes), known.levels), NONE, np.int32)
+    width = min(codes.shape[1], known.levels)
+    wide[:, :width] = codes[:, :width]
     return np.minimum(wide, np.array(known.sizes, np.int32) - 1)
 
 
@@ -80,14 +83,14 @@ def append(
     gets = np.ones(count, bool) if always else counts[group] > 1
     if not gets.any():
         return codes, sizes
-    place = (codes != NONE).sum(1)
-    width = max(levels, int(place[gets].max()) + 1)
+    lengths = (codes != NONE).sum(1)
+    width = max(levels, int(lengths[gets].max()) + 1)
     if width > LEVELS:
         raise ValueError(f"identifiers would have {width} codes; at most {LEVELS} are allowed")
     base = np.array([*sizes, *[sizes[0] if shared else 0] * (width - levels)], np.int64)
     wide = np.full((count, width), NONE, np.int64)
     wide[:, :levels] = codes
-    wide[gets, place[gets]] = base[place[gets]] + number[gets]
+    wide[gets, lengths[gets]] = base[lengths[gets]] + number[gets]
     grown = np.maximum(base, wide.max(0) + 1)
     if shared:
         grown[:] = grown.max()

@@ -31,19 +31,19 @@ def cluster(
     """
     if clusters < 1 or smallest < 0 or not clusters * smallest <= len(points) <= clusters * largest:
         raise ValueError(f"{len(points)} points do not go into {clusters} clusters of {smallest} to {largest}")
-    found = points[_spread(points, clusters, generator)]
+    centres = points[_spread(points, clusters, generator)]
     labels: Labels = np.full(len(points), -1)
     assign = _best if clusters * largest <= EXACT else _good
     for _ in range(rounds):
-        costs = (points * points).sum(1)[:, None] - 2 * points @ found.T + (found * found).sum(1)
+        costs = (points * points).sum(1)[:, None] - 2 * points @ centres.T + (centres * centres).sum(1)
         before, labels = labels, assign(costs.astype(np.float64), smallest, largest)
         sizes = np.bincount(labels, minlength=clusters)
-        sums = np.zeros(found.shape)
+        sums = np.zeros(centres.shape)
         np.add.at(sums, labels, points)
-        found = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], found).astype(np.float32)
+        centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres).astype(np.float32)
         if np.array_equal(before, labels):
             break
-    return found, labels
+    return centres, labels
 
 
 def codebook(points: Vectors, codes: int, generator: np.random.Generator) -> Vectors:
@@ -79,8 +79,8 @@ def _best(costs: npt.NDArray[np.float64], smallest: int, largest: int) -> Labels
     square = np.zeros((places, places))
     square[:points] = np.repeat(costs - costs.min(), largest, axis=1)
     square[points:, must] = (square.max() + 1) * places
-    _, taken = linear_sum_assignment(square)
-    return (taken[:points] // largest).astype(np.int64)
+    _, columns = linear_sum_assignment(square)
+    return (columns[:points] // largest).astype(np.int64)
 
 
 def _good(costs: npt.NDArray[np.float64], smallest: int, largest: int) -> Labels:

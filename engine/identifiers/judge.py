@@ -1,4 +1,4 @@
-"""The SASRec run against which a tokenizer's collaborative figures are taken: who is near whom, and who ranks what."""
+"""The run against which a tokenizer's collaborative figures are taken: which items are near each other, and what codes rank."""
 
 from __future__ import annotations
 

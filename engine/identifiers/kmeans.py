@@ -46,8 +46,8 @@ def centres(
 
     with threadpool_limits(1):
         seed = int(generator.integers(2**31))
-        found = KMeans(codes, n_init=starts, max_iter=iterations, random_state=seed).fit(points)
-    return np.asarray(found.cluster_centers_, np.float32)
+        fitted = KMeans(codes, n_init=starts, max_iter=iterations, random_state=seed).fit(points)
+    return np.asarray(fitted.cluster_centers_, np.float32)
 
 
 def nearest(points: Vectors, book: Vectors) -> Codes:

@@ -73,9 +73,9 @@ class Letter(Rqvae):
 
     def loss(self, x: Tensor, rows: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         config, batch = self.config, x[rows.to(x.device)]
-        found, quantised = self.network(batch, config.epsilon)
+        reconstruction, quantised = self.network(batch, config.epsilon)
         self._count(quantised.codes)
-        terms = self.network.terms(batch, found, quantised)
+        terms = self.network.terms(batch, reconstruction, quantised)
         total = self.weighed(terms)
         if config.beta:
             levels = [
@@ -110,14 +110,14 @@ def companions(codes: Tensor, clusters: np.ndarray, draw: torch.Generator) -> Te
     order = labels.argsort(stable=True)  # codes by cluster
     sizes = labels.bincount()
     first = sizes.cumsum(0) - sizes
-    place = torch.empty_like(order)
-    place[order] = torch.arange(len(order)) - first.repeat_interleave(sizes)
-    own = codes.cpu()
-    size, at = sizes[labels[own]], place[own]
-    drawn = (torch.rand(len(own), generator=draw, dtype=torch.float64) * (size - 1)).long()
+    position = torch.empty_like(order)
+    position[order] = torch.arange(len(order)) - first.repeat_interleave(sizes)
+    cpu_codes = codes.cpu()
+    size, at = sizes[labels[cpu_codes]], position[cpu_codes]
+    drawn = (torch.rand(len(cpu_codes), generator=draw, dtype=torch.float64) * (size - 1)).long()
     drawn = drawn + (drawn >= at)  # any member but the code itself
-    found = order[(first[labels[own]] + drawn).clamp(max=len(order) - 1)]
-    return torch.where(size > 1, found, -1).to(codes.device)
+    companion = order[(first[labels[cpu_codes]] + drawn).clamp(max=len(order) - 1)]
+    return torch.where(size > 1, companion, -1).to(codes.device)
 
 
 def diversity(chosen: Tensor, book: Tensor, codes: Tensor, positives: Tensor) -> Tensor:

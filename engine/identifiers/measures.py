@@ -17,7 +17,7 @@ CHUNK = 1024
 
 def usage(codes: Array, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
     """Per level: codes there are, used, dead; perplexity 2^H of their use, and as a share of the codes; Gini of their use."""
-    found = []
+    per_level = []
     for level, size in enumerate(sizes):
         counts = np.bincount(codes[codes[:, level] != NONE, level], minlength=size)
         total = max(int(counts.sum()), 1)
@@ -25,7 +25,7 @@ def usage(codes: Array, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
         perplexity = float(np.exp(-(shares * np.log(shares)).sum()))
         ordered = np.sort(counts)
         gini = float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * total))
-        found.append(
+        per_level.append(
             {
                 "codes": size,
                 "used": int((counts > 0).sum()),
@@ -35,7 +35,7 @@ def usage(codes: Array, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
                 "gini": gini,
             }
         )
-    return found
+    return per_level
 
 
 def collisions(codes: Array) -> dict[str, Any]:
@@ -55,19 +55,19 @@ def collisions(codes: Array) -> dict[str, Any]:
 
 def neighbours(vectors: Array) -> npt.NDArray[np.int64]:
     """int64 [items]: the other item of the largest dot product; ties go to the first. Unit vectors give the nearest by cosine."""
-    found = np.empty(len(vectors), np.int64)
+    nearest = np.empty(len(vectors), np.int64)
     for start in range(0, len(vectors), CHUNK):
         scores = vectors[start : start + CHUNK] @ vectors.T
         rows = np.arange(len(scores))
         scores[rows, start + rows] = -np.inf
-        found[rows + start] = scores.argmax(1)
-    return found
+        nearest[rows + start] = scores.argmax(1)
+    return nearest
 
 
 def unit(vectors: Array) -> Array:
     """Each row at length 1; rows of zeros stay."""
-    found: Array = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return found
+    scaled: Array = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return scaled
 
 
 def shared(codes: Array, of: Array) -> float:
@@ -102,10 +102,10 @@ def expressed(codes: Array, vectors: Array, ridge: float = 1.0, rounds: int = 20
     columns = np.unique(names, axis=0, return_inverse=True)[1].reshape(-1)
     design = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(codes), columns.max(initial=0) + 1))
     mean = vectors.mean(0, dtype=np.float64)
-    wanted = design.T @ (vectors - mean)
+    right_side = design.T @ (vectors - mean)
     # conjugate gradients on (AᵀA + ridge) W = Aᵀ V, all columns of V at once
-    weights = np.zeros_like(wanted)
-    residual = wanted.copy()
+    weights = np.zeros_like(right_side)
+    residual = right_side.copy()
     direction, square = residual.copy(), np.square(residual).sum(0)
     first = max(float(square.max(initial=0)), 1e-30)
     for _ in range(rounds):
@@ -117,8 +117,8 @@ def expressed(codes: Array, vectors: Array, ridge: float = 1.0, rounds: int = 20
         residual -= step * image
         before, square = square, np.square(residual).sum(0)
         direction = residual + direction * (square / np.maximum(before, 1e-30))
-    found: Array = (design @ weights + mean).astype(np.float32)
-    return found
+    reconstruction: Array = (design @ weights + mean).astype(np.float32)
+    return reconstruction
 
 
 def ndcg10(queries: Array, vectors: Array, left_out: Ragged, targets: Array) -> float:
@@ -131,11 +131,11 @@ def ndcg10(queries: Array, vectors: Array, left_out: Ragged, targets: Array) -> 
         part = slice(start, start + CHUNK)
         scores = queries[part] @ vectors.T
         rows = np.arange(len(scores))
-        wanted = scores[rows, targets[part]].copy()
+        target_scores = scores[rows, targets[part]].copy()
         past = left_out.take(start + rows)
         scores[np.repeat(rows, past.lengths), past.values] = -np.inf
-        scores[rows, targets[part]] = wanted
-        higher, same = (scores > wanted[:, None]).sum(1), (scores == wanted[:, None]).sum(1) - 1
+        scores[rows, targets[part]] = target_scores
+        higher, same = (scores > target_scores[:, None]).sum(1), (scores == target_scores[:, None]).sum(1) - 1
         rank = 1 + higher + same / 2
         gains[part] = np.where(rank <= 10, 1 / np.log2(rank + 1), 0)
     return float(gains.mean()) if len(gains) else 0.0
@@ -147,7 +147,7 @@ def purity(codes: Array, categories: Array, seed: int = 0) -> list[dict[str, Any
     known = categories >= 0
     codes, categories = codes[known], categories[known]
     dealt = np.random.default_rng(seed).permutation(categories)
-    found = []
+    per_depth = []
     for depth in range(1, codes.shape[1] + 1):
         _, group, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
         group = group.reshape(-1)
@@ -158,8 +158,8 @@ def purity(codes: Array, categories: Array, seed: int = 0) -> list[dict[str, Any
             best = np.zeros(len(counts), np.int64)
             np.maximum.at(best, cells[0], times)
             entry[name] = float(best.sum() / max(int(shared.sum()), 1))
-        found.append(entry)
-    return found
+        per_depth.append(entry)
+    return per_depth
 
 
 def squeeze(codes: Array, popularity: Array) -> dict[str, Any]:

@@ -34,12 +34,12 @@ class Random(Tokenizer):
         return (self.config.codes,) * self.config.levels
 
     def identify(self, material: Material) -> Codes:
-        found = np.empty((len(material), self.config.levels), np.int32)
+        codes = np.empty((len(material), self.config.levels), np.int32)
         for row, item_id in enumerate(material.items["item_id"].to_pylist()):
             bits = hashlib.shake_256(f"{self.salt}/{item_id}".encode()).digest(8 * self.config.levels)
             draws = np.frombuffer(bits, "<u8")
-            found[row] = draws % self.config.codes
-        return found
+            codes[row] = draws % self.config.codes
+        return codes
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         return {}, {"config": asdict(self.config), "salt": self.salt}

@@ -20,16 +20,16 @@ def describe(
     tokenizer: Tokenizer, identifiers: Identifiers, material: Material, dataset: Dataset, judge: Judge | None
 ) -> dict[str, Any]:
     """What report.json holds. judge: the SASRec run that collaborative figures are taken against; None leaves them out."""
-    own = identifiers.codes[:, : len(tokenizer.sizes)]  # without a number that only counts
-    own = np.where(own >= np.array(tokenizer.sizes), -1, own)
-    report = figures(own, tokenizer.sizes, dataset.popularity, categories(material.items), judge)
+    codes = identifiers.codes[:, : len(tokenizer.sizes)]  # without a number that only counts
+    codes = np.where(codes >= np.array(tokenizer.sizes), -1, codes)
+    report = figures(codes, tokenizer.sizes, dataset.popularity, categories(material.items), judge)
     raw = tokenizer.identify(material)
-    quantised = tokenizer.quantised(own)
+    quantised = tokenizer.quantised(codes)
     report["before"] = measures.collisions(raw)
     report["after"] = measures.collisions(identifiers.codes)
     report["policy"] = identifiers.about.get("collisions")
-    report["moved"] = int((own != raw[:, : own.shape[1]]).any(1).sum())
-    report["reconstruction"] = tokenizer.lost(material, own)
+    report["moved"] = int((codes != raw[:, : codes.shape[1]]).any(1).sum())
+    report["reconstruction"] = tokenizer.lost(material, codes)
     if judge is not None and quantised is not None:
         report["neighbours"]["cosine"] = measures.cosine(quantised, judge.nearest)
         if judge.name == identifiers.about.get("teacher", {}).get("run"):
@@ -46,29 +46,29 @@ def figures(
     judge: Judge | None,
 ) -> dict[str, Any]:
     """The figures that need nothing but codes; also of codes that somebody else published."""
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "items": len(codes),
         "levels": measures.usage(codes, sizes),
         "collisions": measures.collisions(codes),
         "squeeze": measures.squeeze(codes, popularity),
     }
     if labels is not None:
-        found["purity"] = {"column": labels[0], "depths": measures.purity(codes, labels[1])}
+        report["purity"] = {"column": labels[0], "depths": measures.purity(codes, labels[1])}
     if judge is not None:
-        found["neighbours"] = {
+        report["neighbours"] = {
             "of": judge.name,
             "shared": measures.shared(codes, judge.nearest),
             "shared_by_cosine": measures.shared(codes, judge.nearest_by_cosine),
             "chance": measures.shared_by_chance(codes),
         }
         expressed = measures.expressed(codes, judge.vectors)
-        found["ranking"] = {
+        report["ranking"] = {
             "of": judge.name,
             "own": judge.rank(judge.vectors),
             "quantised": judge.rank(expressed),
             "validation": judge.rank(expressed, "valid"),
         }
-    return found
+    return report
 
 
 def categories(items: pa.Table) -> tuple[str, np.ndarray] | None:
@@ -100,10 +100,10 @@ def table(report: dict[str, Any]) -> str:
         )
     for name, title in (("before", "collisions as fitted"), ("after", f'collisions after "{report.get("policy")}"')):
         if name in report:
-            found = report[name]
+            collisions = report[name]
             lines.append(
-                f"{title}: {found['excess']:.2%} of items in excess of different identifiers, "
-                f"{found['sharing']:.2%} share theirs, largest group {found['largest']}"
+                f"{title}: {collisions['excess']:.2%} of items in excess of different identifiers, "
+                f"{collisions['sharing']:.2%} share theirs, largest group {collisions['largest']}"
             )
     if report.get("reconstruction") is not None:
         lines.append(f"reconstruction: {report['reconstruction']:.1%} of the variance of item vectors is lost")

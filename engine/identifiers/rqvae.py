@@ -70,7 +70,7 @@ class Network(nn.Module):
         quantised: Quantised = self.quantiser(self.encoder(x), epsilon, self.config.iterations)
         return self.decoder(quantised.latent), quantised
 
-    def terms(self, x: Tensor, found: Tensor, quantised: Quantised) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, reconstruction: Tensor, quantised: Quantised) -> dict[str, Tensor]:
         """The parts of the loss, each a mean over the batch: reconstruction, codebook, commitment (unweighted)."""
         fold = torch.sum if self.config.reduction == "sum" else torch.mean
 
@@ -79,7 +79,7 @@ class Network(nn.Module):
 
         pairs = list(zip(quantised.residuals, quantised.rows, strict=True))
         return {
-            "reconstruction": error(x, found),
+            "reconstruction": error(x, reconstruction),
             "codebook": fold(torch.stack([error(r.detach(), e) for r, e in pairs]), dim=0),
             "commitment": fold(torch.stack([error(r, e.detach()) for r, e in pairs]), dim=0),
         }
@@ -107,21 +107,21 @@ class Rqvae(Tokenizer):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(generator.integers(2**63)))
             network = Network(config, len(scaling.mean))
-        found = cls(config, scaling, network)
+        tokenizer = cls(config, scaling, network)
         network.to(learning.device)
         x = torch.from_numpy(scaling(material.of("vectors"))).to(learning.device)
         state = learn(
             network, len(material), learning,
-            prepare=lambda draw: found._start(x, draw),
-            begin=lambda draw: found.begin_epoch(material, draw),
-            loss=lambda rows, draw: found.loss(x, rows, draw),
-            end=lambda optimiser, draw: found._end_epoch(x, optimiser, draw, learning),
+            prepare=lambda draw: tokenizer._start(x, draw),
+            begin=lambda draw: tokenizer.begin_epoch(material, draw),
+            loss=lambda rows, draw: tokenizer.loss(x, rows, draw),
+            end=lambda optimiser, draw: tokenizer._end_epoch(x, optimiser, draw, learning),
         )  # fmt: skip
         network.to("cpu")
         if config.dead_after:
-            found._revive(x.cpu())
-        found.record = {"epochs": state.epoch, "seconds": round(state.seconds, 1), "curve": state.curve}
-        return found
+            tokenizer._revive(x.cpu())
+        tokenizer.record = {"epochs": state.epoch, "seconds": round(state.seconds, 1), "curve": state.curve}
+        return tokenizer
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -131,9 +131,9 @@ class Rqvae(Tokenizer):
     def loss(self, x: Tensor, rows: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         """The loss of the items `rows` and its parts; x: float32 [items, d] of the whole catalogue."""
         batch = x[rows.to(x.device)]
-        found, quantised = self.network(batch, self.config.epsilon)
+        reconstruction, quantised = self.network(batch, self.config.epsilon)
         self._count(quantised.codes)
-        terms = self.network.terms(batch, found, quantised)
+        terms = self.network.terms(batch, reconstruction, quantised)
         return {"loss": self.weighed(terms), **terms}
 
     def weighed(self, terms: dict[str, Tensor]) -> Tensor:
@@ -212,19 +212,21 @@ class Rqvae(Tokenizer):
         return (self.config.codes,) * self.config.levels
 
     def latents(self, material: Material) -> Vectors:
-        found: Vectors = self._encode(torch.from_numpy(self.scaling(material.of("vectors")))).numpy()
-        return found
+        latents: Vectors = self._encode(torch.from_numpy(self.scaling(material.of("vectors")))).numpy()
+        return latents
 
     @torch.no_grad()
     def identify(self, material: Material) -> Codes:
         z = torch.from_numpy(self.latents(material))
-        found = [self.network.quantiser(part).codes for part in z.split(BATCH)]
-        codes: Codes = torch.cat(found).numpy().astype(np.int32)
+        parts = [self.network.quantiser(part).codes for part in z.split(BATCH)]
+        codes: Codes = torch.cat(parts).numpy().astype(np.int32)
         return codes
 
     def quantised(self, codes: Codes) -> Vectors:
-        found: Vectors = self.network.quantiser.rows_of(torch.from_numpy(codes[:, : self.config.levels]).long()).numpy()
-        return found
+        vectors: Vectors = self.network.quantiser.rows_of(
+            torch.from_numpy(codes[:, : self.config.levels]).long()
+        ).numpy()
+        return vectors
 
     def codebooks(self) -> Vectors:
         return np.stack([book.detach().numpy() for book in self.network.quantiser.books])
@@ -236,13 +238,13 @@ class Rqvae(Tokenizer):
         residual = torch.from_numpy(self.latents(material))
         for level, book in enumerate(books[:-1]):
             residual = residual - book[torch.from_numpy(codes[:, level]).long()]
-        found: Vectors = distances(residual, books[-1]).numpy()
-        return found
+        squared_distances: Vectors = distances(residual, books[-1]).numpy()
+        return squared_distances
 
     @torch.no_grad()
     def lost(self, material: Material, codes: Codes) -> float:
-        found = self.network.decoder(torch.from_numpy(self.quantised(codes))).numpy()
-        return self.scaling.lost(self.scaling(material.of("vectors")), found)
+        reconstruction = self.network.decoder(torch.from_numpy(self.quantised(codes))).numpy()
+        return self.scaling.lost(self.scaling(material.of("vectors")), reconstruction)
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {f"network.{name}": tensor.numpy() for name, tensor in self.network.state_dict().items()}

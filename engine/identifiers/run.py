@@ -101,18 +101,18 @@ def _tokenize(
         "seconds": round(time.monotonic() - began, 1),
         **tokenizer.record,
     }
-    found = find_judge(judge, recipe, dataset, folder.parent)
-    return write(folder, tokenizer, identifiers, material, dataset, record, found)
+    judge_run = find_judge(judge, recipe, dataset, folder.parent)
+    return write(folder, tokenizer, identifiers, material, dataset, record, judge_run)
 
 
 def finished(folder: Path, key: str) -> bool:
     """Whether `folder` holds a finished run of the identity `key`. Raises SeqscopeError where it is another one."""
-    kept = _kept(folder)
-    if kept and kept.get("identity") != key:
+    record = _stored_record(folder)
+    if record and record.get("identity") != key:
         raise SeqscopeError(
             f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
         )
-    return bool(kept) and (folder / REPORT).exists()
+    return bool(record) and (folder / REPORT).exists()
 
 
 def write(
@@ -152,7 +152,7 @@ def _reported(
 
 def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecipe, dict[str, Any]]:
     """The tokenizer of a finished run, the identifiers it gave, its recipe and its record."""
-    record = _kept(folder)
+    record = _stored_record(folder)
     if not record:
         raise SeqscopeError(f"{folder} is no finished run of a tokenizer. Run `seqscope tokenize` first.")
     try:
@@ -191,26 +191,32 @@ def gather(
         run = teacher.find(recipe.tokenizer.teacher, folder.parent)
         rows, _, origin = teacher.table(run, dataset)
         try:
-            rows, _, kept = teacher.fitted(rows, recipe.tokenizer.dim, recipe.tokenizer.scale, recipe.tokenizer.unit)
+            rows, _, explained = teacher.fitted(
+                rows, recipe.tokenizer.dim, recipe.tokenizer.scale, recipe.tokenizer.unit
+            )
         except ValueError as error:
             raise UsageError(f"{recipe.name}: {error}") from None
         material = replace(material, collaborative=rows)
-        about["teacher"] = {**origin, "kept": round(kept, 4)}
+        about["teacher"] = {**origin, "kept": round(explained, 4)}
     if "vectors" in needs or vectors is not None:
-        said: dict[str, Any] = {"source": "a file"}
+        vectors_about: dict[str, Any] = {"source": "a file"}
         if vectors is None:
             from engine.words import embed, understood
 
             where = devices.choose(device).type
-            found = embed(dataset, recipe.words.encoder, recipe.words.fields or None, device=where)
-            words, vectors = understood(found, dataset), found.vectors
-            note(words.sentence(found.encoder.name, "set words.encoder=scratch"))
-            said = {"source": recipe.words.encoder, "encoder": found.encoder.name, "unknown": round(words.share, 4)}
+            embedded = embed(dataset, recipe.words.encoder, recipe.words.fields or None, device=where)
+            words, vectors = understood(embedded, dataset), embedded.vectors
+            note(words.sentence(embedded.encoder.name, "set words.encoder=scratch"))
+            vectors_about = {
+                "source": recipe.words.encoder,
+                "encoder": embedded.encoder.name,
+                "unknown": round(words.share, 4),
+            }
         try:
             material = replace(material, vectors=vectors)
         except ValueError as error:
             raise UsageError(f"item vectors: {error}") from None
-        about["vectors"] = {**said, "dim": vectors.shape[1], "digest": _digest(vectors)}
+        about["vectors"] = {**vectors_about, "dim": vectors.shape[1], "digest": _digest(vectors)}
     return material, about
 
 
@@ -218,13 +224,13 @@ def _digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def _kept(folder: Path) -> dict[str, Any]:
+def _stored_record(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / RECORD).read_text("utf-8"))
+        record = json.loads((folder / RECORD).read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise SeqscopeError(f"{folder / RECORD} cannot be read ({error}). Run `seqscope tokenize` with --restart.")
-    if not isinstance(found, dict) or found.get("kind") != "tokenizer":
+    if not isinstance(record, dict) or record.get("kind") != "tokenizer":
         raise SeqscopeError(f"{folder} holds a run of a model, not of a tokenizer. Give another --out.")
-    return found
+    return record

@@ -18,12 +18,12 @@ class Scaling:
     scale: Vectors
 
     @classmethod
-    def of(cls, vectors: Vectors, wanted: bool) -> Self:
+    def of(cls, vectors: Vectors, standardise: bool) -> Self:
         """Mean 0 and deviation 1 per dimension, or nothing at all. A dimension that never changes becomes 0."""
         if not len(vectors):
             raise ValueError("there are no items")
         mean = vectors.mean(0, dtype=np.float64)
-        if not wanted:
+        if not standardise:
             return cls(np.zeros_like(mean, np.float32), np.ones_like(mean, np.float32))
         deviation = vectors.std(0, dtype=np.float64)
         flat = deviation < 1e-6 * max(float(deviation.max()), 1e-12)
@@ -36,7 +36,7 @@ class Scaling:
         return ((vectors - self.mean) * self.scale).astype(np.float32)
 
     @staticmethod
-    def lost(vectors: Vectors, found: Vectors) -> float:
-        """Share of the variance of `vectors` that `found` does not reproduce."""
+    def lost(vectors: Vectors, reconstruction: Vectors) -> float:
+        """Share of the variance of `vectors` that `reconstruction` does not reproduce."""
         spread = np.square(vectors - vectors.mean(0), dtype=np.float64).sum()
-        return float(np.square(vectors - found, dtype=np.float64).sum() / max(float(spread), 1e-12))
+        return float(np.square(vectors - reconstruction, dtype=np.float64).sum() / max(float(spread), 1e-12))

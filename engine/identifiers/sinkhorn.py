@@ -19,10 +19,10 @@ def plan(distances: Tensor, epsilon: float, iterations: int = 50) -> Tensor:
     scaled = (distances - (low + high) / 2) / ((high - low) / 2 + 1e-5)
     log = -scaled / epsilon
     rows, columns = log.shape
-    found = _scaled(log, iterations)
-    if not bool(torch.isfinite(found).all()):
-        found = _in_logarithms(log, iterations)
-    return found * (rows / columns)
+    transport = _scaled(log, iterations)
+    if not bool(torch.isfinite(transport).all()):
+        transport = _in_logarithms(log, iterations)
+    return transport * (rows / columns)
 
 
 def _scaled(log: Tensor, iterations: int) -> Tensor:

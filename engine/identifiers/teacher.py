@@ -1,4 +1,4 @@
-"""Collaborative item vectors: the item table of a SASRec run of ours, so that their origin is known and can be had again.
+"""Collaborative item vectors: those that a run of ours scores with, so that their origin is known and can be had again.
 
 The run saw training events alone and was chosen on validation. Row i is item i: our tables keep padding behind the items and
 not before them, so there is nothing to shift (LETTER's exports once were off by that one row).
@@ -31,11 +31,18 @@ def find(name: str, beside: Path) -> Path:
 
 
 def table(folder: Path, dataset: Dataset) -> tuple[Vectors, Recommender, dict[str, Any]]:
-    """The item vectors float32 [items, d] of the run `folder`, its model, and where they come from."""
+    """The item vectors float32 [items, d] of the run `folder`, its model, and where they come from.
+
+    Raises SeqscopeError where its scores are not dot products with vectors that were learnt of users: dot products of items are
+    what LETTER compares.
+    """
     model, recipe, record, trained_on = open_run(folder, dataset.path)
-    rows = model.index().rows
-    if rows is None or recipe.family != "sasrec":
-        raise SeqscopeError(f"{folder} is a run of {recipe.family}; collaborative vectors come from a SASRec run")
+    rows, bias = model.index()
+    if rows is None or bias.any() or set(model.needs) - {"graph"}:
+        raise SeqscopeError(
+            f"{folder} is a run of {recipe.family}; collaborative vectors come from a model that scores by a dot product with a "
+            "vector learnt of each item: SASRec, LightGCN or NGCF"
+        )
     if len(rows) != trained_on.num_items:
         raise SeqscopeError(f"{folder} has {len(rows)} item vectors for {trained_on.num_items} items")
     with (folder / "best.safetensors").open("rb") as file:
@@ -64,13 +71,13 @@ def fitted(vectors: Vectors, dim: int, length: float = 0.0, unit: bool = False) 
         raise ValueError(f"the teacher's vectors have {width} dimensions; tokenizer.dim is {dim}")
     axes = np.eye(width)
     if dim < width:
-        found = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)[1]
-        axes = found[:, ::-1][:, :dim]
+        eigenvectors = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)[1]
+        axes = eigenvectors[:, ::-1][:, :dim]
         axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(dim)])
     short = vectors @ axes
-    kept = float(np.square(short).sum() / max(float(np.square(vectors, dtype=np.float64).sum()), 1e-12))
+    explained = float(np.square(short).sum() / max(float(np.square(vectors, dtype=np.float64).sum()), 1e-12))
     if unit:
         short = short / np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
     if length:
         short = short * (length / max(float(np.linalg.norm(short, axis=1).mean()), 1e-12))
-    return short.astype(np.float32), axes.astype(np.float32), kept
+    return short.astype(np.float32), axes.astype(np.float32), explained

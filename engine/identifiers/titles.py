@@ -63,25 +63,25 @@ class Titles(Tokenizer):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"word {place}" for place in range(1, self.config.length + 1))
+        return tuple(f"word {position}" for position in range(1, self.config.length + 1))
 
     def identify(self, material: Material) -> Codes:
-        found = np.full((len(material), self.config.length), NONE, np.int32)
+        all_codes = np.full((len(material), self.config.length), NONE, np.int32)
         for row, title in enumerate(_titles(material)):
             codes = [code for word in _words(title) for code in self._codes(word)][: self.config.length]
-            found[row, : max(len(codes), 1)] = codes or [ord(" ")]  # an item without a title: one blank
-        return found
+            all_codes[row, : max(len(codes), 1)] = codes or [ord(" ")]  # an item without a title: one blank
+        return all_codes
 
     def read(self, codes: list[int]) -> str:
         """What the codes say, for people."""
         text = b"".join(
-            bytes([code]) if code < BYTES else self._said(code)
+            bytes([code]) if code < BYTES else self._bytes_of(code)
             for code in codes
             if 0 <= code < BYTES + len(self.vocabulary)
         )
         return text.decode("utf-8", "replace").strip()
 
-    def _said(self, code: int) -> bytes:
+    def _bytes_of(self, code: int) -> bytes:
         word = self.vocabulary[code - BYTES]
         return word[:-1].encode() if word.endswith("·") else f"{word} ".encode()
 

@@ -56,6 +56,7 @@ class Recommender(nn.Module):
         reads_order: False where a history is a set: no order of its items changes a bit of the query.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         needs: what else the model is built from, by the names that engine.training.materials knows.
+        exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
 
@@ -67,6 +68,7 @@ class Recommender(nn.Module):
     unseen_items: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     needs_log: ClassVar[bool] = True
+    exports: ClassVar[tuple[str, ...]] = ("vectors",)
 
     num_items: int
     max_length: int
@@ -74,6 +76,11 @@ class Recommender(nn.Module):
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
     histories: int = 512
     """How many are read at a time where nothing is learnt; fewer where each is long."""
+
+    @property
+    def walks(self) -> bool:
+        """Whether all items are scored; False where evaluation ranks by `beam_scores`."""
+        return True
 
     @property
     def pad(self) -> int:
@@ -102,6 +109,14 @@ class Recommender(nn.Module):
     def scores(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """float32 [batch, items]"""
         return score(self.query(items, users), self.index())
+
+    def candidates(self, items: Tensor, targets: Tensor, users: Tensor | None = None) -> Tensor:
+        """As `scores`, of some items: float32 [batch, targets]. targets: int64 [batch, targets]."""
+        return self.scores(items, users).gather(1, targets)
+
+    def beam_scores(self, items: Tensor, users: Tensor | None, width: int, blocked: Tensor) -> Tensor:
+        """As `scores`, by a search for `width` candidates; blocked: bool [batch, items], items that are not wanted."""
+        raise TypeError(f"{type(self).__name__} scores all items")
 
 
 def score(query: Tensor, index: ItemIndex) -> Tensor:

@@ -14,7 +14,7 @@ product (cuSPARSE balances rows of very different length), which has not been me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -199,6 +199,9 @@ class GraphRecommender(Recommender):
     trained_users = True
     reads_order = False
     needs = ("graph",)
+    exports = ("vectors", "graph")
+    sums_paths: ClassVar[bool] = False
+    """Final vectors are means over neighbours and layers, so a score is a sum over paths through the graph."""
     histories = 128  # whole ones, which are long
 
     people: Tensor | None
@@ -222,6 +225,11 @@ class GraphRecommender(Recommender):
     def bytes_needed(cls, config: Any, graph: Graph) -> int:
         """Of memory in training: graph, parameters, layers and gradients."""
         raise TypeError(f"{cls.__name__} does not say")
+
+    @property
+    def layer_dim(self) -> int | None:
+        """Numbers per layer where final vectors are all layers side by side, else None."""
+        return None
 
     def layers(self) -> list[Layer]:
         """E⁰ … E^K, with gradient; in training with dropout."""
@@ -279,6 +287,12 @@ class GraphRecommender(Recommender):
 
 def _computed_anew(model: nn.Module, keys: Any) -> None:
     model.train(model.training)
+
+
+def squared(vectors: Tensor) -> Tensor:
+    """Σ‖·‖², in half the time of square().sum() and its gradient."""
+    flat = vectors.flatten()
+    return flat.dot(flat)
 
 
 def distinct(items: Tensor, pad: int) -> Tensor:

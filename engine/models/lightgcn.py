@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.base import Card
-from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer
+from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer, squared
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class LightGCN(GraphRecommender):
         "Recommendation, SIGIR 2020",
         reasons={"attention": NO_ATTENTION},
     )
+    sums_paths = True
 
     def __init__(
         self, config: LightGCNConfig, num_items: int, num_users: int, generator: torch.Generator, graph: Graph
@@ -78,6 +79,4 @@ class LightGCN(GraphRecommender):
 
     def penalised(self, users: Tensor, items: Tensor, vectors: Layer) -> Tensor:
         """The batch's rows of E⁰ (authors' code), not those of the layers that are scored with."""
-        return (
-            F.embedding(users, self.users.weight).square().sum() + F.embedding(items, self.items.weight).square().sum()
-        )
+        return squared(F.embedding(users, self.users.weight)) + squared(F.embedding(items, self.items.weight))

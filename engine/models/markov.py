@@ -41,7 +41,7 @@ class Markov(Recommender):
         self.config, self.num_items, self.max_length = config, num_items, 1
         width = min(config.successors, num_items)
         # one more row, for padding: no successors
-        self.next_items = nn.Buffer(torch.zeros(num_items + 1, width, dtype=torch.int64))
+        self.next_items = nn.Buffer(torch.zeros(num_items + 1, width, dtype=torch.int32))
         self.next_counts = nn.Buffer(torch.zeros(num_items + 1, width))
         self.backoff = nn.Buffer(torch.zeros(num_items))
 
@@ -63,7 +63,7 @@ class Markov(Recommender):
         first = torch.searchsorted(before, torch.arange(n))
         place = torch.arange(len(pairs)) - first[before]
         kept = place < self.next_items.shape[1]
-        self.next_items[before[kept], place[kept]] = pairs[kept] % n
+        self.next_items[before[kept], place[kept]] = (pairs[kept] % n).int()
         self.next_counts[before[kept], place[kept]] = counts[kept].float()
         popularity = torch.bincount(items, minlength=n).float()
         self.backoff.copy_(self.config.alpha * popularity / popularity.sum().clamp(min=1))
@@ -72,7 +72,7 @@ class Markov(Recommender):
         last = items[:, -1]
         empty = torch.zeros(items.shape[0], self.num_items, device=items.device)
         # unused places point at item 0 with count 0, so adding them changes nothing
-        return empty.scatter_add(1, self.next_items[last], self.next_counts[last])
+        return empty.scatter_add(1, self.next_items[last].long(), self.next_counts[last])
 
     def index(self) -> ItemIndex:
         return ItemIndex(None, self.backoff)

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from engine.models.base import Card
 from engine.models.dropout import dropout
-from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer
+from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer, squared
 
 SLOPE = 0.2
 """Of LeakyReLU below 0: the default of TensorFlow, which the authors use."""
@@ -101,6 +101,11 @@ class NGCF(GraphRecommender):
         tables = 4 + 9 * config.layers + 2 * (config.layers + 1)
         return graph.bytes + 4 * tables * (graph.num_users + graph.num_items) * config.dim
 
+    @property
+    def layer_dim(self) -> int:
+        width: int = self.config.dim
+        return width
+
     def layers(self) -> list[Layer]:
         layers: list[Layer] = [(self.users.weight, self.items.weight)]
         for mix in self.mixes:
@@ -152,12 +157,10 @@ class NGCF(GraphRecommender):
 
     def penalised(self, users: Tensor, items: Tensor, vectors: Layer) -> Tensor:
         if self.config.variant == "code":
-            return vectors[0].square().sum() + vectors[1].square().sum()
-        return (
-            F.embedding(users, self.users.weight).square().sum() + F.embedding(items, self.items.weight).square().sum()
-        )
+            return squared(vectors[0]) + squared(vectors[1])
+        return squared(F.embedding(users, self.users.weight)) + squared(F.embedding(items, self.items.weight))
 
     def penalised_matrices(self) -> Tensor | float:
         if self.config.variant == "code":
             return 0.0
-        return sum((parameter.square().sum() for parameter in self.mixes.parameters()), self.users.weight.new_zeros(()))
+        return sum((squared(parameter) for parameter in self.mixes.parameters()), self.users.weight.new_zeros(()))

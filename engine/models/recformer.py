@@ -164,6 +164,7 @@ class Recformer(Recommender):
         centred=True,
     )
     needs = ("words", "start")
+    exports = ("text", "vectors")
     unseen_items = True
 
     table: Tensor

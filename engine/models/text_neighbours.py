@@ -41,6 +41,7 @@ class TextNeighbours(Recommender):
     )
     needs = ("vectors",)
     needs_log = False
+    exports = ("vectors", "sentence")
     unseen_items = True
 
     rows: Tensor

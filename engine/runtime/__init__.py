@@ -15,6 +15,7 @@
 Everything not exported here is private. docs/bundle.md describes the files.
 """
 
+from engine.bundle.manifest import Manifest, Projection
 from engine.data.dataset import DatasetInfo
 from engine.data.identifiers import Identifiers
 from engine.evaluation.settled import STILL_IMPROVING
@@ -35,7 +36,6 @@ from engine.runtime.compare import (
 )
 from engine.runtime.explain import LeaveOneOut, rank_move
 from engine.runtime.faults import BundleError, BusyError, CapabilityError, QuestionError, Refusal
-from engine.runtime.manifest import Manifest, Projection
 from engine.runtime.probability import probabilities
 from engine.runtime.providers import describe
 from engine.runtime.reader import Word, WordAttention

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.manifest import Attention, Manifest
 from engine.runtime.faults import CapabilityError
 from engine.runtime.files import Folder
 from engine.runtime.index import Float32
-from engine.runtime.manifest import Attention, Manifest
 
 
 @dataclass(frozen=True)

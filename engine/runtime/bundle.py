@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.data.identifiers import Identifiers
 from engine.evaluation.settled import improving
 from engine.runtime import described, paths, probability, protocols, runs
@@ -23,10 +24,11 @@ from engine.runtime.explain import LeaveOneOut, leave_one_out
 from engine.runtime.faults import CapabilityError, QuestionError
 from engine.runtime.files import EAGER_BYTES, Folder
 from engine.runtime.generated import Generated
-from engine.runtime.index import Float32, Int32, ItemIndex, best
+from engine.runtime.graphs import WEIGHTS
+from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best
 from engine.runtime.indexed import Indexed
+from engine.runtime.layers import SideBySide, read_layers
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import SCHEMA_VERSION, Manifest
 from engine.runtime.paths import InteractionGraph, Paths
 from engine.runtime.reader import Reader, WordAttention
 from engine.runtime.sentences import SentenceReader
@@ -76,6 +78,8 @@ class Bundle:
         self.excludes_history = protocols.history_excluded(repeats)
         self.check_ends()
         files, items = manifest.files, manifest.num_items
+        if WEIGHTS in files and folder.size(WEIGHTS, limit=INDEX_BYTES, expected=files[WEIGHTS]) <= EAGER_BYTES:
+            folder.read(WEIGHTS, limit=INDEX_BYTES, expected=files[WEIGHTS])
         self._writer = Generated(folder, manifest) if manifest.generator is not None else None
         self._reader = Reader(folder, manifest, manifest.text) if manifest.text is not None else None
         asks = manifest.sentence
@@ -83,6 +87,7 @@ class Bundle:
         self._answers: Answerer = self._writer or Indexed(folder, manifest)
         self._graph = Lazily(lambda: paths.read_graph(folder, manifest))
         self._paths = Lazily(lambda: paths.read_paths(folder, manifest, self.graph))
+        self._layers = Lazily(lambda: read_layers(folder, manifest, self.index, self._query))
         for file in (paths.PEOPLE, paths.EMBEDDINGS) if manifest.graph is not None else ():
             if file in files:  # read on first use, of whatever size: one page alone needs them
                 folder.size(file, limit=TABLE_BYTES, expected=files[file])
@@ -90,9 +95,7 @@ class Bundle:
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
             wanted = (None, shape.layers, shape.heads, None, None)
-            self._attention = Graph(
-                folder, "attention.onnx", files["attention.onnx"], manifest.encoder.max_length, "attention", wanted
-            )
+            self._attention = Graph(folder, "attention.onnx", files, manifest.encoder.max_length, "attention", wanted)
         self._tables = {file: self._table(file, columns) for file, columns in side_tables(items).items()}
 
     @classmethod
@@ -306,6 +309,13 @@ class Bundle:
             raise CapabilityError(_REASONS["paths"])
         return None if shape.dim is None else self._paths.value()
 
+    @property
+    def layers(self) -> Paths | SideBySide | None:
+        """Scores taken apart into layers; None where they are no sum over layers, or where a bundle of before does not say which
+        numbers are which layer's. As `graph`."""
+        shape = self.manifest.graph
+        return self._layers.value() if shape is not None and shape.layer_dim is not None else self.paths
+
     def neighbours(self, item: int, k: int) -> Neighbours:
         """The k items nearest to `item` in the model's own space, by exact comparison with all; fewer where there are fewer.
 
@@ -415,9 +425,7 @@ class Bundle:
 
     def score_new(self, history: History, items: Sequence[Mapping[str, str]]) -> Float32:
         """The scores of such items after the history, float32 [items], comparable with those of `scores`."""
-        rows, events = self.encode(items), self.check_history(history)
-        assert isinstance(self._answers, Indexed)
-        return rows @ self._answers.query(events)
+        return self.encode(items) @ self._query(history)
 
     @property
     def reader(self) -> Reader:
@@ -466,6 +474,11 @@ class Bundle:
         return bool(improving(made.best_epoch, validated))
 
     # --- for this package
+
+    def _query(self, history: History) -> Float32:
+        """What the encoder makes of a history, float32 [dim]."""
+        assert isinstance(self._answers, Indexed)
+        return self._answers.query(self.check_history(history))
 
     def check_ends(self) -> None:
         """Raises BundleError where one of its graphs did not end when it was run in this process (`runs`)."""

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.manifest import Manifest
+from engine.bundle.trie import Int64
 from engine.runtime.files import Folder
 from engine.runtime.graphs import FLOAT, INT64
 from engine.runtime.index import Float32
-from engine.runtime.manifest import Manifest
 from engine.runtime.sessions import OPEN, Network
-from engine.runtime.trie import Int64
 
 _MEMORY = ("memory_keys", "memory_values", "memory_mask")
 
@@ -69,7 +69,7 @@ class Decoder:
         self._encoder = Network(
             folder,
             "encoder.onnx",
-            manifest.files["encoder.onnx"],
+            manifest.files,
             {"items": (INT64, (OPEN, OPEN))},
             {"memory_keys": remembered, "memory_values": remembered, "memory_mask": (None, None)},
             manifest.encoder.max_length,
@@ -82,7 +82,7 @@ class Decoder:
         self._decoder = Network(
             folder,
             "decoder.onnx",
-            manifest.files["decoder.onnx"],
+            manifest.files,
             {
                 "tokens": (INT64, (OPEN, 1)),
                 "step": (INT64, (1,)),

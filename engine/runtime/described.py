@@ -7,9 +7,9 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from engine.bundle.manifest import File
 from engine.runtime.faults import complaints
 from engine.runtime.files import JSON_BYTES, Folder
-from engine.runtime.manifest import File
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from engine.bundle.manifest import File
 from engine.runtime.faults import BundleError
-from engine.runtime.manifest import File
 
 log = logging.getLogger("seqscope.runtime")
 EAGER_BYTES = 16 << 20

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.manifest import Manifest
+from engine.bundle.trie import Int64, Trie
 from engine.data.identifiers import NONE, Identifiers
 from engine.runtime.answerer import Events, padded
+from engine.runtime.beam_search import SLACK, Beam, Record, path_scores, search, walk, walk_best, walk_prefixes
 from engine.runtime.decoder import Decoder, Memory
 from engine.runtime.faults import CapabilityError, QuestionError
 from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.generate import SLACK, Beam, Record, path_scores, search, walk, walk_best, walk_prefixes
 from engine.runtime.identified import FILE, read_identifiers
 from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_matrix
 from engine.runtime.indexed import nearness
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import Manifest
 from engine.runtime.tables import TABLE_BYTES
 from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
-from engine.runtime.trie import Int64, Trie
 
 WALK = 4_096
 """Answers from trees of at most that many nodes are exact: a beam would hardly be faster."""

@@ -1,16 +1,25 @@
-"""Looks into an ONNX file before ONNX Runtime may: its inputs and outputs, and that it is alone.
+"""Looks into an ONNX file before ONNX Runtime may: its inputs and outputs, and which other files it refers to.
 
 An ONNX file can name other files as the place of its weights (external data) or of a compiled engine (EPContext). A bundle's
-graph must not: the check reads the protocol buffer directly, since the runtime has no onnx package. Field numbers are those
-of onnx.proto (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto); they are frozen by the format.
+graph may refer to the bundle's own weights.npy and index.npy, from its initializers, and to nothing else. The check reads the
+protocol buffer directly, since the runtime has no onnx package. Field numbers are those of onnx.proto
+(https://github.com/onnx/onnx/blob/main/onnx/onnx.proto); they are frozen by the format.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
 
 FLOAT, INT64 = 1, 7  # TensorProto.DataType
+TYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
+"""What a tensor in another file may be: TensorProto.DataType → dtype of numpy."""
+INDEX, WEIGHTS = "index.npy", "weights.npy"
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = 2_000_000
 _DEPTH = 24
 
@@ -27,14 +36,27 @@ class Value:
     shape: tuple[int | None, ...] | None
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """A tensor of the graph that lies in another file of its bundle: `length` bytes from `offset`, of numpy's dtype `type`."""
+
+    name: str
+    file: str
+    offset: int
+    length: int
+    type: str
+    shape: tuple[int, ...]
+
+
 @dataclass
 class Signature:
     inputs: dict[str, Value] = field(default_factory=dict)
     outputs: dict[str, Value] = field(default_factory=dict)
+    elsewhere: list[Elsewhere] = field(default_factory=list)
 
 
 def inspect(model: bytes) -> Signature:
-    """The signature of a serialised ModelProto. Raises GraphFault where it cannot be read or refers to another file."""
+    """The signature of a serialised ModelProto. Raises GraphFault where it cannot be read or refers to a file it must not."""
     reader = _Reader()
     signature = Signature()
     weights: set[str] = set()
@@ -42,7 +64,7 @@ def inspect(model: bytes) -> Signature:
     for number, value in reader.fields(memoryview(model)):
         if number == 7:  # graph
             graphs += 1
-            reader.graph(_message(value), 1)
+            reader.graph(_message(value), 1, signature.elsewhere)
             reader.signature(_message(value), signature, weights)
         elif number == 25:  # functions
             reader.function(_message(value))
@@ -104,14 +126,15 @@ class _Reader:
             if number in handlers:
                 handlers[number](_message(value))
 
-    def graph(self, data: memoryview, depth: int) -> None:
+    def graph(self, data: memoryview, depth: int, elsewhere: list[Elsewhere] | None = None) -> None:
+        """elsewhere: where to note initializers that lie in another file; None where none may."""
         if depth > _DEPTH:
             raise GraphFault(f"graphs are nested deeper than {_DEPTH} levels")
         self.each(
             data,
             {
                 1: lambda node: self.node(node, depth),
-                5: self.tensor,
+                5: lambda tensor: self.tensor(tensor, elsewhere),
                 15: self.sparse,
             },
         )
@@ -142,10 +165,44 @@ class _Reader:
     def sparse(self, data: memoryview) -> None:
         self.each(data, {1: self.tensor, 2: self.tensor})
 
-    def tensor(self, data: memoryview) -> None:
+    def tensor(self, data: memoryview, elsewhere: list[Elsewhere] | None = None) -> None:
+        name, kind, outside = "", 0, False
+        shape: list[int] = []
+        entries: dict[str, str] = {}
         for number, value in self.fields(data):
-            if number == 13 or (number == 14 and value != 0):  # external_data, data_location
-                raise GraphFault("the graph keeps weights in another file; export it in one piece")
+            if number == 1:  # one size, or all of them packed
+                shape += [value] if isinstance(value, int) else self.varints(value)
+            elif number == 2 and isinstance(value, int):
+                kind = value
+            elif number == 8:
+                name = _text(value)
+            elif number == 13:  # external_data
+                outside = True
+                entry = {part: _text(content) for part, content in self.fields(_message(value))}
+                entries[entry.get(1, "")] = entry.get(2, "")
+            elif number == 14 and value != 0:  # data_location
+                outside = True
+        if outside:
+            if elsewhere is None or entries.get("location") not in (INDEX, WEIGHTS):
+                raise GraphFault(
+                    f"the graph keeps weights in another file than {WEIGHTS} and {INDEX}; export it in one piece"
+                )
+            elsewhere.append(_elsewhere(name, kind, tuple(shape), entries))
+
+    def varints(self, data: memoryview) -> list[int]:
+        """Of a packed field."""
+        numbers, value, shift = [], 0, 0
+        for byte in data:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                numbers.append(value)
+                value = shift = 0
+            elif shift > 63:
+                break
+        if shift:
+            raise GraphFault("the file is damaged (it ends within a number)")
+        return numbers
 
     def signature(self, data: memoryview, found: Signature, weights: set[str]) -> None:
         for number, value in self.fields(data):
@@ -179,6 +236,16 @@ class _Reader:
             if number == 1 and isinstance(value, int):
                 return value
         return None
+
+
+def _elsewhere(name: str, kind: int, shape: tuple[int, ...], entries: dict[str, str]) -> Elsewhere:
+    file = entries["location"]
+    if kind not in TYPES or not all(_NUMBER.fullmatch(entries.get(key, "")) for key in ("offset", "length")):
+        raise GraphFault(f"the graph does not say which part of {file} a tensor is")
+    part = Elsewhere(name, file, int(entries["offset"]), int(entries["length"]), TYPES[kind], shape)
+    if prod(shape) * np.dtype(part.type).itemsize != part.length:
+        raise GraphFault(f"a tensor of shape {list(shape)[:8]} cannot be {part.length:,} bytes of {file}")
+    return part
 
 
 def _text(value: memoryview | int) -> str:

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from engine.bundle.manifest import File
 from engine.data.identifiers import NONE, Identifiers
 from engine.runtime.files import Folder
-from engine.runtime.manifest import File
 from engine.runtime.tables import Column, read_table
 
 FILE = "identifiers.parquet"
@@ -19,7 +19,7 @@ CELLS = 1 << 26
 
 
 class Shape(Protocol):
-    """What a manifest says of identifiers; see `engine.runtime.manifest.Generator`."""
+    """What a manifest says of identifiers; see `engine.bundle.manifest.Generator`."""
 
     @property
     def levels(self) -> int: ...

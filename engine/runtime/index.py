@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.manifest import File
 from engine.runtime.faults import BundleError
 from engine.runtime.files import Folder, fill
-from engine.runtime.manifest import File
 from engine.runtime.providers import cores
 
 Float32 = npt.NDArray[np.float32]

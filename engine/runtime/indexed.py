@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.manifest import Manifest
 from engine.runtime.answerer import Events, padded
 from engine.runtime.files import EAGER_BYTES, Folder
 from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_index
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import Manifest
 from engine.runtime.sessions import Graph
 
 _TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
@@ -27,7 +27,7 @@ class Indexed:
         files, items, dim = manifest.files, manifest.num_items, manifest.encoder.dim
         identity = manifest.index.kind == "identity"
         longest = manifest.encoder.max_length
-        self._encoder = Graph(folder, "encoder.onnx", files["encoder.onnx"], longest, "query", (None, dim))
+        self._encoder = Graph(folder, "encoder.onnx", files, longest, "query", (None, dim))
         self._index = Lazily(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=INDEX_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()

@@ -11,33 +11,37 @@ These are the functions that `seqscope evaluate` uses, so a page and a report ca
 """
 
 from engine.evaluation.metrics import (
+    ACCURACY,
+    BEYOND,
     CUTOFFS,
+    HEADLINE,
     accuracy,
     beam_width,
     beyond_accuracy,
     beyond_beam,
-    coverage,
-    gini,
+    cutoff_of,
+    key,
     names,
-    novelty,
     per_user,
 )
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
 
 __all__ = [
+    "ACCURACY",
+    "BEYOND",
     "CUTOFFS",
+    "HEADLINE",
     "Difference",
     "Interval",
     "accuracy",
     "beam_width",
     "beyond_accuracy",
     "beyond_beam",
-    "coverage",
-    "gini",
+    "cutoff_of",
     "holm",
     "interval",
+    "key",
     "names",
-    "novelty",
     "paired",
     "per_user",
 ]

@@ -21,32 +21,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.bundle.manifest import Manifest
+from engine.data.ragged import Ragged
 from engine.runtime.files import Folder
 from engine.runtime.index import read_matrix
-from engine.runtime.manifest import Manifest
 from engine.runtime.tables import Column, read_table
 
 PEOPLE, EMBEDDINGS = "people.parquet", "embeddings.npy"
 Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-
-
-class Neighbours(NamedTuple):
-    """Of every node of one side its neighbours on the other: node x has others[offsets[x] : offsets[x + 1]], ascending."""
-
-    offsets: Int64
-    others: Int32
-
-    @property
-    def degrees(self) -> Int64:
-        return np.diff(self.offsets)
-
-    def of(self, nodes: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
-        """(places of `nodes`, each as often as it has neighbours; the neighbours)"""
-        counts = self.degrees[nodes]
-        starts = np.repeat(self.offsets[nodes] - (np.cumsum(counts) - counts), counts)
-        return np.repeat(np.arange(len(nodes)), counts), self.others[starts + np.arange(counts.sum())]
 
 
 class Step(NamedTuple):
@@ -93,44 +77,40 @@ class Branch(NamedTuple):
 class InteractionGraph:
     """Who has which items in training. Nobody is named: people are rows."""
 
-    people: Neighbours
-    """Of every person the items."""
-    items: Neighbours
-    """Of every item the people."""
+    people: Ragged
+    """Of every person the items, int32."""
+    items: Ragged
+    """Of every item the people, int32."""
 
     @classmethod
-    def of(cls, offsets: Int64, items: Int32, num_items: int) -> InteractionGraph:
-        """Of every person's items: person u has items[offsets[u] : offsets[u + 1]], each once and ascending."""
-        order = np.argsort(items, kind="stable")
-        person = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=num_items))])
-        return cls(Neighbours(offsets, items), Neighbours(starts.astype(np.int64), person[order]))
+    def of(cls, people: Ragged, num_items: int) -> InteractionGraph:
+        """people: of every person the items, int32, each once and ascending."""
+        order = np.argsort(people.values, kind="stable")
+        person = np.repeat(np.arange(len(people), dtype=np.int32), people.lengths)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(people.values, minlength=num_items))])
+        return cls(people, Ragged(person[order], starts.astype(np.int64)))
 
     @cached_property
     def scale(self) -> tuple[Float32, Float32]:
         """1/√|N| of people and of items; 0 where there is nobody."""
-        found = []
-        for side in (self.people, self.items):
-            degrees = side.degrees.astype(np.float64)
-            found.append(
-                np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0).astype(np.float32)
-            )
-        return found[0], found[1]
+        people, items = (side.lengths.astype(np.float64) for side in (self.people, self.items))
+        return _inverse_root(people), _inverse_root(items)
 
     def edges(self, history: Sequence[int]) -> tuple[Int64, Float32]:
         """(the items of a history, each once and ascending; p(h, item) of each)"""
         unique = np.unique(np.asarray(history, np.int64))
         degrees = np.maximum(
-            self.items.degrees[unique], 1
+            self.items.lengths[unique], 1
         )  # an item that nobody has sends its own vector as if one had
         return unique, (1 / np.sqrt(degrees * max(len(unique), 1))).astype(np.float32)
 
     def reached(self, item: int) -> tuple[Int64, npt.NDArray[np.float64]]:
         """From an item through its people to theirs: how many people [items], and the sum of p over their walks [items]."""
-        people = self.items.others[self.items.offsets[item] : self.items.offsets[item + 1]]
-        person, others = self.people.of(people)
+        people = self.items[item]
+        shared = self.people.take(people)
+        person, others = np.repeat(np.arange(len(people)), shared.lengths), shared.values
         weight = (self.scale[0][people] ** 2 * self.scale[1][item])[person] * self.scale[1][others]
-        size = len(self.items.offsets) - 1
+        size = len(self.items)
         people_with = np.bincount(others, minlength=size).astype(np.int64)
         return people_with, np.bincount(others, weight, minlength=size).astype(np.float64)
 
@@ -138,9 +118,9 @@ class InteractionGraph:
         """(eᵏ of items [layers + 1, items, dim], of people [layers + 1, people, dim]) for k = 0 … layers"""
         from scipy.sparse import csr_matrix  # a moment to import, and few pages need it
 
-        person = np.repeat(np.arange(len(of_people)), self.people.degrees)
-        values = self.scale[0][person] * self.scale[1][self.people.others]
-        walks = csr_matrix((values, self.people.others, self.people.offsets), (len(of_people), len(of_items)))
+        person = np.repeat(np.arange(len(of_people)), self.people.lengths)
+        values = self.scale[0][person] * self.scale[1][self.people.values]
+        walks = csr_matrix((values, self.people.values, self.people.offsets), (len(of_people), len(of_items)))
         back = walks.T.tocsr()
         items, people = [of_items], [of_people]
         for _ in range(layers):
@@ -169,8 +149,8 @@ class Paths:
 
     def scores(self, history: Sequence[int], without: int | None = None) -> Float32:
         """Of all items; `without` one layer: the mean is over the others, for the history and for the items. [items]"""
-        kept = [layer for layer in range(self.layers + 1) if layer != without]
-        return self.items[kept].mean(0) @ self.queries(history)[kept].mean(0)
+        layers = [layer for layer in range(self.layers + 1) if layer != without]
+        return self.items[layers].mean(0) @ self.queries(history)[layers].mean(0)
 
     def branches(self, history: Sequence[int], item: int, ends: int = 6, opened: int = 8) -> list[Branch]:
         """The score of `item` by paths: one branch per item of the history, those that add most (or take most away) first.
@@ -191,17 +171,22 @@ class Paths:
             itself, through, rest, deeper = map(float, parts)
             steps: list[Step] = []
             others = 0
-            if len(branches) < opened and self.layers >= 3:
+            if len(branches) < opened:
                 counts, walks = self.graph.reached(j)
-                each = weight * walks * at_ends
-                steps, others = chosen(counts, weight * walks, each, np.abs(each), item, ends)
+                each = weight * walks * at_ends * (self.layers >= 3)  # fewer layers add nothing along walks so long
+                by = np.abs(each) if self.layers >= 3 else walks
+                steps, others = strongest(counts, weight * walks, each, by, item, ends)
                 rest -= sum(step.adds or 0.0 for step in steps)
-            people = int(self.graph.items.degrees[j])
+            people = int(self.graph.items.lengths[j])
             branches.append(Branch(j, weight, people, itself, through, steps, others, rest, deeper))
         return branches
 
 
-def chosen(
+def _inverse_root(degrees: npt.NDArray[np.float64]) -> Float32:
+    return np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0).astype(np.float32)
+
+
+def strongest(
     counts: Int64, weights: npt.NDArray[np.float64], adds: npt.NDArray[np.float64] | None, by: npt.NDArray[np.float64],
     item: int, most: int,
 ) -> tuple[list[Step], int]:  # fmt: skip
@@ -218,14 +203,16 @@ def walked(graph: InteractionGraph, history: Sequence[int], item: int, ends: int
     """As `Paths.branches` for a model whose score is no sum over paths (NGCF): people and weights alone, the items with the most
     walks to `item` first."""
     items, weights = graph.edges(history)
-    found = []
+    branches = []
     for j, weight in zip(items.tolist(), weights.tolist(), strict=True):
         counts, reached = graph.reached(j)
-        steps, others = chosen(counts, weight * reached, None, reached, item, ends)
-        found.append(Branch(j, weight, int(graph.items.degrees[j]), None, None, steps, others, None, None))
-    to_item = [branch.steps[0].weight if branch.steps and branch.steps[0].item == item else 0.0 for branch in found]
+        steps, others = strongest(counts, weight * reached, None, reached, item, ends)
+        branches.append(Branch(j, weight, int(graph.items.lengths[j]), None, None, steps, others, None, None))
+    to_item = [branch.steps[0].weight if branch.steps and branch.steps[0].item == item else 0.0 for branch in branches]
     order = np.argsort(-np.array(to_item), kind="stable")
-    return [found[row]._replace(steps=found[row].steps if place < opened else []) for place, row in enumerate(order)]
+    return [
+        branches[row]._replace(steps=branches[row].steps if place < opened else []) for place, row in enumerate(order)
+    ]
 
 
 def read_graph(folder: Folder, manifest: Manifest) -> InteractionGraph:
@@ -234,16 +221,16 @@ def read_graph(folder: Folder, manifest: Manifest) -> InteractionGraph:
     assert shape is not None
     column = Column(pa.list_(pa.int32()), 0, manifest.num_items - 1)
     items = read_table(folder, PEOPLE, {"items": column}, expected=manifest.files[PEOPLE])["items"].combine_chunks()
-    offsets, others = items.offsets.to_numpy().astype(np.int64), items.values.to_numpy()
-    offsets, others = offsets - offsets[0], others[offsets[0] : offsets[-1]]
-    if len(items) != shape.people or len(others) != shape.edges:
-        raise folder.fault(PEOPLE, f"{len(items):,} people with {len(others):,} items where the manifest announces "
-                           f"{shape.people:,} with {shape.edges:,}")  # fmt: skip
-    begins = np.zeros(len(others), bool)
-    begins[offsets[:-1][np.diff(offsets) > 0]] = True
-    if np.any((np.diff(others, prepend=-1) <= 0) & ~begins):
+    offsets = items.offsets.to_numpy().astype(np.int64)
+    people = Ragged(items.values.to_numpy()[offsets[0] : offsets[-1]], offsets - offsets[0])
+    if len(people) != shape.people or len(people.values) != shape.edges:
+        reason = f"{len(people):,} people with {len(people.values):,} items where the manifest announces "
+        raise folder.fault(PEOPLE, f"{reason}{shape.people:,} with {shape.edges:,}")
+    begins = np.zeros(len(people.values), bool)
+    begins[people.offsets[:-1][people.lengths > 0]] = True
+    if np.any((np.diff(people.values, prepend=-1) <= 0) & ~begins):
         raise folder.fault(PEOPLE, "the items of a person do not ascend, each once")
-    return InteractionGraph.of(offsets, others, manifest.num_items)
+    return InteractionGraph.of(people, manifest.num_items)
 
 
 def read_paths(folder: Folder, manifest: Manifest, graph: InteractionGraph) -> Paths:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.bundle.manifest import Manifest, Text
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.faults import QuestionError
@@ -25,7 +26,6 @@ from engine.runtime.files import Folder
 from engine.runtime.graphs import INT64
 from engine.runtime.index import Float32
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import Manifest, Text
 from engine.runtime.sessions import OPEN, Graph, Network
 from engine.runtime.tables import Column, read_table
 
@@ -76,7 +76,7 @@ class Reader:
         self.folder, self.manifest, self.text = folder, manifest, text
         files, shape = manifest.files, (OPEN, OPEN)
         self._network = Network(
-            folder, GRAPH, files[GRAPH], {"tokens": (INT64, shape), "kinds": (INT64, shape)},
+            folder, GRAPH, files, {"tokens": (INT64, shape), "kinds": (INT64, shape)},
             {"rows": (None, manifest.encoder.dim)},
         )  # fmt: skip
         folder.size(TOKENIZER, limit=TOKENIZER_BYTES, expected=files[TOKENIZER])

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.bundle.manifest import Manifest, Sentence
 from engine.runtime.faults import BundleError, CapabilityError, QuestionError
 from engine.runtime.files import Folder
 from engine.runtime.index import Float32, read_matrix
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import Manifest, Sentence
 from engine.runtime.words import TextEncoder
 from engine.texts import SEPARATOR, Field, plain, shorten
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from engine.bundle.manifest import File
 from engine.runtime import runs
 from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.graphs import FLOAT, INT64, GraphFault, Signature, Value, inspect
-from engine.runtime.index import Float32
+from engine.runtime.graphs import FLOAT, INT64, Elsewhere, GraphFault, Signature, Value, inspect
+from engine.runtime.index import INDEX_BYTES, Float32
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import File
 from engine.runtime.providers import SMALL, choose_providers
 
 GRAPH_BYTES = 2 << 30
@@ -26,13 +26,16 @@ OPEN = -1
 
 class Session(abc.ABC):
     """A graph of a bundle. Small files are read, hashed and inspected at once, large ones on first use; BundleError either
-    way. The session is made on first use. Subclasses say in `_agree` which inputs and outputs the graph must have."""
+    way. The session is made on first use. Subclasses say in `_agree` which inputs and outputs the graph must have.
 
-    def __init__(self, folder: Folder, file: str, expected: File) -> None:
+    files: those of the bundle, of which this is one and others may hold tensors of it.
+    """
+
+    def __init__(self, folder: Folder, file: str, files: Mapping[str, File]) -> None:
         self.folder, self.file = folder, file
-        self._expected = expected
-        self._content: bytes | None = None
-        if folder.size(file, limit=GRAPH_BYTES, expected=expected) <= EAGER_BYTES:
+        self._files, self._expected = files, files[file]
+        self._content: tuple[bytes, list[Elsewhere]] | None = None
+        if folder.size(file, limit=GRAPH_BYTES, expected=self._expected) <= EAGER_BYTES:
             self._content = self._read()
         self._session = Lazily(self._create)
 
@@ -69,29 +72,54 @@ class Session(abc.ABC):
     def _agree(self, signature: Signature) -> None:
         """Raise GraphFault where the graph has not the promised inputs and outputs."""
 
-    def _read(self) -> bytes:
+    def _read(self) -> tuple[bytes, list[Elsewhere]]:
         content = self.folder.read(self.file, limit=GRAPH_BYTES, expected=self._expected)
         try:
-            self._agree(inspect(content))
+            signature = inspect(content)
+            self._agree(signature)
         except GraphFault as fault:
             raise self.folder.fault(self.file, str(fault)) from None
-        return content
+        for part in signature.elsewhere:
+            if part.file not in self._files:
+                raise self.folder.fault(self.file, f"the graph keeps weights in {part.file}, which the bundle lacks")
+            if part.offset + part.length > self._files[part.file].bytes:
+                raise self.folder.fault(self.file, f"the graph keeps weights beyond the end of {part.file}")
+        return content, signature.elsewhere
 
     def _create(self) -> onnxruntime.InferenceSession:
-        content = self._content or self._read()
+        content, elsewhere = self._content or self._read()
         self._content = None
         choice = choose_providers()
         options = onnxruntime.SessionOptions()
         # by default all physical cores, whatever a container may use
-        options.intra_op_num_threads = 1 if len(content) <= SMALL else choice.threads
+        size = len(content) + sum(part.length for part in elsewhere)
+        options.intra_op_num_threads = 1 if size <= SMALL else choice.threads
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle sessions must not burn a core
         options.log_severity_level = 4  # what goes wrong is raised; nothing belongs on stderr
+        self._tensors = self._gathered(elsewhere)  # the session reads from their memory as long as it lives
         try:
+            options.add_external_initializers(list(self._tensors), list(self._tensors.values()))
             return onnxruntime.InferenceSession(content, options, providers=list(choice.providers))
         except Exception as error:  # see run
             raise self.folder.fault(self.file, "ONNX Runtime cannot load the graph", error) from None
+
+    def _gathered(self, elsewhere: list[Elsewhere]) -> dict[str, onnxruntime.OrtValue]:
+        """By name; a file is read once, whole, as only all of it can be checked. ONNX Runtime is handed all of them: it opens no
+        file by itself."""
+        content = {
+            file: self.folder.read(file, limit=INDEX_BYTES, expected=self._files[file])
+            for file in {part.file for part in elsewhere}
+        }
+        tensors = {}
+        for part in elsewhere:
+            values = np.frombuffer(content[part.file], np.uint8, part.length, part.offset)
+            # where the file begins in memory is nobody's choice, and sums are fastest where numbers are aligned
+            tensors[part.name] = onnxruntime.OrtValue.ortvalue_from_numpy(
+                values.copy().view(part.type).reshape(part.shape)
+            )
+        return tensors
 
 
 class Graph(Session):
@@ -101,11 +129,17 @@ class Graph(Session):
     """
 
     def __init__(
-        self, folder: Folder, file: str, expected: File, longest: int, output: str, shape: tuple[int | None, ...]
+        self,
+        folder: Folder,
+        file: str,
+        files: Mapping[str, File],
+        longest: int,
+        output: str,
+        shape: tuple[int | None, ...],
     ) -> None:
         self.output, self.shape = output, shape
         self._longest = longest
-        super().__init__(folder, file, expected)
+        super().__init__(folder, file, files)
 
     def run(self, items: npt.NDArray[np.int64]) -> Float32:
         """items: int64 [batch, length] → the output, float32, batch first, of the promised shape and finite."""
@@ -128,14 +162,14 @@ class Network(Session):
         self,
         folder: Folder,
         file: str,
-        expected: File,
+        files: Mapping[str, File],
         inputs: dict[str, tuple[int, tuple[int | None, ...]]],
         outputs: dict[str, tuple[int | None, ...]],
         longest: int = 2,
     ) -> None:
         self.inputs, self.outputs = inputs, outputs
         self._longest = longest
-        super().__init__(folder, file, expected)
+        super().__init__(folder, file, files)
 
     def _agree(self, signature: Signature) -> None:
         if "items" in self.inputs:

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from engine.bundle.manifest import File, Projection, Strict
 from engine.runtime import described
 from engine.runtime.answers import Neighbours
 from engine.runtime.described import Catalogue
 from engine.runtime.files import Folder
 from engine.runtime.index import read_matrix
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import File, Projection, Strict
 from engine.runtime.nearest import nearest
 from engine.runtime.tables import read_places
 

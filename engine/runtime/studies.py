@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
+from engine.bundle.manifest import Strict
 from engine.runtime import described, judge
 from engine.runtime.described import Catalogue
 from engine.runtime.faults import BundleError, Refusal
 from engine.runtime.files import Folder
-from engine.runtime.manifest import Strict
 
 log = logging.getLogger("seqscope.runtime")
 STUDIES = "studies"
@@ -69,7 +69,7 @@ MEASURES: dict[str, Measure] = {
 OVER_PEOPLE = ("NDCG@10", "HR@10")
 
 
-class Step(Strict):
+class StudyStep(Strict):
     """One run of a chain: a tokenizer's or a model's."""
 
     run: str = Field(min_length=1, max_length=64)
@@ -97,7 +97,7 @@ class Outcome(Strict):
     """One variant with one seed."""
 
     seed: int = Field(ge=0)
-    steps: list[Step] = Field(min_length=1, max_length=16)
+    steps: list[StudyStep] = Field(min_length=1, max_length=16)
     figures: dict[str, Figure] = Field(min_length=1)
     ranks: list[float] | None = None
     """Rank of each person's held-out item in the full ranking, people in the order of the dataset; 0 beyond the 50th. None

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.bundle.manifest import File
 from engine.runtime.files import Folder
-from engine.runtime.manifest import File
 
 TABLE_BYTES = 1 << 30
 CELLS = 200_000_000

@@ -29,6 +29,7 @@ from pydantic import (
     model_validator,
 )
 
+from engine.bundle.manifest import File, Projection, Strict, stated
 from engine.data.identifiers import NONE, Identifiers
 from engine.runtime import described
 from engine.runtime.answers import Neighbours
@@ -38,7 +39,6 @@ from engine.runtime.files import Folder
 from engine.runtime.identified import read_identifiers
 from engine.runtime.index import Float32, read_matrix
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import File, Projection, Strict, stated
 from engine.runtime.nearest import nearest
 from engine.runtime.tables import Column, read_places, read_table
 

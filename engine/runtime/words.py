@@ -17,12 +17,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError, field_validator
 
+from engine.bundle.manifest import File, Strict
 from engine.runtime.faults import QuestionError, complaints
 from engine.runtime.files import Folder
 from engine.runtime.graphs import INT64
 from engine.runtime.index import Float32
 from engine.runtime.lazily import Lazily
-from engine.runtime.manifest import File, Strict
 from engine.runtime.sessions import OPEN, Network
 
 ABOUT, TOKENIZER, GRAPH = "words.json", "tokenizer.json", "encoder.onnx"
@@ -74,7 +74,7 @@ class TextEncoder:
         self.path, self.about = folder.path, about
         self._folder = folder
         self._network = Network(
-            folder, GRAPH, about.files[GRAPH], {"tokens": (INT64, (OPEN, OPEN))}, {"vectors": (None, about.dim)}
+            folder, GRAPH, about.files, {"tokens": (INT64, (OPEN, OPEN))}, {"vectors": (None, about.dim)}
         )
         folder.size(TOKENIZER, limit=TOKENIZER_BYTES, expected=about.files[TOKENIZER])
         self._tokenizer: Lazily[Any] = Lazily(self._read_tokenizer)

@@ -197,11 +197,11 @@ def match(rows: Iterable[tuple[str, int]], films: Sequence[Film]) -> dict[int, F
     ]
     matched: dict[int, Film] = {}
     for years_apart in (0, 1):
-        taken = {film.item_id for film in matched.values()}
+        used_ids = {film.item_id for film in matched.values()}
         pairs = [
             (row, film)
             for row, film, apart in candidates
-            if apart == years_apart and row not in matched and film.item_id not in taken
+            if apart == years_apart and row not in matched and film.item_id not in used_ids
         ]
         per_row, per_film = Counter(row for row, _ in pairs), Counter(film.item_id for _, film in pairs)
         matched |= {row: film for row, film in pairs if per_row[row] == per_film[film.item_id] == 1}

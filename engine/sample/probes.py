@@ -40,15 +40,15 @@ class Held:
 
 def ranks(held: Held, score: Scorer) -> np.ndarray:
     """float64 [rows]: rank of each target from 1, the mean rank under ties, the history left out."""
-    found = []
+    parts = []
     for start in range(0, len(held.targets), 1_000):
         rows = np.arange(start, min(start + 1_000, len(held.targets)))
         histories = held.histories.take(rows)
         scores = score(histories).astype(np.float64)
         scores[np.repeat(np.arange(len(rows)), histories.lengths), histories.values] = -np.inf
         target = scores[np.arange(len(rows)), held.targets[rows]][:, None]
-        found.append((scores > target).sum(axis=1) + ((scores == target).sum(axis=1) + 1) / 2)
-    return np.concatenate(found)
+        parts.append((scores > target).sum(axis=1) + ((scores == target).sum(axis=1) + 1) / 2)
+    return np.concatenate(parts)
 
 
 def hit_rate(rank: np.ndarray, k: int = 10) -> float:
@@ -127,8 +127,8 @@ def storyteller(training: Ragged, world: World) -> Scorer:
         # Nobody follows more than two series. Of the last two in progress, the one that waits longer has its turn.
         waits = waits[np.lexsort((age[waits], viewer[waits]))]
         turn = np.arange(len(waits)) - np.searchsorted(viewer[waits], viewer[waits])
-        kept, turn = waits[turn < 2], turn[turn < 2]
-        scores[viewer[kept], parts[kept]] = 2.0 + turn
+        due, turn = waits[turn < 2], turn[turn < 2]
+        scores[viewer[due], parts[due]] = 2.0 + turn
         return scores
 
     return score

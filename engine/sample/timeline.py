@@ -49,10 +49,10 @@ def draw_timeline(viewers: int, story: Story, rng: np.random.Generator) -> Timel
 
     # Film after film: running time and a break; what would begin after half past midnight waits for the day that follows.
     times = begins[np.cumsum(opens) - 1]
-    place = index - started
+    position = index - started
     lasts = rng.integers(100 * 60, 185 * 60, offsets[-1])
-    for step in range(1, int(place.max(initial=0)) + 1):
-        at = np.flatnonzero(place == step)
+    for step in range(1, int(position.max(initial=0)) + 1):
+        at = np.flatnonzero(position == step)
         soon = times[at - 1] + lasts[at]
         today = soon // DAY
         late = today * DAY + draw_start(today + story.start // DAY, rng)

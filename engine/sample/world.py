@@ -52,8 +52,8 @@ def build_world(films: Sequence[Film], story: Story, rng: np.random.Generator) -
     genres = np.zeros((n, len(GENRES)))
     for number, film in enumerate(films):
         genres[number, [GENRES.index(genre) for genre in film.genres]] = 1 / len(film.genres)
-    place = {(film.franchise, film.franchise_order): number for number, film in enumerate(films)}
-    following = np.array([place.get((film.franchise, (film.franchise_order or 0) + 1), -1) for film in films])
+    film_numbers = {(film.franchise, film.franchise_order): number for number, film in enumerate(films)}
+    following = np.array([film_numbers.get((film.franchise, (film.franchise_order or 0) + 1), -1) for film in films])
     opens = np.ones(n, bool)
     opens[following[following >= 0]] = False
     moods = find_moods(films)

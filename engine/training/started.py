@@ -22,11 +22,13 @@ def is_bundle(path: Path) -> bool:
 
 
 def weights(path: Path) -> tuple[dict[str, Tensor], str]:
-    """The weights by name, and a digest of the file. Raises SeqscopeError."""
+    """The weights by name, and a digest of the files that hold them. Raises SeqscopeError."""
     import onnx  # a bare GPU box has none, and needs none
     from onnx import numpy_helper
 
     try:
+        inside = onnx.load(path, load_external_data=False).graph.initializer
+        outside = sorted({entry.value for one in inside for entry in one.external_data if entry.key == "location"})
         graph = onnx.load(path).graph
         arrays = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
     except Exception as error:  # protobuf's, onnx's and those of reading
@@ -43,6 +45,7 @@ def weights(path: Path) -> tuple[dict[str, Tensor], str]:
                 continue
             if bias in arrays and bias.startswith(_OURS):
                 found[bias.removeprefix(_OURS).removesuffix("bias") + "weight"] = arrays[source.input[1]].T
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {name: torch.from_numpy(array.copy()) for name, array in found.items()}, digest
+    digest = hashlib.sha256()
+    for file in (path.name, *outside):
+        digest.update(path.with_name(file).read_bytes())
+    return {name: torch.from_numpy(array.copy()) for name, array in found.items()}, digest.hexdigest()

@@ -143,8 +143,8 @@ def load(folder: Path) -> Bert:
         )  # fmt: skip
         bert = Bert(config)
         tensors = {_rename(name): tensor for name, tensor in load_file(folder / "model.safetensors").items()}
-        wanted = bert.state_dict().keys()
-        bert.load_state_dict({name: tensor for name, tensor in tensors.items() if name in wanted})
+        parameters = bert.state_dict().keys()
+        bert.load_state_dict({name: tensor for name, tensor in tensors.items() if name in parameters})
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise SeqscopeError(f"{folder}: this is not a BERT that can be read ({reason})")

@@ -73,18 +73,18 @@ class Encoder:
     ) -> Float32:
         """float32 [texts, dim]. Texts of one length share a batch; `done` hears how many texts have a vector."""
         tokens = self.tokens(texts)
-        found = np.empty((len(tokens), self.dim), np.float32)
+        vectors = np.empty((len(tokens), self.dim), np.float32)
         module = self.module.to(device).eval()
         ready = 0
         for rows in batches([len(row) for row in tokens]):
             batch = torch.tensor(padded([tokens[row] for row in rows], self.pad), device=device)
             with torch.inference_mode():
-                found[rows] = module(batch).float().cpu().numpy()
+                vectors[rows] = module(batch).float().cpu().numpy()
             ready += len(rows)
             done(ready)
-        if not np.isfinite(found).all():
+        if not np.isfinite(vectors).all():
             raise SeqscopeError(f"the text encoder {self.name} answers with NaN or infinity; choose another")
-        return found
+        return vectors
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:

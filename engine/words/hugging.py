@@ -29,8 +29,8 @@ class Borrowed(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         mask = (tokens != self.pad).to(torch.int64)
-        found = self.model({"input_ids": tokens, "attention_mask": mask})["sentence_embedding"]
-        return F.normalize(found.float(), dim=-1)
+        embeddings = self.model({"input_ids": tokens, "attention_mask": mask})["sentence_embedding"]
+        return F.normalize(embeddings.float(), dim=-1)
 
 
 def open_hugging(name: str) -> Encoder:

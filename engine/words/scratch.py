@@ -79,16 +79,16 @@ def scratch(items: Attributes, folder: Path, config: ScratchConfig | None = None
     An interrupted training goes on where it was. Raises SeqscopeError where there are no words to learn from.
     """
     config = config or DEFAULT
-    said = [pairs for pairs in items if pairs]
-    if len({tuple(pairs) for pairs in said}) < 2:
+    with_text = [pairs for pairs in items if pairs]
+    if len({tuple(pairs) for pairs in with_text}) < 2:
         raise SeqscopeError(
             "fewer than two items of this catalogue have any text, so there is nothing to learn words from"
         )
-    identity = _identity(said, config)
+    identity = _identity(with_text, config)
     target = folder / f"scratch-{identity[:16]}"
     if not (target / ABOUT).exists():
         with claimed(target):
-            _train(said, config, target, identity, device)
+            _train(with_text, config, target, identity, device)
     return open_scratch(target)
 
 
@@ -179,8 +179,8 @@ def contrast(left: Tensor, right: Tensor, left_tokens: Views, right_tokens: View
     """
     logits = left @ right.T / temperature
     same = torch.tensor(
-        [[i != j and (a == c or b == d) for j, (c, d) in enumerate(zip(left_tokens.said, right_tokens.said, strict=True))]
-         for i, (a, b) in enumerate(zip(left_tokens.said, right_tokens.said, strict=True))]
+        [[i != j and (a == c or b == d) for j, (c, d) in enumerate(zip(left_tokens.sources, right_tokens.sources, strict=True))]
+         for i, (a, b) in enumerate(zip(left_tokens.sources, right_tokens.sources, strict=True))]
     )  # fmt: skip
     logits = logits.masked_fill(same.to(logits.device), -torch.inf)
     target = torch.arange(len(logits), device=logits.device)
@@ -192,7 +192,7 @@ class Views:
     """One view of each item of a batch: tokens as the network reads them, and all that was there before some were dropped."""
 
     read: list[list[int]]
-    said: list[tuple[int, ...]]
+    sources: list[tuple[int, ...]]
 
 
 def _views(
@@ -203,11 +203,11 @@ def _views(
         apart = bool(others) and rng.random() < 0.5
         a, b = (title, others) if apart else (title + others, title + others)
         for views, tokens in ((left, a), (right, b)):
-            views.said.append(tuple(tokens))
-            kept = np.flatnonzero(rng.random(len(tokens)) >= config.dropped_tokens)
-            if not len(kept):
-                kept = np.arange(len(tokens))
-            views.read.append([CLS, *(tokens[place] for place in kept[: config.max_length - 1])])
+            views.sources.append(tuple(tokens))
+            remaining = np.flatnonzero(rng.random(len(tokens)) >= config.dropped_tokens)
+            if not len(remaining):
+                remaining = np.arange(len(tokens))
+            views.read.append([CLS, *(tokens[position] for position in remaining[: config.max_length - 1])])
     return left, right
 
 
@@ -217,8 +217,8 @@ def _tokens(tokenizer: object, texts: list[str], config: ScratchConfig) -> list[
 
 
 def _encode(module: Sentence, views: Views, device: str) -> Tensor:
-    found: Tensor = module(torch.tensor(padded(views.read, PAD), device=device))
-    return found
+    embeddings: Tensor = module(torch.tensor(padded(views.read, PAD), device=device))
+    return embeddings
 
 
 def _save(path: Path, identity: str, module: Sentence, optimiser: torch.optim.Optimizer, step: int) -> None:

@@ -96,22 +96,22 @@ def embed(
     key = hashlib.sha256(f"1 {encoder.digest} {digest}".encode()).hexdigest()[:16]
     target = folder / f"{encoder.name}-{key}.npy"
     about = {"encoder": encoder.name, "encoder_digest": encoder.digest, "texts_digest": digest}
-    found = _read(target, about, (len(words), encoder.dim))
-    cached = found is not None
-    if found is None:
-        found = _compute(words, encoder, target.with_suffix(".part"), device)
+    vectors = _read(target, about, (len(words), encoder.dim))
+    cached = vectors is not None
+    if vectors is None:
+        vectors = _compute(words, encoder, target.with_suffix(".part"), device)
         seconds = round(time.monotonic() - start, 2)
-        _write(target, found, about | {"fields": list(map(str, chosen)), "seconds": seconds})
+        _write(target, vectors, about | {"fields": list(map(str, chosen)), "seconds": seconds})
         shutil.rmtree(target.with_suffix(".part"), ignore_errors=True)
-    return Stored(found, encoder, tuple(map(str, chosen)), words, target, cached, time.monotonic() - start)
+    return Stored(vectors, encoder, tuple(map(str, chosen)), words, target, cached, time.monotonic() - start)
 
 
-def understood(found: Stored, dataset: Catalogue | Path) -> Known:
+def understood(embedded: Stored, dataset: Catalogue | Path) -> Known:
     """Of the words that were embedded: how many the encoder knows."""
     from engine.words.origins import values
 
     items = read_items(dataset if isinstance(dataset, Path) else dataset.path)
-    return known(found.encoder.tokenizer, values(items, found.fields))
+    return known(embedded.encoder.tokenizer, values(items, embedded.fields))
 
 
 def read_items(path: Path) -> pa.Table:
@@ -144,7 +144,7 @@ def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -
     rows_of = np.array([places.setdefault(text, len(places)) for text in words], np.int64)
     different = list(places)
     order = np.argsort(np.array([len(text) for text in different], np.int64), kind="stable")
-    found = np.empty((len(different), encoder.dim), np.float32)
+    vectors = np.empty((len(different), encoder.dim), np.float32)
     parts.mkdir(parents=True, exist_ok=True)
     progress = Progress(len(different), f"Embedding with {encoder.title}")
     for number, start in enumerate(range(0, len(order), CHUNK)):
@@ -160,17 +160,17 @@ def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -
             write_rows(part, chunk)
         else:
             progress.update(start + len(rows))
-        found[rows] = chunk
-    return np.ascontiguousarray(found[rows_of])
+        vectors[rows] = chunk
+    return np.ascontiguousarray(vectors[rows_of])
 
 
-def _write(target: Path, found: Float32, about: dict[str, Any]) -> None:
+def _write(target: Path, vectors: Float32, about: dict[str, Any]) -> None:
     with replacing(target) as staged:
         with staged.open("wb") as file:
-            np.save(file, found, allow_pickle=False)
+            np.save(file, vectors, allow_pickle=False)
         with staged.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    write_json(target.with_suffix(".json"), about | {"sha256": sha256, "shape": list(found.shape)})
+    write_json(target.with_suffix(".json"), about | {"sha256": sha256, "shape": list(vectors.shape)})
 
 
 def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float32 | None:
@@ -180,9 +180,9 @@ def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float3
         with target.open("rb") as file:
             sound = hashlib.file_digest(file, "sha256").hexdigest() == described["sha256"]
         if sound and all(described[key] == value for key, value in about.items()):
-            found = read_rows(target, shape)
-            if found is not None:
-                return found
+            vectors = read_rows(target, shape)
+            if vectors is not None:
+                return vectors
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):

@@ -30,5 +30,5 @@ def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
         initial_alphabet=levels.ByteLevel.alphabet(), show_progress=False,
     )  # fmt: skip
     tokenizer.train_from_iterator(texts, trainer)
-    found: Tokenizer = tokenizer
-    return found
+    trained: Tokenizer = tokenizer
+    return trained

@@ -17,8 +17,9 @@ from app import home, work
 from app.jobs import spec, status
 from app.jobs.queue import Queue
 from app.jobs.status import Part, Status
-from app.store.database import Store, open_store
+from app.store.database import Store
 from app.store.records import Dataset
+from app.store.server import open_store
 from tests.runtime.bundles import make_zoo
 from tests.waiting import wait
 

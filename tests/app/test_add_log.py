@@ -14,10 +14,10 @@ from streamlit.testing.v1 import AppTest
 from app import home, work
 from app.jobs import fresh, spec
 from app.jobs.status import Status
-from app.store.database import open_store
 from app.store.records import Dataset
+from app.store.server import open_store
 from app.uploads import files
-from app.uploads.limits import Limits
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
 from engine.files import write_json
@@ -41,7 +41,7 @@ def shop(tmp_path: Path) -> Dataset:
     dataset = ready(ANNA, "My shop")
     folder = home.dataset(ANNA, dataset.id)
     content = "item_id,title\n" + "".join(f"toy-{n},Toy {n}\n" for n in range(40))
-    limits = Limits.of_environment()
+    limits = UploadLimits.of_environment()
     files.keep(folder.path, "catalogue", content.encode(), limits)
     reading = files.guess(folder.path, "catalogue", limits).reading
     write_json(folder.upload / files.READING, {"catalogue": reading.model_dump()})
@@ -132,7 +132,7 @@ def staged(events: int = 20) -> Path:
     (folder / "clean").mkdir()
     log = {"user": [f"u{n % 5}" for n in range(events)], "item": [f"toy-{n}" for n in range(events)]}
     pq.write_table(pa.table(log), folder / "clean" / "log.parquet")
-    files.keep(folder, "log", b"user,item\n", Limits.of_environment())
+    files.keep(folder, "log", b"user,item\n", UploadLimits.of_environment())
     return folder
 
 

@@ -12,10 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import choices, state, zoo
-from app.views import attention_answers as answers
-from app.views import attention_own as own
-from app.views import attention_words as views
-from app.views import attention_words_figures as figures
+from app.analysis import word_attention, word_occlusion
+from app.figures import word_attention as figures
 from engine.runtime import Word, WordAttention, Zoo
 from tests.app.conftest import HOSTILE
 from tests.app.readers import READER, SAMPLE, make_readers
@@ -41,25 +39,25 @@ _WEIGHTS = np.array(
 FOUND = WordAttention(_WORDS, _WEIGHTS)
 
 
-def shares(layer: int | None = 1, head: int | None = None) -> views.Parts:
-    return views.parts(FOUND, views.weigh(FOUND, layer, head), TITLES, ATTRIBUTES)
+def shares(layer: int | None = 1, head: int | None = None) -> word_attention.Parts:
+    return word_attention.parts(FOUND, word_attention.weigh(FOUND, layer, head), TITLES, ATTRIBUTES)
 
 
-def many(items: int) -> tuple[WordAttention, np.ndarray, views.Parts]:
+def many(items: int) -> tuple[WordAttention, np.ndarray, word_attention.Parts]:
     """Item i gets i + 1 parts of the whole, its title all of them."""
     weights = np.arange(1, items + 1, dtype=np.float32) / sum(range(1, items + 1))
     found = WordAttention(
         tuple(Word(at, at, f"w{at}", "title", False) for at in range(items)), weights[None, None].astype(np.float32)
     )
     titles = [f"Title {at}" for at in range(items)]
-    return found, weights, views.parts(found, weights, titles, ("title",))
+    return found, weights, word_attention.parts(found, weights, titles, ("title",))
 
 
 def test_one_layer_one_head_or_the_mean() -> None:
-    assert views.weigh(FOUND, 0, 1) == pytest.approx([0, 0, 0.2, 0, 0, 0.6])
-    assert views.weigh(FOUND, 1, None) == pytest.approx([0, 0.3, 0, 0, 0.1, 0.4])
-    assert views.weigh(FOUND, None, 0) == pytest.approx([0.05, 0.3, 0.05, 0, 0.2, 0.25])
-    assert views.weigh(FOUND, None, None) == pytest.approx(_WEIGHTS.mean((0, 1)))
+    assert word_attention.weigh(FOUND, 0, 1) == pytest.approx([0, 0, 0.2, 0, 0, 0.6])
+    assert word_attention.weigh(FOUND, 1, None) == pytest.approx([0, 0.3, 0, 0, 0.1, 0.4])
+    assert word_attention.weigh(FOUND, None, 0) == pytest.approx([0.05, 0.3, 0.05, 0, 0.2, 0.25])
+    assert word_attention.weigh(FOUND, None, None) == pytest.approx(_WEIGHTS.mean((0, 1)))
 
 
 def test_shares_by_item_and_attribute() -> None:
@@ -75,16 +73,16 @@ def test_shares_by_item_and_attribute() -> None:
 
 
 def test_what_is_beyond_the_tokens_is_not_a_word_that_got_nothing() -> None:
-    assert views.read(FOUND).tolist() == [True, True, True, False, True, True]
-    table = views.table(FOUND, views.weigh(FOUND, 1, None), TITLES)
+    assert word_attention.read(FOUND).tolist() == [True, True, True, False, True, True]
+    table = word_attention.table(FOUND, word_attention.weigh(FOUND, 1, None), TITLES)
     assert table["read"].tolist() == ["yes", "yes", "yes", "no", "yes", "yes"]
     assert table["part"].tolist() == ["name", "value", "name", "value", "name", "value"]
     assert table["weight"].sum() == pytest.approx(0.8)
     # a weight of 0 in one layer and head is not enough, and neither is one amid words that are read
     quiet = WordAttention(_WORDS, np.where(np.arange(6) == 4, 0, _WEIGHTS).astype(np.float32))
-    assert views.read(quiet).tolist() == [True, True, True, False, True, True]
-    assert "1 word of the oldest items lie beyond the 100 tokens" in views.left_out(FOUND, shares(), 12, 100)
-    assert views.left_out(many(3)[0], many(3)[2], 12, 100) == ""
+    assert word_attention.read(quiet).tolist() == [True, True, True, False, True, True]
+    assert "1 word of the oldest items lie beyond the 100 tokens" in word_attention.left_out(FOUND, shares(), 12, 100)
+    assert word_attention.left_out(many(3)[0], many(3)[2], 12, 100) == ""
 
 
 def test_what_is_drawn_of_many_items_keeps_the_order_of_time_and_the_whole() -> None:
@@ -94,13 +92,13 @@ def test_what_is_drawn_of_many_items_keeps_the_order_of_time_and_the_whole() -> 
     assert drawn.totals.sum() == pytest.approx(1) and drawn.even.sum() == pytest.approx(1)
     assert None not in drawn.by_place()
     assert parts.strongest(30) is parts
-    blocks = views.blocks(found, weights, parts, 3)
+    blocks = word_attention.blocks(found, weights, parts, 3)
     assert [block["number"] for block in blocks] == ["28", "29", "30"]
-    assert "12 items with the most of 30 items" in views.left_out(found, parts, 12, 100)
+    assert "12 items with the most of 30 items" in word_attention.left_out(found, parts, 12, 100)
 
 
 def test_words_of_cards() -> None:
-    first, second = views.blocks(FOUND, views.weigh(FOUND, 1, None), shares(), 12)
+    first, second = word_attention.blocks(FOUND, word_attention.weigh(FOUND, 1, None), shares(), 12)
     assert (first["title"], first["unread"], second["unread"]) == ("Old film", 1, 0)
     title, genres = first["lines"]
     assert [word["text"] for word in title["name"]] == ["title"]
@@ -117,30 +115,30 @@ def test_attributes_whose_end_is_cut_say_so() -> None:
     def pieces(text: str) -> list[int]:
         return list(range(len(text.split())))  # a token each
 
-    assert views.cut(FOUND, texts, pieces, 2) == {(7, "title")}  # two tokens: "title" and "old"
-    assert views.cut(FOUND, texts, pieces, 3) == frozenset()
-    assert views.cut(FOUND, {7: {"title": "quite another text"}, 9: {}}, pieces, 3) == frozenset()
-    first, second = views.blocks(FOUND, views.weigh(FOUND, 1, None), shares(), 12, {(7, "title")}, 2)
+    assert word_attention.cut(FOUND, texts, pieces, 2) == {(7, "title")}  # two tokens: "title" and "old"
+    assert word_attention.cut(FOUND, texts, pieces, 3) == frozenset()
+    assert word_attention.cut(FOUND, {7: {"title": "quite another text"}, 9: {}}, pieces, 3) == frozenset()
+    first, second = word_attention.blocks(FOUND, word_attention.weigh(FOUND, 1, None), shares(), 12, {(7, "title")}, 2)
     assert [line["cut"] for line in first["lines"]] == ["cut after 2 tokens", None]
     assert [line["cut"] for line in second["lines"]] == [None]
-    assert "it reads 2 tokens, the name among them" in views.left_out(FOUND, shares(), 12, 100, 2)
-    assert "Cut" not in views.left_out(FOUND, shares(), 12, 100)
+    assert "it reads 2 tokens, the name among them" in word_attention.left_out(FOUND, shares(), 12, 100, 2)
+    assert "Cut" not in word_attention.left_out(FOUND, shares(), 12, 100)
 
 
 def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
     (aliens,) = state.numbers(models, ("aliens-1986",))
-    found = answers.cut_words(models, READER, (aliens,))
+    found = word_attention.cut_words(models, READER, (aliens,))
     assert found == {(aliens, "genres")}
     limit = models.bundles[READER].manifest.text.limit  # type: ignore[union-attr]
     reader = models.bundles[READER].reader.tokenizer
     for item in range(0, 200):
-        own_text = own.text(models.items.slice(item, 1).to_pylist()[0], ["title", "franchise", "genres"])
+        own_text = word_occlusion.text(models.items.slice(item, 1).to_pylist()[0], ["title", "franchise", "genres"])
         long = {
             (item, name)
             for name, text in own_text.items()
             if len(reader.encode(f"{name} {text}", add_special_tokens=False).ids) > limit
         }
-        assert answers.cut_words(models, READER, (item,)) == long
+        assert word_attention.cut_words(models, READER, (item,)) == long
 
 
 def test_no_rollout_of_a_map_that_is_summed_by_item(models: Zoo) -> None:
@@ -151,34 +149,37 @@ def test_no_rollout_of_a_map_that_is_summed_by_item(models: Zoo) -> None:
 
 def test_words_that_nobody_can_read_have_a_name() -> None:
     nothing = WordAttention((Word(0, 7, "", "title", False),), np.ones((1, 1, 1), np.float32))
-    parts = views.parts(nothing, np.ones(1), TITLES, ATTRIBUTES)
-    assert views.blocks(nothing, np.ones(1), parts, 3)[0]["lines"][0]["value"][0]["text"] == views.NOTHING
-    assert views.said(Word(0, 7, " \u202e", "title", False)) == views.UNKNOWN
+    parts = word_attention.parts(nothing, np.ones(1), TITLES, ATTRIBUTES)
+    assert (
+        word_attention.blocks(nothing, np.ones(1), parts, 3)[0]["lines"][0]["value"][0]["text"]
+        == word_attention.NOTHING
+    )
+    assert word_attention.said(Word(0, 7, " \u202e", "title", False)) == word_attention.UNKNOWN
 
 
 def test_sentences() -> None:
-    weights = views.weigh(FOUND, 1, None)
-    text = views.sentence("Reader", FOUND, weights, shares())
+    weights = word_attention.weigh(FOUND, 1, None)
+    text = word_attention.sentence("Reader", FOUND, weights, shares())
     assert "gave the most to **New film** (50% of its weight)" in text
     assert "most to **new** (title, 40%)" in text and "By attribute: title 100% and genres 0%." in text
     other = WordAttention(_WORDS, np.array([[[0.0, 0.0, 0.45, 0.0, 0.3, 0.25]]], np.float32))
-    parts = views.parts(other, other.weights[0, 0], TITLES, ATTRIBUTES)
-    text = views.sentence("Reader", other, other.weights[0, 0], parts)
+    parts = word_attention.parts(other, other.weights[0, 0], TITLES, ATTRIBUTES)
+    text = word_attention.sentence("Reader", other, other.weights[0, 0], parts)
     assert "**genres** (the name of the attribute genres of **Old film**, 45%)" in text
-    assert "nothing" in views.sentence("Reader", FOUND, np.zeros(6), shares())
-    note = views.note(FOUND, weights, 1, None)
+    assert "nothing" in word_attention.sentence("Reader", FOUND, np.zeros(6), shares())
+    note = word_attention.note(FOUND, weights, 1, None)
     assert "layer 2 of 2, mean over 2 heads" in note and "20% it gave to itself" in note
-    assert "mean over 2 layers, head 1 of 2" in views.note(FOUND, weights, None, 0)
+    assert "mean over 2 layers, head 1 of 2" in word_attention.note(FOUND, weights, None, 0)
 
 
 @pytest.mark.parametrize("title", HOSTILE)
 def test_hostile_words_and_titles_are_text(title: str) -> None:
     words = (Word(0, 7, title, title, False),)
     found = WordAttention(words, np.ones((1, 1, 1), np.float32))
-    parts = views.parts(found, np.ones(1), {7: title}, (title,))
-    assert not re.search(r"(?<!\\)[<$]", views.sentence(title, found, np.ones(1), parts))
+    parts = word_attention.parts(found, np.ones(1), {7: title}, (title,))
+    assert not re.search(r"(?<!\\)[<$]", word_attention.sentence(title, found, np.ones(1), parts))
     table = pd.DataFrame({"attribute": [title], "word": [title], "effect": [1.0], "rank_without": [2.0]})
-    assert not re.search(r"(?<!\\)[<$]", own.sentence(own.OwnWords(1.0, 1.0, table), title))
+    assert not re.search(r"(?<!\\)[<$]", word_occlusion.sentence(word_occlusion.OwnWords(1.0, 1.0, table), title))
     for figure in (figures.items(parts), figures.own(table)):
         assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
 
@@ -194,7 +195,7 @@ def test_bars_are_told_apart_by_more_than_colour() -> None:
 
 def test_everything_is_left_out_once() -> None:
     item = {"title": "The Thing", "genres": "Horror, Science Fiction", "franchise": "Thing"}
-    found = [(one.attribute, one.word, one.text) for one in own.without(item, 8)]
+    found = [(one.attribute, one.word, one.text) for one in word_occlusion.without(item, 8)]
     assert [(attribute, word) for attribute, word, _ in found] == [
         ("title", ""), ("title", "The"), ("title", "Thing"),
         ("genres", ""), ("genres", "Horror"), ("genres", "Science"), ("genres", "Fiction"),
@@ -203,13 +204,13 @@ def test_everything_is_left_out_once() -> None:
     assert found[0][2] == {"genres": "Horror, Science Fiction", "franchise": "Thing"}
     texts = {word: text["genres"] for attribute, word, text in found if attribute == "genres" and word}
     assert texts == {"Horror": "Science Fiction", "Science": "Horror, Fiction", "Fiction": "Horror, Science"}
-    assert [one.word for one in own.without({"title": "a b c"}, 2)] == ["a", "b"]  # never the only attribute
-    assert list(own.without({"title": "a"}, 8)) == []
+    assert [one.word for one in word_occlusion.without({"title": "a b c"}, 2)] == ["a", "b"]  # never the only attribute
+    assert list(word_occlusion.without({"title": "a"}, 8)) == []
 
 
 def test_what_the_catalogue_says() -> None:
     row = {"title": " The  Thing", "release_year": 1982, "genres": ["Horror", None, "Drama"], "cast": None, "fame": 3}
-    found = own.text(row, ("title", "genres", "release year", "cast"))
+    found = word_occlusion.text(row, ("title", "genres", "release year", "cast"))
     assert found == {"title": "The Thing", "genres": "Horror, Drama", "release year": "1982"}
     assert list(found) == ["title", "genres", "release year"]
 
@@ -220,9 +221,9 @@ def models() -> Zoo:
 
 
 def test_effects_are_what_the_model_answers(models: Zoo) -> None:
-    bundle, history = models.bundles[READER], [5, 77, 300, 900, 12]
+    bundle, history = models.bundles[READER], (5, 77, 300, 900, 12)
     item = int(bundle.recommend_one(history, 1).items[0])
-    found = own.measure(models, READER, history, item)
+    found = word_occlusion.measure(models, READER, history, item)
     assert found is not None
     scores = bundle.scores(history)
     assert found.score == pytest.approx(scores[item], abs=1e-3) and found.rank == 1
@@ -235,7 +236,7 @@ def test_effects_are_what_the_model_answers(models: Zoo) -> None:
     others = np.delete(scores, [*history, item])
     assert line["rank_without"] == 1 + (others > without).sum()
     assert found.table["effect"].abs().max() > 0.1  # words matter to a model that reads nothing else
-    assert len(own.strongest(found.table, 2)) == (found.table["word"] == "").sum() + 2
+    assert len(word_occlusion.strongest(found.table, 2)) == (found.table["word"] == "").sum() + 2
 
 
 def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:
@@ -246,13 +247,13 @@ def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> No
     items = pq.read_table(path / "items.parquet")
     titles = pa.array([f"Another {at}" for at in range(items.num_rows)])
     pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), path / "items.parquet")
-    assert own.measure(Zoo.open(path), READER, [5, 77], 9) is None
+    assert word_occlusion.measure(Zoo.open(path), READER, (5, 77), 9) is None
 
 
 def test_own_words_in_words() -> None:
     def told(*rows: tuple[str, str, float, float]) -> str:
         table = pd.DataFrame(rows, columns=["attribute", "word", "effect", "rank_without"])
-        return own.sentence(own.OwnWords(9.0, 1.0, table), "Thing")
+        return word_occlusion.sentence(word_occlusion.OwnWords(9.0, 1.0, table), "Thing")
 
     text = told(("title", "", 2.0, 40.0), ("title", "The", 1.0, 1.0), ("genres", "Drama", -0.5, 1.0))
     assert (

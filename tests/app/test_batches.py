@@ -15,10 +15,10 @@ from app.jobs import spec
 from app.jobs.runner import ALLOWED
 from app.jobs.spec import FILES
 from app.jobs.status import Status
-from app.store.database import open_store
 from app.store.quota import QuotaReached
 from app.store.records import Job
-from app.uploads.limits import Limits
+from app.store.server import open_store
+from app.uploads.limits import UploadLimits
 from app.work import Work
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, visit
@@ -49,8 +49,8 @@ def start(
     if content is not None:
         (given / name).write_bytes(content)
     return batches.start(
-        owner, own or zoo.name, zoo, own=bool(own), given=given, models=["alpha", "popular"], k=3, form="parquet", titles=False,
-        name="mine.parquet",
+        owner, own or zoo.name, zoo, is_own=bool(own), given=given, models=["alpha", "popular"], k=3, form="parquet",
+        titles=False, name="mine.parquet",
     )  # fmt: skip
 
 
@@ -141,9 +141,9 @@ def test_over_ones_own_dataset(exports: Path) -> None:
 
 def test_a_file_is_looked_at_by_a_child(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text('user,history,item\nann,"[""toy-9"", ""toy-12""]",toy-20\n', "utf-8")
-    seen = batches.look(tmp_path, tmp_path / "h.csv", {}, Limits())
+    seen = batches.look(tmp_path, tmp_path / "h.csv", {}, UploadLimits())
     assert seen.columns is not None and (seen.columns.per_row, seen.columns.items) == ("history", "history")
-    assert "has no column" in batches.look(tmp_path, tmp_path / "h.csv", {"user": "nope"}, Limits()).fault
+    assert "has no column" in batches.look(tmp_path, tmp_path / "h.csv", {"user": "nope"}, UploadLimits()).fault
 
 
 # --- on pages

@@ -10,8 +10,8 @@ from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from app import choices, state, zoo
+from app.analysis import attention
 from app.parts import attention_map
-from app.views import attention as views
 from engine.runtime import Zoo
 
 Open = Callable[..., AppTest]
@@ -130,4 +130,4 @@ def test_the_copied_link_has_what_the_page_has_for_itself(open_app: Open) -> Non
 def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
     assert tuple(attention_map._VIEWS) == choices.VIEWS
     assert tuple(attention_map._SCALES) == choices.SCALES
-    assert views.MAX_POSITIONS == choices.MAX_LATEST
+    assert attention.MAX_POSITIONS == choices.MAX_LATEST

@@ -13,10 +13,10 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import examples, state, whatif, zoo
+from app import address, examples, state, whatif, zoo
+from app.analysis import agreement, recommend
+from app.figures import compare
 from app.text import percent
-from app.views import compare
-from app.views import compare_answers as answers
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.runtime.bundles import count_repeats, make_zoo, seal
@@ -38,7 +38,7 @@ def hostile(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
 
 def cards(models: Zoo, history: tuple[int, ...], k: int = 5, **more: Any) -> list[dict[str, Any]]:
     target = more.pop("target", None)
-    found = answers.ask(models, list(models.bundles), history, k, target=target, **more)
+    found = agreement.ask(models, list(models.bundles), history, k, target=target, **more)
     return compare.cards(models, found, history, target=target)
 
 
@@ -50,11 +50,11 @@ def test_where_repeats_count_lists_hold_items_of_the_history(tmp_path: Path, mon
     models = zoo.open_zoo(next(iter(zoo.datasets())))
     (found,) = (card for card in cards(models, (1, 2), 40) if card["name"] == "alpha")
     assert {row["id"] for row in found["rows"] if row["known"]} == {"toy-1", "toy-2"} and found["repeats"]
-    assert sum(zoo.top(models, "alpha", (1, 2), 40).share) == pytest.approx(1)
+    assert sum(recommend.top(models, "alpha", (1, 2), 40).share) == pytest.approx(1)
 
 
 def test_lists_are_what_the_models_say(models: Zoo) -> None:
-    for answer in answers.ask(models, list(models.bundles), (1, 2), 5):
+    for answer in agreement.ask(models, list(models.bundles), (1, 2), 5):
         said = models.bundles[answer.name].recommend_one([1, 2], 5)
         assert answer.top is not None
         assert answer.items == said.items.tolist()
@@ -63,7 +63,7 @@ def test_lists_are_what_the_models_say(models: Zoo) -> None:
 
 @pytest.mark.parametrize("name", ["alpha", "popular"])
 def test_shares_are_probabilities_of_all_that_could_be_recommended(models: Zoo, name: str) -> None:
-    everything = zoo.top(models, name, (1, 2), 100)
+    everything = recommend.top(models, name, (1, 2), 100)
     assert len(everything.items) == 38
     assert everything.share.sum() == pytest.approx(1)
     scores = everything.scores.astype(float)
@@ -79,14 +79,14 @@ def test_a_model_of_distances_has_no_probabilities_and_no_bars(models: Zoo) -> N
 
 
 def test_bars_compare_probabilities_with_the_first_item_of_the_list(models: Zoo) -> None:
-    shares = zoo.top(models, "alpha", (1, 2), 5).share
+    shares = recommend.top(models, "alpha", (1, 2), 5).share
     alpha = next(card for card in cards(models, (1, 2)) if card["name"] == "alpha")
     assert [row["bar"] for row in alpha["rows"]] == pytest.approx(shares / shares[0], abs=1e-3)
     assert [row["share"] for row in alpha["rows"]] == [percent(share) for share in shares]
 
 
 def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -> None:
-    found = {answer.name: answer for answer in answers.ask(models, list(models.bundles), (), 5)}
+    found = {answer.name: answer for answer in agreement.ask(models, list(models.bundles), (), 5)}
     assert "needs at least one item" in str(found["alpha"].cannot)
     assert found["popular"].cannot is None
     assert len(found["popular"].items) == 5
@@ -95,14 +95,14 @@ def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -
 
 
 def test_a_catalogue_that_is_used_up_gives_a_shorter_list(models: Zoo) -> None:
-    assert len(zoo.top(models, "alpha", tuple(range(38)), 10).items) == 2
-    nothing = zoo.top(models, "alpha", tuple(range(40)), 10)
+    assert len(recommend.top(models, "alpha", tuple(range(38)), 10).items) == 2
+    nothing = recommend.top(models, "alpha", tuple(range(40)), 10)
     assert len(nothing.items) == len(nothing.share) == 0
 
 
 def test_agreement_of_a_pair(models: Zoo) -> None:
-    found = answers.ask(models, ["alpha", "beta", "alpha"], (1, 2), 10)
-    frame = answers.agreement(found, 10)
+    found = agreement.ask(models, ["alpha", "beta", "alpha"], (1, 2), 10)
+    frame = agreement.agreement(found, 10)
     same = frame[(frame["first"] == "Alpha") & (frame["second"] == "Alpha")]
     assert (same["shared"] == 10).all() and (same["jaccard"] == 1).all()
     assert same["rbo"].to_numpy() == pytest.approx(1)
@@ -111,26 +111,26 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
 
 
 def test_agreement_in_words(models: Zoo) -> None:
-    ask = answers.ask(models, ["alpha", "alpha"], (1, 2), 3)
+    ask = agreement.ask(models, ["alpha", "alpha"], (1, 2), 3)
     assert (
-        answers.agreement_words(ask, 3)
+        agreement.agreement_words(ask, 3)
         == "Of 3 items in these lists, 3 are recommended by both models and 0 by one alone."
     )
-    assert "nothing to compare" in answers.agreement_words(ask[:1], 3)
-    assert "p = 0.9" in answers.rbo_words(10) and "86%" in answers.rbo_words(10)
+    assert "nothing to compare" in agreement.agreement_words(ask[:1], 3)
+    assert "p = 0.9" in agreement.rbo_words(10) and "86%" in agreement.rbo_words(10)
 
 
 def test_reasons_are_the_runtimes_leave_one_out(models: Zoo) -> None:
-    found = answers.why(models, answers.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
+    found = agreement.why(models, agreement.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
     said = models.bundles["alpha"].leave_one_out([1, 2, 3], 9)
-    table = answers.why_table(models, found, (1, 2, 3))
+    table = agreement.why_table(models, found, (1, 2, 3))
     assert table["place"].tolist() == [1, 2, 3]
     assert table["Alpha: rank without"].tolist() == said.rank_without.tolist()
     assert table["Alpha: score with − without"].tolist() == pytest.approx(said.effect.tolist())
 
 
 def test_reasons_that_cannot_be_given(models: Zoo) -> None:
-    found = answers.why(models, answers.ask(models, list(models.bundles), (1,), 5), (1,), 9)
+    found = agreement.why(models, agreement.ask(models, list(models.bundles), (1,), 5), (1,), 9)
     assert any("Alpha" in reason for reason in found.cannot)
     assert [answer.name for answer in found.answers] == ["plain", "popular"]
 
@@ -160,7 +160,7 @@ def test_what_came_next_is_marked_in_the_list_or_after_it(models: Zoo) -> None:
 
 
 def test_movements(models: Zoo) -> None:
-    before = zoo.top(models, "alpha", (1, 2, 3), 8).items.tolist()
+    before = recommend.top(models, "alpha", (1, 2, 3), 8).items.tolist()
     for row in (card := cards(models, (1, 2), 8, pinned=(1, 2, 3))[0])["rows"]:
         item = models.item_ids.index(row["id"])
         now = int(row["rank"])
@@ -205,12 +205,12 @@ def test_cards_are_plain_data(hostile: Zoo) -> None:
 
 def test_figures_escape_titles(hostile: Zoo) -> None:
     history = tuple(range(8))
-    found = answers.why(hostile, answers.ask(hostile, list(hostile.bundles), history, 5), history, 9)
+    found = agreement.why(hostile, agreement.ask(hostile, list(hostile.bundles), history, 5), history, 9)
     figure, left_out = compare.effects(hostile, found, history)
     text = go.Figure(figure).to_json()
     assert "<script" not in text and "$" not in text.replace("&#36;", "")
     assert left_out == ""
-    frame = answers.agreement(answers.ask(hostile, list(hostile.bundles), history, 5), 5)
+    frame = agreement.agreement(agreement.ask(hostile, list(hostile.bundles), history, 5), 5)
     for measure in ("shared", "jaccard", "rbo"):
         z = go.Figure(compare.agreement(frame, measure, 5)).data[0].z
         assert [[value is not None for value in row] for row in z] == np.tri(4, dtype=bool).tolist()
@@ -218,7 +218,7 @@ def test_figures_escape_titles(hostile: Zoo) -> None:
 
 def test_every_model_has_a_column_of_its_own(models: Zoo) -> None:
     history = (1, 2, 3, 4)
-    found = answers.why(models, answers.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
+    found = agreement.why(models, agreement.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
     figure = go.Figure(compare.effects(models, found, history)[0])
     low, high = figure.layout.xaxis.range
     column = (high - low) / 3
@@ -234,11 +234,11 @@ def test_every_model_has_a_column_of_its_own(models: Zoo) -> None:
 
 def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
     history = tuple(range(30))
-    found = answers.why(models, answers.ask(models, ["plain"], history, 5), history, 35)
+    found = agreement.why(models, agreement.ask(models, ["plain"], history, 5), history, 35)
     figure, left_out = compare.effects(models, found, history)
     assert len(go.Figure(figure).data[0].y) == 16
     assert left_out == "The 16 strongest of 30 events; the table has all."
-    assert len(answers.why_table(models, found, history)) == 30
+    assert len(agreement.why_table(models, found, history)) == 30
     assert "18 earlier" in compare.path(models, history)
 
 
@@ -381,10 +381,10 @@ def test_refused_models_are_listed_with_their_reason(open_app: Open) -> None:
 
 
 def test_odd_ids_and_titles_work_throughout(open_app: Open) -> None:
-    app = open_app(ds="hostile", h=state.encode(ODD_IDS))
+    app = open_app(ds="hostile", h=address.encode(ODD_IDS))
     assert app.session_state[state._KEY].history == tuple(ODD_IDS)
     app.button(key="compare_swap_last").click().run()
-    assert state.decode(app.query_params["b"])[-2:] == (ODD_IDS[-1], ODD_IDS[-2])
+    assert address.decode(app.query_params["b"])[-2:] == (ODD_IDS[-1], ODD_IDS[-2])
     assert not app.error and not app.exception
 
 
@@ -409,6 +409,12 @@ def test_people_are_found_by_name_or_number(models: Zoo) -> None:
     assert examples.find_user(models, "9") is None
     assert examples.find_user(models, "") is None
     assert examples.user_row(models, "u3") == 3
+
+
+def test_no_two_models_of_the_embedded_data_look_alike(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    looks = [zoo.style(films, name) for name in films.bundles]
+    assert len({look.colour for look in looks}) == len({look.sign for look in looks}) == len(looks)
 
 
 def test_each_model_looks_the_same_everywhere(models: Zoo, hostile: Zoo) -> None:

@@ -13,11 +13,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import spaces, state, zoo
+from app.analysis import agreement, beam_search, cross_attention, metrics, recommend
+from app.analysis import attention as views
+from app.figures import beam_search as beam_figures
+from app.figures import compare
 from app.text import md
-from app.views import about, beam, beam_answers, beam_figures, compare, cross, metrics
-from app.views import attention as views
-from app.views import attention_answers as seen
-from app.views import compare_answers as answers
+from app.views import about
 from engine.runtime import AttentionMap, Bundle, Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import RAGGED, WRITER, make_writers
@@ -62,9 +63,9 @@ def _page(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, name: str)
     return start
 
 
-def grown(models: Zoo, name: str, width: int = 5, constrained: bool = True, dropped: int = 3) -> beam.Tree:
+def grown(models: Zoo, name: str, width: int = 5, constrained: bool = True, dropped: int = 3) -> beam_search.Tree:
     trace = models.bundles[name].trace(HISTORY, width, constrained=constrained, dropped=10)
-    return beam.tree(models, trace, models.bundles[name].items_with, dropped)
+    return beam_search.tree(models, trace, models.bundles[name].items_with, dropped)
 
 
 # --- lists
@@ -75,24 +76,24 @@ def test_a_list_comes_with_probabilities_and_without_scores_of_all_items(
 ) -> None:
     exact = np.exp(WRITER.scores(list(HISTORY)))
     monkeypatch.setattr(Bundle, "scores", lambda *_: pytest.fail("all items were scored"))
-    top = zoo.top(models, "writer", HISTORY, 7)
+    top = recommend.top(models, "writer", HISTORY, 7)
     assert top.share == pytest.approx(exact[top.items], rel=1e-4)
-    assert len(zoo.top(models, "writer", tuple(range(40)), 7).share) == 0
+    assert len(recommend.top(models, "writer", tuple(range(40)), 7).share) == 0
 
 
 def test_items_that_share_their_codes_say_so(models: Zoo) -> None:
-    found = answers.ask(models, ["alpha", "writer"], HISTORY, 40)
+    found = agreement.ask(models, ["alpha", "writer"], HISTORY, 40)
     assert not found[0].ties and 7 in found[1].ties[3]
     rows = {row["id"]: row for row in compare.cards(models, found, HISTORY)[1]["rows"]}
     assert rows["toy-3"]["tie"] == f"tied with {len(found[1].ties[3])}"
     assert models.titles[7] in rows["toy-3"]["tie_help"] and "cannot tell them apart" in rows["toy-3"]["tie_help"]
     alone = next(item for item in found[1].items if item not in found[1].ties)
     assert "tie" not in rows[models.item_ids[alone]]
-    assert answers.tie_words(models, [1, 2, 3, 4, 5]).count("2 more") == 1
+    assert agreement.tie_words(models, [1, 2, 3, 4, 5]).count("2 more") == 1
 
 
 def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> None:
-    found = answers.ask(models, ["alpha", "writer"], HISTORY, 5)
+    found = agreement.ask(models, ["alpha", "writer"], HISTORY, 5)
     alpha, writer = (card["can"] for card in compare.cards(models, found, HISTORY))
     assert writer["Ties"] == models.bundles["writer"].cannot("distinct_items")
     assert "held to identifiers of items" in writer["Invalid codes"] and "codes per item" in writer["Writes"]
@@ -106,11 +107,11 @@ def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> No
 def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
     models: Zoo, open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beam_answers, "CELLS", 1)
-    target = int(zoo.top(models, "writer", HISTORY, 5).items[2])
-    (found,) = answers.ask(models, ["writer"], HISTORY, 5, target=target)
-    assert found.target_rank == zoo.ranks(models, "writer", HISTORY, (target,))[0]
-    (found,) = answers.ask(models, ["writer"], HISTORY, 1, target=target)
+    monkeypatch.setattr(beam_search, "CELLS", 1)
+    target = int(recommend.top(models, "writer", HISTORY, 5).items[2])
+    (found,) = agreement.ask(models, ["writer"], HISTORY, 5, target=target)
+    assert found.target_rank == recommend.ranks(models, "writer", HISTORY, (target,))[0]
+    (found,) = agreement.ask(models, ["writer"], HISTORY, 1, target=target)
     assert found.target_rank is None
     app = open_app(writers, ds="writers", h=ADDRESS)
     assert app.button(key="compare_slow").label.startswith("Ask ")
@@ -124,9 +125,9 @@ def test_models_of_one_title_are_told_apart(tmp_path: Path) -> None:
     path = make_writers(tmp_path)
     seal(path / "ragged", title="Writer")
     models = Zoo.open(path)
-    found = answers.ask(models, list(models.bundles), HISTORY, 5)
+    found = agreement.ask(models, list(models.bundles), HISTORY, 5)
     assert [answer.title for answer in found] == ["Alpha", "Writer (ragged)", "Writer (writer)"]
-    frame = answers.agreement(found, 5)
+    frame = agreement.agreement(found, 5)
     assert [len(row) for row in compare.agreement(frame, "shared", 5)["data"][0]["z"]] == [2, 2]
 
 
@@ -138,7 +139,7 @@ def test_the_tree_is_the_search(models: Zoo, name: str) -> None:
     found, toy = grown(models, name), WRITER if name == "writer" else RAGGED
     searched = toy.beam_search(list(HISTORY), 40)
     reached = {way: np.exp(score) for way, score in searched}
-    frame = beam.table(found)
+    frame = beam_search.table(found)
     written = frame[frame["fate"] == "written"].sort_values("place")
     assert written["place"].tolist() == list(range(1, len(written) + 1))
     assert written["probability of all codes"].is_monotonic_decreasing
@@ -174,16 +175,18 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
     found = grown(models, "writer", 20, constrained=False)
     said = models.bundles["writer"].generate(HISTORY, 20, constrained=False, exclude_history=False)
     assert found.invalid == said.invalid > 0
-    words = beam.words(found, "Writer", 20, False)
+    words = beam_search.words(found, "Writer", 20, False)
     assert f"**{said.invalid} of its 20 identifiers**" in words
     drawn = go.Figure(beam_figures.beam(found, "#0072b2", [])).to_json()
     assert "no item" in drawn and drawn.count('"symbol":"x"') == 1
 
 
 def test_what_is_weighed_is_told_for_each_way_of_writing(models: Zoo) -> None:
-    free, held = (beam.words(grown(models, "writer", 3, way), "Writer", 3, way) for way in (False, True))
+    free, held = (beam_search.words(grown(models, "writer", 3, way), "Writer", 3, way) for way in (False, True))
     assert "only the 3 likeliest are weighed" in free and "likeliest are weighed" not in held
-    assert "likeliest are weighed" not in beam.words(grown(models, "writer", 99, False), "Writer", 99, False)  # all are
+    assert "likeliest are weighed" not in beam_search.words(
+        grown(models, "writer", 99, False), "Writer", 99, False
+    )  # all are
     trace = grown(models, "writer", 3, False).trace
     kept = [np.count_nonzero((trace.depths == step) & trace.kept) for step in (0, 1, 2)]
     assert list(trace.considered) == [3 * max(many, 1) for many in kept]  # three codes after each prefix
@@ -193,21 +196,21 @@ def test_items_of_the_history_are_marked_where_they_are_written(models: Zoo) -> 
     # 7 shares its codes with 3 and may be recommended for that; free to write anything, items of the history come again
     for name, history, constrained, width in (("writer", (1, 3), True, 40), ("ragged", (3, 6, 8, 38), False, 100)):
         trace = models.bundles[name].trace(history, width, constrained=constrained, dropped=10)
-        found = beam.tree(models, trace, models.bundles[name].items_with, 3, history)
+        found = beam_search.tree(models, trace, models.bundles[name].items_with, 3, history)
         known = [bool(set(items.tolist()) & set(history)) for items in trace.items]
-        assert found.known.tolist() == known == beam.table(found)["in the history"].tolist()
+        assert found.known.tolist() == known == beam_search.table(found)["in the history"].tolist()
         drawn = beam_figures.beam(found, "#0072b2", [])["layout"]["yaxis"]["ticktext"]
         assert [text.endswith("†") for text in drawn] == [known[row] for row in found.ends]
-        assert any(known[row] for row in found.ends) and "†" in beam.known_words(found, constrained, True)
+        assert any(known[row] for row in found.ends) and "†" in beam_search.known_words(found, constrained, True)
     assert not grown(models, "writer").known.any()  # nobody said what the history is
 
 
 def test_what_was_given_up_and_what_is_best_are_told(models: Zoo) -> None:
     found = grown(models, "writer", 1)
-    words = beam.words(found, "Writer", 1, True)
+    words = beam_search.words(found, "Writer", 1, True)
     assert f"{1 - found.trace.mass[-1]:.0%} of the probability" in words
     assert models.titles[int(found.trace.items[found.ends[0]][0])].split(" ")[0] in words
-    told = beam.agreement_words(models.bundles["writer"].agreement([HISTORY], (1, 40), 10), 40, 10)
+    told = beam_search.agreement_words(models.bundles["writer"].agreement([HISTORY], (1, 40), 10), 40, 10)
     assert "finds 10 of the first 10" in told and "1 → " in told and "40 → 10 of 10" in told
 
 
@@ -355,21 +358,21 @@ def test_positions_of_codes_are_told_apart() -> None:
 
 def test_what_a_written_code_looked_at_is_the_sum_over_the_codes_of_an_item(models: Zoo) -> None:
     found = models.bundles["writer"].cross_attention([1, 2, 1], 9)
-    whole, called, places = cross.weights(found, models.titles, None, False)
-    parts, names, _ = cross.weights(found, models.titles, 1, True)
+    whole, called, places = cross_attention.weights(found, models.titles, None, False)
+    parts, names, _ = cross_attention.weights(found, models.titles, 1, True)
     assert places == [0, 1, 2] and len(called) == 3
     assert parts.shape == (3, 12) and len(set(names.numbers)) == 12  # one place before the three codes of each item
     assert whole == pytest.approx(np.full((3, 3), 1 / 3), abs=1e-5)  # the toy looks at all alike
-    rows = cross.steps(found, [])
+    rows = cross_attention.steps(found, [])
     assert rows[0].startswith("code 1: ")
-    assert "almost evenly" in cross.sentence("Writer", "Nine", whole, called)
-    assert "40% of its attention went to the codes" in cross.sentence("Writer", "Nine", 0.6 * whole, called)
-    assert cross.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
-    assert list(cross.by_event(found).values()) == pytest.approx(whole.mean(axis=0))
+    assert "almost evenly" in cross_attention.sentence("Writer", "Nine", whole, called)
+    assert "40% of its attention went to the codes" in cross_attention.sentence("Writer", "Nine", 0.6 * whole, called)
+    assert cross_attention.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
+    assert list(cross_attention.by_event(found).values()) == pytest.approx(whole.mean(axis=0))
 
 
 def test_the_mean_over_people_is_of_items(models: Zoo) -> None:
-    profile = seen.measure(models, models.bundles["writer"])
+    profile = views.measure(models, models.bundles["writer"])
     assert profile is not None
     assert profile.last.sum(-1).max() <= 1 + 1e-5 and profile.rows.shape[-1] == len(profile.back)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.views import map_codes as views
-from app.views.map import Look
+from app.figures import map_codes as views
+from app.figures.map import Look
 from tests.app.test_page_catalogue import HOSTILE
 
 LOOK = Look.of(False, "#0072b2", "circle")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.views import next_in_log
+from app.analysis import next_in_log
 from engine.runtime import Zoo
 from tests.runtime.bundles import TOYS, make_zoo
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app import home, opened, zoo
-from app.opened import Opened
+from app import home, zoo
+from app.analysis import opened
+from app.analysis.opened import Opened
 from app.store import prepared
-from app.store.database import open_store
 from app.store.quota import QuotaReached
+from app.store.server import open_store
 from engine.errors import SeqscopeError
 from engine.runtime import items
 from tests.app.own import ANNA, own_home, ready

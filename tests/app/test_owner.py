@@ -19,7 +19,7 @@ from streamlit.web.server.starlette.starlette_app_utils import create_signed_val
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from app import cookie, home, keys, owner
-from app.store.database import open_store
+from app.store.server import open_store
 
 HOST = "seqscope.example.org"
 

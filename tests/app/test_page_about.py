@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.text import md
 from app.views import about as views
-from engine.runtime import STILL_IMPROVING, Zoo, judge
+from engine.runtime import STILL_IMPROVING, Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 
@@ -19,14 +19,6 @@ from tests.runtime.bundles import TOYS, make_zoo, seal
 def test_two_sentences_and_a_source(entry: views.Entry) -> None:
     assert len(re.findall(r"[.](?: |$)", entry.meaning)) == 2, entry.meaning
     assert entry.source
-
-
-def test_every_metric_of_the_evaluation_is_explained() -> None:
-    import numpy as np
-
-    known = {*judge.accuracy(np.ones(3)), *judge.beyond_accuracy({10: np.ones(3)}, np.ones(3))}
-    explained = {entry.term.split("@")[0].casefold() for entry in views.METRICS}
-    assert {name.split("@")[0].casefold() for name in known} <= explained
 
 
 @pytest.fixture
@@ -49,6 +41,15 @@ def test_cards(path: Path) -> None:
         seal(path / "alpha", training=made | {"epochs": 2, "best_epoch": best})
         assert (STILL_IMPROVING in views.model_card(Zoo.open(path).bundles["alpha"])["Trained"]) is words
     assert any("Counts have no neighbours" in words for words in views.cannot(zoo.bundles["popular"]))
+
+
+def test_a_card_says_how_far_the_fold_in_is_from_the_vectors_of_training(path: Path) -> None:
+    figures = {"full": {"NDCG@10": 0.6124}, "full+user": {"NDCG@10": 0.6131}, "u100+user": {"NDCG@10": 0.9}}
+    for lacking in ("full", "full+user", ""):
+        seal(path / "alpha", metrics={protocol: found for protocol, found in figures.items() if protocol != lacking})
+        card = views.model_card(Zoo.open(path).bundles["alpha"])
+        assert ("Fold-in" in card) is not bool(lacking)
+    assert card["Fold-in"].index("0.6124") < card["Fold-in"].index("0.6131")
 
 
 def _script() -> None:

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.views import attention as views
-from app.views import attention_answers as answers
-from app.views import attention_figures as figures
+from app.analysis import attention as views
+from app.figures import attention as figures
 from engine.runtime import AttentionMap, Zoo
 from tests.runtime.bundles import TOYS, Toy, make_zoo, sized
 
@@ -135,7 +134,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
 @pytest.mark.parametrize("name", ["alpha", "beta", "gamma"])
 def test_the_mean_over_people_is_that_of_each(zoo: Zoo, name: str) -> None:
     bundle = zoo.bundles[name]
-    found = answers.measure(zoo, bundle)
+    found = views.measure(zoo, bundle)
     assert found is not None
     size = len(found.back)
     token = bundle.manifest.attention.next_token  # type: ignore[union-attr]
@@ -156,7 +155,7 @@ def test_the_mean_over_people_is_that_of_each(zoo: Zoo, name: str) -> None:
 
 
 def test_no_mean_without_people_or_attention(zoo: Zoo) -> None:
-    assert answers.measure(zoo, zoo.bundles["plain"]) is None
+    assert views.measure(zoo, zoo.bundles["plain"]) is None
 
 
 def test_effects_beside_attention(zoo: Zoo) -> None:

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.analysis import facets as views
+from app.analysis import item_card
 from app.store.attributes import caption, is_year, prose, series, tidied
 from app.store.catalogue import Among, Between, Catalogue, Facet
-from app.views import catalogue as views
-from app.views import item as card
 from tests.runtime.bundles import TOYS, Toy, make_zoo
 
 HOSTILE = ["<script>alert(1)</script>", "$x^2$", '=HYPERLINK("http://x")', "기생충", "أفلام", "🎬 **bold** [a](b)"]
@@ -138,37 +138,37 @@ def test_whole_numbers_stay_whole() -> None:
 
 def test_standing_with_ties() -> None:
     popularity = np.array([5, 9, 5, 1])
-    assert card.standing(popularity, 1) == (9, 1, 100.0)
-    events, rank, percentile = card.standing(popularity, 0)
+    assert item_card.standing(popularity, 1) == (9, 1, 100.0)
+    events, rank, percentile = item_card.standing(popularity, 0)
     assert (events, rank) == (5, 2) and percentile == pytest.approx(100 / 3)
-    assert card.standing(np.array([0]), 0).rank == 1
-    assert card.percentile_words(99.97) == "99.9 %" and card.percentile_words(100) == "100 %"
+    assert item_card.standing(np.array([0]), 0).rank == 1
+    assert item_card.percentile_words(99.97) == "99.9 %" and item_card.percentile_words(100) == "100 %"
 
 
 def test_the_series_is_in_its_own_order() -> None:
-    of = card.series_of(films(), 5)
+    of = item_card.series_of(films(), 5)
     assert of is not None
     assert [item for item, _ in of.members] == [8, 5, 3]
     assert [place for _, place in of.members] == ["1", "2", "3"]
-    assert card.series_of(films(), 0) is None
-    assert card.series_of(films().drop_columns(["franchise"]), 5) is None
+    assert item_card.series_of(films(), 0) is None
+    assert item_card.series_of(films().drop_columns(["franchise"]), 5) is None
 
 
 def test_overlap_of_neighbours() -> None:
     near = {
-        name: card.Near(items, [0.5] * 3, "cosine")
+        name: item_card.Near(items, [0.5] * 3, "cosine")
         for name, items in (("a", [1, 2, 3]), ("b", [3, 2, 9]), ("c", [3, 7, 8]))
     }
     titles = {"a": "A", "b": "B", "c": "C"}
-    assert card.shared(near) == {2: 2, 3: 3}
-    assert card.overlap_words(near, titles, 3) == "All 3 models share 1 of 3 neighbours; A and B agree most, on 2."
-    table = card.overlap_table(near, titles)
+    assert item_card.shared(near) == {2: 2, 3: 3}
+    assert item_card.overlap_words(near, titles, 3) == "All 3 models share 1 of 3 neighbours; A and B agree most, on 2."
+    table = item_card.overlap_table(near, titles)
     assert table["Shared neighbours"].tolist() == [2, 1, 1] and table["Jaccard"][0] == 0.5
     names = [str(i) for i in range(10)]
-    assert len(card.neighbour_table(near, titles, names, names)) == 9
-    assert card.overlap_words({"a": near["a"]}, titles, 3) == ""
-    assert "none of 3" in card.overlap_words(
-        {"a": near["a"], "x": card.Near([7, 8, 9], [1] * 3, "cosine")}, {"a": "A", "x": "X"}, 3
+    assert len(item_card.neighbour_table(near, titles, names, names)) == 9
+    assert item_card.overlap_words({"a": near["a"]}, titles, 3) == ""
+    assert "none of 3" in item_card.overlap_words(
+        {"a": near["a"], "x": item_card.Near([7, 8, 9], [1] * 3, "cosine")}, {"a": "A", "x": "X"}, 3
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,27 +10,24 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.views import graph as views
-from app.views import graph_answers, graph_figures
-from engine.runtime import Zoo
-from tests.runtime.bundles import TOYS, make_zoo, with_graph
+from app.analysis import graph_paths
+from app.figures import graph_paths as graph_figures
+from engine.runtime import BundleError, Zoo
+from tests.runtime.bundles import TOYS, make_zoo, seal, some_log, with_graph
 
 ITEMS = 40
 HISTORY = (1, 2, 3)
 
 
-def log() -> list[list[int]]:
-    rng = np.random.default_rng(2)
-    return [sorted(rng.choice(ITEMS, 6, replace=False).tolist()) for _ in range(30)] + [[1, 2, 9]]
-
-
 @pytest.fixture(scope="module")
 def carrying(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """alpha's score is a sum over paths, plain's is not, beta has no graph."""
+    """alpha's score is a sum over paths, plain's one over layers, gamma is a bundle of before layers were told, beta has no
+    graph."""
     root = tmp_path_factory.mktemp("graphs")
-    path = make_zoo(root, (TOYS[0], TOYS[1], TOYS[4]))
-    with_graph(path / "alpha", log())
-    with_graph(path / "plain", log(), dim=None)
+    path = make_zoo(root, (TOYS[0], TOYS[1], TOYS[2], TOYS[4]))
+    with_graph(path / "alpha", some_log())
+    with_graph(path / "gamma", some_log(), dim=None)
+    with_graph(path / "plain", some_log(), dim=None, layers=2, layer_dim=2)
     return root
 
 
@@ -39,25 +37,48 @@ def zoo(carrying: Path) -> Zoo:
 
 
 def test_the_table_adds_up_to_the_score(zoo: Zoo) -> None:
-    branches = graph_answers.branches(zoo, "alpha", HISTORY, 9)
-    rows = views.table(branches, dict(enumerate(map(str, range(ITEMS)))))
+    branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
+    rows = graph_paths.table(branches, dict(enumerate(map(str, range(ITEMS)))))
     paths = zoo.bundles["alpha"].paths
     assert paths is not None and rows["adds"].sum() == pytest.approx(float(paths.scores(HISTORY)[9]), rel=1e-4)
     assert {"1", "2", "3"} == set(rows["from"])
 
 
-def test_a_list_without_a_layer_ranks_what_may_be_recommended(zoo: Zoo) -> None:
-    found = graph_answers.layers(zoo, "alpha", HISTORY, 9)
-    assert found is not None and list(found.ranks[None].values()) == list(range(1, 11))
-    assert set(found.items).isdisjoint(HISTORY)
-    assert any(list(found.ranks[layer].values()) != list(range(1, 11)) for layer in range(4))
-    assert graph_answers.layers(zoo, "plain", HISTORY, 9) is None
+@pytest.mark.parametrize(("model", "count"), [("alpha", 4), ("plain", 3)])
+def test_a_list_without_a_layer_ranks_what_may_be_recommended(zoo: Zoo, model: str, count: int) -> None:
+    layers = graph_paths.layers(zoo, model, HISTORY, 9)
+    assert layers is not None and list(layers.ranks[None].values()) == list(range(1, 11))
+    assert set(layers.items).isdisjoint(HISTORY)
+    assert any(list(layers.ranks[layer].values()) != list(range(1, 11)) for layer in range(count))
+
+
+def test_layers_side_by_side_add_up_to_the_score(zoo: Zoo) -> None:
+    layers = graph_paths.layers(zoo, "plain", HISTORY, 9)
+    assert layers is not None
+    rows = graph_paths.layers_table(layers.by_layer)
+    assert rows["layer"].tolist() == [0, 1, 2]
+    assert rows["adds"].sum() == pytest.approx(float(zoo.bundles["plain"].scores(HISTORY)[9]), rel=1e-4)
+    assert len(graph_figures.layers(layers.by_layer).data[0].z[0]) == 1
+
+
+def test_layers_side_by_side_are_the_whole_score(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (TOYS[4],))
+    with_graph(path / "plain", some_log(), dim=None, layers=2, layer_dim=2)
+    index = np.load(path / "plain" / "index.npy")
+    index[3, -1] = 1
+    np.save(path / "plain" / "index.npy", index)
+    seal(path / "plain")
+    with pytest.raises(BundleError, match="biases"):
+        _ = Zoo.open(path).bundles["plain"].layers
+    shape = json.loads((path / "plain" / "manifest.json").read_text("utf-8"))["graph"]
+    seal(path / "plain", graph=shape | {"layer_dim": 5})
+    assert "3 layers of 5" in str(Zoo.open(path).refused)
 
 
 @pytest.mark.parametrize("model", ["alpha", "plain"])
 @pytest.mark.parametrize(("depth", "columns"), [(1, 2), (2, 3), (3, 4)])
 def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int, columns: int) -> None:
-    branches = graph_answers.branches(zoo, model, HISTORY, 9)
+    branches = graph_paths.branches(zoo, model, HISTORY, 9)
     figure = graph_figures.tree(branches, 9, dict(enumerate(map(str, range(ITEMS)))), "#009e73", depth)
     nodes = [trace for trace in figure.data if trace.mode == "markers+text" and trace.x]
     assert len(nodes) == columns
@@ -65,7 +86,7 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int, columns
     assert max(max(trace.x) for trace in figure.data if trace.mode == "lines") == depth
 
 
-@pytest.mark.parametrize("model", ["alpha", "plain"])
+@pytest.mark.parametrize("model", ["alpha", "gamma", "plain"])
 def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> None:
     page = open_app(carrying, ds="toys", h="toy-1~toy-2~toy-3")
     page.switch_page("screens/graph.py")
@@ -74,7 +95,15 @@ def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> N
     assert not page.exception and not page.error
     assert page.selectbox(key=f"graph_item_{model}").value == 9
     assert page.get_by_key("graph_layers").value == "2"
-    assert ("What each layer adds" in [heading.value for heading in page.subheader]) == (model == "alpha")
+    assert ("What each layer adds" in [heading.value for heading in page.subheader]) == (model != "gamma")
+
+
+def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest], carrying: Path) -> None:
+    page = open_app(carrying, ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
+    page.switch_page("screens/report.py").run()
+    (frame,) = page.get("iframe")
+    assert not page.exception and not page.error
+    assert "Graph" in page.pills(key="report_parts").options and '<section id="graph">' in frame.proto.srcdoc
 
 
 def test_the_page_says_where_no_model_carries_a_graph(open_app: Callable[..., AppTest]) -> None:

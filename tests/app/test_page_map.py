@@ -12,10 +12,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import spaces, state, zoo
+from app.analysis import map_colouring, map_points
+from app.figures import map as views
 from app.parts import map_page
-from app.views import map as views
-from app.views import map_colour as colour
-from app.views import map_points as points
 from app.widgets import viewport
 from tests.app.test_page_catalogue import HOSTILE, failed, films
 from tests.runtime import tokenizations
@@ -26,7 +25,7 @@ from tests.runtime.tokenizations import toy_codes, write_tokenization
 LOOK = views.Look.of(False, "#0072b2", "circle")
 
 
-def plane(n: int = 40) -> points.Points:
+def plane(n: int = 40) -> map_points.Points:
     rng = np.random.default_rng(0)
     table = pa.table(
         {
@@ -35,7 +34,7 @@ def plane(n: int = 40) -> points.Points:
             "y": pa.array(rng.normal(size=n), pa.float32()),
         }
     )
-    return points.Points.read(table, n)
+    return map_points.Points.read(table, n)
 
 
 # --- colours
@@ -61,7 +60,7 @@ def catalogue() -> pa.Table:
 
 
 def test_columns_that_cannot_be_coloured_say_why() -> None:
-    possible, left_out = colour.possible(catalogue())
+    possible, left_out = map_colouring.possible(catalogue())
     assert possible == ["popularity", "genres", "country", "price", "own"]
     assert dict(left_out) == {
         "Same": "All items have the same value.",
@@ -70,42 +69,44 @@ def test_columns_that_cannot_be_coloured_say_why() -> None:
         "Item id": "Every item has its own.",
     }
     many = pa.table({"item": range(1_000), "own": [f"only {i}" for i in range(1_000)]})
-    assert "1,000 distinct values" in dict(colour.possible(many)[1])["Own"]
+    assert "1,000 distinct values" in dict(map_colouring.possible(many)[1])["Own"]
 
 
 def test_lists_take_their_most_frequent_value() -> None:
-    found = colour.colouring(catalogue(), "genres")
+    found = map_colouring.colouring(catalogue(), "genres")
     assert found.groups[0] == "common" and found.several and found.group is not None
     assert found.group[0] == 0
-    assert len(found.groups) <= colour.GROUPS + 2
+    assert len(found.groups) <= map_colouring.GROUPS + 2
     assert sum((found.group == place).sum() for place in range(len(found.groups))) == 100
 
 
 def test_missing_values_have_a_group_of_their_own() -> None:
-    found = colour.colouring(catalogue(), "country")
+    found = map_colouring.colouring(catalogue(), "country")
     assert found.groups == ("<b>X</b>", "Y", "No value")
     assert found.colour(2) != found.colour(0)
-    numbers = colour.colouring(catalogue(), "price").numbers
+    numbers = map_colouring.colouring(catalogue(), "price").numbers
     assert numbers is not None and np.isnan(numbers[0]) and numbers[3] == 1
 
 
 def test_skewed_numbers_are_coloured_by_their_logarithm() -> None:
-    assert colour.colouring(catalogue(), "popularity").log
-    assert not colour.colouring(catalogue(), "price").log
+    assert map_colouring.colouring(catalogue(), "popularity").log
+    assert not map_colouring.colouring(catalogue(), "price").log
 
 
 def test_codes_have_a_colour_and_a_shape_each_up_to_a_number() -> None:
     codes = np.array([0] * 9 + [1] * 5 + [-1] + list(range(2, 50)), np.int32)
-    found = colour.by_code(codes, "code.t", "First code by T")
+    found = map_colouring.by_code(codes, "code.t", "First code by T")
     assert found.group is not None and found.groups[:2] == ("code 0", "code 1")
-    assert found.groups[-2:] == ("Other", "No value") and len(found.groups) == colour.CODES + 2
-    looks = [(found.colour(place), found.symbol(place)) for place in range(colour.CODES)]
-    assert len(set(looks)) == colour.CODES
-    assert found.colour(colour.CODES) not in colour.PALETTE and found.symbol(colour.CODES) == "circle"
+    assert found.groups[-2:] == ("Other", "No value") and len(found.groups) == map_colouring.CODES + 2
+    looks = [(found.colour(place), found.symbol(place)) for place in range(map_colouring.CODES)]
+    assert len(set(looks)) == map_colouring.CODES
+    assert (
+        found.colour(map_colouring.CODES) not in map_colouring.PALETTE and found.symbol(map_colouring.CODES) == "circle"
+    )
     assert found.groups[found.group[14]] == "No value" and found.groups[found.group[0]] == "code 0"
-    assert (found.group == colour.CODES).sum() == 50 - colour.CODES
+    assert (found.group == map_colouring.CODES).sum() == 50 - map_colouring.CODES
     assert "a point names its code" in found.note
-    few = colour.by_code(np.array([3, 3, 1]), "code.t", "T")
+    few = map_colouring.by_code(np.array([3, 3, 1]), "code.t", "T")
     assert few.groups == ("code 3", "code 1") and few.note == ""
 
 
@@ -120,7 +121,7 @@ def test_points_keep_their_items_and_items_without_a_place_are_no_points() -> No
             "y": pa.array([30, 10], pa.float32()),
         }
     )
-    found = points.Points.read(table, 5)
+    found = map_points.Points.read(table, 5)
     assert len(found) == 2 and found.items.tolist() == [1, 3]
     assert found.y[3] == 30 and np.isnan(found.x[0])
     assert found.at([0, 3, 1]) == [3, 1]
@@ -132,22 +133,22 @@ def test_points_keep_their_items_and_items_without_a_place_are_no_points() -> No
 def test_a_sample_keeps_shares_and_what_is_forced() -> None:
     many = plane(20_000)
     group = np.repeat([0, 1], [19_000, 1_000]).astype(np.int16)
-    drawn = points.sample(many, group, [7, 19_999], size=1_000)
+    drawn = map_points.sample(many, group, [7, 19_999], size=1_000)
     assert {7, 19_999} <= set(drawn.tolist())
     assert 1_000 <= len(drawn) <= 1_002
     assert abs((group[drawn] == 1).mean() - 0.05) < 0.005
-    assert (drawn == points.sample(many, group, [7, 19_999], size=1_000)).all()
-    assert len(points.sample(plane(), None, [], size=100)) == 40
+    assert (drawn == map_points.sample(many, group, [7, 19_999], size=1_000)).all()
+    assert len(map_points.sample(plane(), None, [], size=100)) == 40
 
 
 def test_inside_a_lasso_and_a_box() -> None:
-    grid = points.Points(*(v.ravel().astype(np.float32) for v in np.meshgrid(np.arange(10), np.arange(10))))
-    box = points.inside(grid, [1.5, 4.5], [6.5, 2.5])
+    grid = map_points.Points(*(v.ravel().astype(np.float32) for v in np.meshgrid(np.arange(10), np.arange(10))))
+    box = map_points.inside(grid, [1.5, 4.5], [6.5, 2.5])
     assert box.sum() == 3 * 4
-    lasso = points.inside(grid, [-1, 9.5, -1], [-1, -1, 9.5])
+    lasso = map_points.inside(grid, [-1, 9.5, -1], [-1, -1, 9.5])
     assert (lasso == (grid.x + grid.y < 8.5)).all()
-    assert not points.inside(grid, [1], [1]).any()
-    assert not points.inside(grid, [np.nan, 1], [0, 1]).any()
+    assert not map_points.inside(grid, [1], [1]).any()
+    assert not map_points.inside(grid, [np.nan, 1], [0, 1]).any()
 
 
 def test_selected_points_are_known_by_their_item_id() -> None:
@@ -163,11 +164,11 @@ def test_selected_points_are_known_by_their_item_id() -> None:
             {},
         ]
     }
-    assert points.selected(event, at, positions, sampled=False) == [2, 9]
+    assert map_points.selected(event, at, positions, sampled=False) == [2, 9]
     everything = {"points": [], "box": [{"x": [-9, 9], "y": [-9, 9]}]}
-    assert points.selected(everything, at, positions, sampled=True) == list(range(40))
-    assert points.selected({"lasso": [{"x": "a", "y": None}, 3], "box": None}, at, positions, sampled=True) == []
-    assert points.selected({"points": "x"}, at, positions, sampled=False) == []
+    assert map_points.selected(everything, at, positions, sampled=True) == list(range(40))
+    assert map_points.selected({"lasso": [{"x": "a", "y": None}, 3], "box": None}, at, positions, sampled=True) == []
+    assert map_points.selected({"points": "x"}, at, positions, sampled=False) == []
 
 
 @pytest.mark.parametrize("sent", [None, [], [1, 2, 3], [0, 0, 1, 2], ["a", 1, 2, 3], [float("nan"), 1, 2, 3], {"x": 1}])
@@ -181,7 +182,7 @@ def test_a_view_that_is_none_is_not_believed(sent: object) -> None:
 def drawn(n: int = 40, **marks: object) -> dict:
     at = plane(n)
     titles = [HOSTILE[i % len(HOSTILE)] for i in range(n)]
-    fig = views.figure(at, None, points.Marks(**marks), LOOK, titles, [f"toy-{i}" for i in range(n)])
+    fig = views.figure(at, None, map_points.Marks(**marks), LOOK, titles, [f"toy-{i}" for i in range(n)])
     return json.loads(fig.to_json())
 
 
@@ -216,7 +217,7 @@ def test_the_path_goes_from_old_to_new_with_arrows() -> None:
 def test_a_selection_is_lit_by_item() -> None:
     trace = drawn(selection=(3, 7))["data"][0]
     chosen = views.figure(
-        plane(), None, points.Marks(selection=(3, 7)), LOOK, ["t"] * 40, [f"toy-{i}" for i in range(40)]
+        plane(), None, map_points.Marks(selection=(3, 7)), LOOK, ["t"] * 40, [f"toy-{i}" for i in range(40)]
     )
     assert [trace["customdata"][place] for place in chosen.data[0].selectedpoints] == ["toy-3", "toy-7"]
 
@@ -224,13 +225,13 @@ def test_a_selection_is_lit_by_item() -> None:
 def test_groups_are_traces_with_a_legend_and_numbers_a_scale() -> None:
     items, at = catalogue(), plane(100)
     ids = [f"toy-{i}" for i in range(100)]
-    groups = views.figure(at, colour.colouring(items, "country"), points.Marks(), LOOK, ids, ids)
+    groups = views.figure(at, map_colouring.colouring(items, "country"), map_points.Marks(), LOOK, ids, ids)
     assert [trace.name for trace in groups.data] == [
         "&lt;b&gt;X&lt;/b&gt;",
         "Y",
         "No value",
     ] and groups.layout.showlegend
-    numbers = views.figure(at, colour.colouring(items, "popularity"), points.Marks(), LOOK, ids, ids)
+    numbers = views.figure(at, map_colouring.colouring(items, "popularity"), map_points.Marks(), LOOK, ids, ids)
     assert numbers.data[0].marker.colorbar.ticktext[-1] == "1,000,000"
 
 
@@ -244,8 +245,8 @@ def test_too_many_points_become_a_density_image_and_a_sample(monkeypatch: pytest
 
 
 def test_the_twin_lists_what_stands_out() -> None:
-    marks = points.Marks(history=(1, 2), following=(5,), chosen=9, near=(4, 3), matches=(8,))
-    table = points.marks_table(marks, plane(), [f"t{i}" for i in range(40)], [f"toy-{i}" for i in range(40)])
+    marks = map_points.Marks(history=(1, 2), following=(5,), chosen=9, near=(4, 3), matches=(8,))
+    table = map_points.marks_table(marks, plane(), [f"t{i}" for i in range(40)], [f"toy-{i}" for i in range(40)])
     assert table["Item id"].tolist() == ["toy-1", "toy-2", "toy-5", "toy-9", "toy-4", "toy-3", "toy-8"]
     assert "2 items numbered" in views.alt("as M arranges them", plane(), None, marks)
     assert "care" in views.verdict(0.7) and "believed" in views.verdict(0.97)
@@ -454,7 +455,7 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
     map_page.draw_around(models, places["alpha"], "map_alpha", box, [])
     assert said[-1] is None
     # too many to name: it is held without an address
-    monkeypatch.setattr(map_page.map_area, "LISTED", 1)
+    monkeypatch.setattr(map_page.map_selection, "LISTED", 1)
     map_page.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
     assert said[-1] is None and map_page.selected(models) == (3, 9) and map_page.is_held()
 

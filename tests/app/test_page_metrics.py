@@ -15,10 +15,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import state, zoo
-from app.views import floor
-from app.views import metrics as views
-from app.views import metrics_answers as answers
-from app.views import metrics_figures as figures
+from app.analysis import baselines, evaluation, metrics
+from app.figures import metrics as figures
 from app.zoo import Style
 from engine.runtime import BundleError, Zoo, judge
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
@@ -30,10 +28,10 @@ FAMILIES = {"a": "sasrec", "b": "tiger", "c": "popularity", "d": "markov"}
 TITLES = {"a": "A", "b": "<script>B</script>", "c": "$C$", "d": "D"}
 
 
-def ranks(values: np.ndarray, users: np.ndarray | None = None) -> views.Ranks:
+def ranks(values: np.ndarray, users: np.ndarray | None = None) -> metrics.Ranks:
     n = len(values)
     user = np.arange(n, dtype=np.int32) if users is None else users.astype(np.int32)
-    return views.Ranks(user, user % 5, np.full(n, 3, np.int32), np.asarray(values, float))
+    return metrics.Ranks(user, user % 5, np.full(n, 3, np.int32), np.asarray(values, float))
 
 
 def table(protocols: dict[str, np.ndarray]) -> pa.Table:
@@ -52,7 +50,7 @@ def table(protocols: dict[str, np.ndarray]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def people(**means: float) -> dict[str, views.Ranks]:
+def people(**means: float) -> dict[str, metrics.Ranks]:
     """Models whose chance of rank 1 is as given, else rank 100."""
     rng = np.random.default_rng(1)
     draw = rng.random(600)
@@ -60,7 +58,7 @@ def people(**means: float) -> dict[str, views.Ranks]:
 
 
 def test_protocols_start_with_full_ranking() -> None:
-    found = views.protocols(
+    found = metrics.protocols(
         {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
     )
     assert found == ["full", "u100"]
@@ -72,25 +70,25 @@ def test_vectors_of_users_are_a_second_row_of_the_model() -> None:
         "b": table({"full": np.ones(3)}),
         "c": None,
     }
-    found = views.ranked(tables, {"a": {}, "b": {}, "c": {}}, "full")
+    found = metrics.ranked(tables, {"a": {}, "b": {}, "c": {}}, "full")
     assert {row: one.rank[0] for row, one in found.items()} == {"a": 1.0, "a+user": 2.0, "b": 1.0}
-    assert views.titled(TITLES, found)["a+user"] == "A, user vectors"
+    assert metrics.titled(TITLES, found)["a+user"] == "A, user vectors"
 
 
 def test_a_beam_says_nothing_beyond_its_width() -> None:
     measured = {"a": {"full": {"outside@20": 0.5}}, "b": {}}
     tables = {"a": table({"full": np.array([1.0, 3, 21, 300])}), "b": table({"full": np.array([2.0, 4, 40, 50])})}
-    found = views.ranked(tables, measured, "full")
-    judged = views.standing(found, ["HR@20", "HR@50"]).set_index(["model", "metric"])
+    found = metrics.ranked(tables, measured, "full")
+    judged = metrics.standing(found, ["HR@20", "HR@50"]).set_index(["model", "metric"])
     assert judged.loc[("a", "HR@20"), "mean"] == 0.5 and judged.loc[("b", "HR@20"), "mark"] == "level"
     assert judged.loc[("a", "HR@50"), "note"] == "beam of 20" and np.isnan(judged.loc[("a", "HR@50"), "mean"])
     assert judged.loc[("b", "HR@50"), "mark"] == ""  # nobody to be better than
-    assert views.against(found, "b", "HR@50").empty and views.against(found, "a", "HR@50").empty
-    shown, why = views.exposures({"a": None, "b": None}, found, "full", 50, 9)
+    assert metrics.against(found, "b", "HR@50").empty and metrics.against(found, "a", "HR@50").empty
+    shown, why = metrics.exposures({"a": None, "b": None}, found, "full", 50, 9)
     assert shown["a"] is None and why["a"] == "beam of 20" and "no lists" in why["b"]
-    assert set(views.slices(found, views.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]) == {"b"}
-    assert views.wins(found["a"], found["b"]) == (2, 0, 2)  # beyond the beam nobody's place is known
-    assert views.disputed(found["a"], found["b"])["user"].tolist() == [0, 1]
+    assert set(metrics.slices(found, metrics.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]) == {"b"}
+    assert metrics.wins(found["a"], found["b"]) == (2, 0, 2)  # beyond the beam nobody's place is known
+    assert metrics.disputed(found["a"], found["b"])["user"].tolist() == [0, 1]
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
 
@@ -102,40 +100,40 @@ def test_a_row_with_users_vectors_looks_other_than_the_model_beside_it(tmp_path:
 
 def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
     source = table({"full": np.array([1.0, 2, 3]), "u100": np.array([9.0, 9, 9])})
-    found = views.ranks(source, "full")
+    found = metrics.ranks(source, "full")
     assert found is not None
     assert found.user.tolist() == [0, 1, 2] and found.rank.tolist() == [1, 2, 3]
-    assert views.ranks(source, "full+user") is None
+    assert metrics.ranks(source, "full+user") is None
 
 
 def test_only_people_of_every_model_are_compared() -> None:
-    shared, left_out = views.common(
+    shared, left_out = metrics.common(
         {"a": ranks(np.ones(3), np.array([1, 2, 3])), "b": ranks(np.ones(3), np.array([2, 3, 9]))}
     )
     assert [one.user.tolist() for one in shared.values()] == [[2, 3], [2, 3]]
     assert left_out == 2
-    assert views.common({}) == ({}, 0)
+    assert metrics.common({}) == ({}, 0)
 
 
 def test_the_same_person_with_another_target_is_not_compared() -> None:
-    other = views.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
-    shared, left_out = views.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
+    other = metrics.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
+    shared, left_out = metrics.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
     assert len(shared["a"]) == 0 and left_out == 2
 
 
 def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
-    found = views.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    found = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
     assert found.loc["a", "mark"] == "best"
     assert found.loc["b", "mark"] == "level"  # the same ranks
     assert found.loc["d", "mark"] == ""
     assert found.loc["a", "mean"] == pytest.approx(judge.accuracy(people(a=0.5)["a"].rank)["HR@10"])
     assert (found["low"] <= found["mean"]).all() and (found["mean"] <= found["high"]).all()
-    again = views.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    again = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
     pd.testing.assert_frame_equal(found, again)
 
 
 def headline(**means: float) -> str:
-    return views.headline(views.standing(people(**means), ["HR@10"]), "HR@10", FAMILIES, TITLES)
+    return metrics.headline(metrics.standing(people(**means), ["HR@10"]), "HR@10", FAMILIES, TITLES)
 
 
 def test_headline() -> None:
@@ -146,7 +144,7 @@ def test_headline() -> None:
 
 
 def test_one_model_alone_is_not_crowned() -> None:
-    assert set(views.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}
+    assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}
     text = headline(a=0.5)
     assert "no other model to compare it with" in text and "highest" not in text and "level" not in text
 
@@ -157,14 +155,14 @@ def test_models_below_the_floor_are_named() -> None:
     assert "**A** and **\\<script\\>B\\</script\\>** are both below the Markov chain" in headline(
         a=0.1, b=0.2, d=0.9, c=0.3
     )
-    assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
-    assert floor.missing(FAMILIES) == "" and "`markov`" in floor.missing({"a": "sasrec", "c": "popularity"})
+    assert baselines.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+    assert baselines.missing(FAMILIES) == "" and "`markov`" in baselines.missing({"a": "sasrec", "c": "popularity"})
 
 
 def test_grid_escapes_and_gives_reasons() -> None:
-    found = views.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
+    found = metrics.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
     signs = dict.fromkeys(TITLES, "●")
-    grid = views.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
+    grid = metrics.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
     assert list(grid.columns) == ["Model", "NDCG@10", "HR@10", "Note"]
     assert grid["NDCG@10"].iloc[0].startswith("**") and "≈" in grid["NDCG@10"].iloc[1]
     assert grid["NDCG@10"].iloc[2] == "n/a" and grid["Note"].iloc[2] == "not evaluated"
@@ -172,18 +170,18 @@ def test_grid_escapes_and_gives_reasons() -> None:
 
 
 def test_against_a_baseline_with_holm() -> None:
-    found = views.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
+    found = metrics.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
     assert found["verdict"].to_dict() == {"b": "level", "c": "worse", "d": "better"}
     assert found["holm"].tolist() == judge.holm(found["p"].tolist())
 
 
 def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
     found = people(a=0.9, d=0.1)
-    compared = views.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
-    called = views.titled(TITLES, [*compared["model"], "d"])
-    assert "1 of 2 other models is better than D" in views.better_words(compared, "d", called)
-    compared = views.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
-    words = views.better_words(compared, "a", called)
+    compared = metrics.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
+    called = metrics.titled(TITLES, [*compared["model"], "d"])
+    assert "1 of 2 other models is better than D" in metrics.better_words(compared, "d", called)
+    compared = metrics.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
+    words = metrics.better_words(compared, "a", called)
     assert "1 of 1 other model is" in words and words.endswith("A, user vectors is better than A.")
 
 
@@ -191,53 +189,53 @@ def test_beyond_accuracy_or_the_reason() -> None:
     source = pa.table({"protocol": ["full"] * 2, "k": [10, 10], "item": [0, 1], "count": [5, 5]})
     popularity = np.array([8, 8, 0, 0])
     shown = {
-        "a": views.exposure(source, "full", 10, 4),
-        "b": views.exposure(source, "u100", 10, 4),
-        "c": views.exposure(None, "full", 10, 4),
+        "a": metrics.exposure(source, "full", 10, 4),
+        "b": metrics.exposure(source, "u100", 10, 4),
+        "c": metrics.exposure(None, "full", 10, 4),
     }
-    found = views.beyond(shown, popularity, dict.fromkeys("bc", "no lists")).set_index("model")
+    found = metrics.beyond(shown, popularity, dict.fromkeys("bc", "no lists")).set_index("model")
     assert found.loc["a", ["coverage", "gini", "novelty"]].tolist() == pytest.approx([0.5, 0.5, 1.0])
     assert found.loc[["b", "c"], "note"].tolist() == ["no lists", "no lists"]
     assert found.loc["b", "coverage"] != found.loc["b", "coverage"]
 
 
 def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
-    found = views.by_number(np.arange(100), 10, "event", "events")
+    found = metrics.by_number(np.arange(100), 10, "event", "events")
     assert [int(mask.sum()) for mask in found.groups.values()] == [10] * 10
     assert next(iter(found.groups)) == "0 – 9 events"
-    same = views.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
+    same = metrics.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
     assert {label: int(mask.sum()) for label, mask in same.groups.items()} == {"1 event": 4, "7 events": 1}
-    assert views.by_number(np.array([np.nan]), 3, "", "").groups == {}
-    assert list(views.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
+    assert metrics.by_number(np.array([np.nan]), 3, "", "").groups == {}
+    assert list(metrics.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
 
 
 def test_items_in_nobodys_training_are_a_group_of_their_own() -> None:
-    found = views.by_training(np.array([0, 3, 0, 9, 1]))
+    found = metrics.by_training(np.array([0, 3, 0, 9, 1]))
     assert {label: np.flatnonzero(mask).tolist() for label, mask in found.groups.items()} == {
         "in nobody's training": [0, 2],
         "in somebody's training": [1, 3, 4],
     }
-    assert list(views.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
+    assert list(metrics.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
 
 
 def test_values_of_lists_and_categories() -> None:
     lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
-    found = views.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
+    found = metrics.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
     assert {label: int(mask.sum()) for label, mask in found.groups.items()} == {"x": 3, "y": 2, "z": 1}
-    few = views.by_value(lists, np.array([0, 1, 4, 0]), most=2)
+    few = metrics.by_value(lists, np.array([0, 1, 4, 0]), most=2)
     assert {label: int(mask.sum()) for label, mask in few.groups.items()} == {"x": 3, "any of 2 others": 3}
-    flags = views.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
+    flags = metrics.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
     assert {label: int(mask.sum()) for label, mask in flags.groups.items()} == {"False": 2, "True": 1}
-    alike = views.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
+    alike = metrics.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
     assert list(alike.groups) == ["a", "a (2)"]
-    assert views.by_attribute(pa.chunked_array([pa.array([None, None], pa.int32())]), np.array([0, 1])).groups == {}
+    assert metrics.by_attribute(pa.chunked_array([pa.array([None, None], pa.int32())]), np.array([0, 1])).groups == {}
 
 
 def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
     found = people(a=0.5, b=0.3)
     mask = np.zeros(600, bool)
     mask[:29] = True
-    frame = views.slices(found, views.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
+    frame = metrics.slices(found, metrics.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
     assert frame.groupby("slice")["few"].first().to_dict() == {"few": True, "<b>many</b>": False}
     fig = figures.slices(frame, "HR@10", TITLES, LOOKS)
     assert [trace.opacity for trace in fig.data] == [1, 0.45, 1, 0.45]
@@ -246,11 +244,11 @@ def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
 
 def test_disputed_people_come_first() -> None:
     first, second = ranks(np.array([1.0, 50, 100, 3])), ranks(np.array([64.0, 100, 2, 3]))
-    found = views.disputed(first, second)
+    found = metrics.disputed(first, second)
     assert found["user"].tolist() == [0, 2, 1]
     assert found["ratio"].tolist() == pytest.approx([64, 50, 2])
-    assert views.wins(first, second) == (2, 1, 1)
-    assert views.disputed(first, first).empty
+    assert metrics.wins(first, second) == (2, 1, 1)
+    assert metrics.disputed(first, first).empty
 
 
 def test_people_without_a_history_are_listed_but_cannot_be_opened(opened: Opened) -> None:
@@ -269,23 +267,23 @@ def test_the_button_takes_over_a_persons_history(opened: Opened) -> None:
     assert not page.exception and not page.error
     people_ = page.selectbox(key="metrics_person_alpha_beta")
     assert people_.options[0] == "u3"  # from rank 40 to 2
-    assert views.among(ranks(np.ones(3)), [2, 0, 9]).tolist() == [0, 2]
+    assert metrics.among(ranks(np.ones(3)), [2, 0, 9]).tolist() == [0, 2]
 
 
 def test_curves_of_models_that_were_trained() -> None:
     curve = pa.table(
         {"step": [1, 2], "epoch": [1.0, 2.0], "seconds": [1.0, 2.0], "loss": [2.0, None], "valid_ndcg": [None, 0.1]}
     )
-    found = views.curves({"a": curve, "b": None})
+    found = metrics.curves({"a": curve, "b": None})
     assert found["model"].tolist() == ["a", "a"]
     assert found["ndcg"].isna().tolist() == [True, False]
-    assert views.curves({}).empty
+    assert metrics.curves({}).empty
     figures.validation(found, "epoch", "epochs", TITLES, LOOKS)
     figures.losses(found, "epoch", "epochs", TITLES, LOOKS)
 
 
 def test_spans() -> None:
-    assert [views.span(x) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]
+    assert [metrics.span(x) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]
 
 
 # --- the page
@@ -362,7 +360,7 @@ def test_a_damaged_file_is_no_end_of_the_address(toys: Zoo, monkeypatch: pytest.
     def broken(*_: object) -> None:
         raise BundleError("alpha", "ranks.parquet", "it is damaged")
 
-    monkeypatch.setattr("app.choices_metrics.answers.people", broken)
+    monkeypatch.setattr("app.choices_metrics.evaluation.people", broken)
     now = state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "metrics")
     assert len(now.problems) == 3 and "ranks.parquet: it is damaged" in now.problems[0]
     assert now.own["by"] == "length" and "baseline" not in now.own
@@ -413,8 +411,8 @@ def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
     assert page.selectbox(key="metrics_slice_toys").value == "cold"
     assert "in nobody's training only those models" in words(page)
     models = zoo.open_zoo("toys")
-    asked = answers.people(models, "full")[0]["alpha"]
-    shown = answers.slices(models, "full", "cold", "HR@10")
+    asked = evaluation.people(models, "full")[0]["alpha"]
+    shown = evaluation.slices(models, "full", "cold", "HR@10")
     sizes = shown.drop_duplicates("slice").set_index("slice")["n"].to_dict()
     cold = int((models.popularity[asked.target] == 0).sum())
     assert sizes == {"in nobody's training": cold, "in somebody's training": len(asked) - cold} and cold
@@ -425,10 +423,10 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
     page = opened(lambda path: count_repeats(path) and None)
     assert not page.exception and not page.error
     models = zoo.open_zoo("toys")
-    assert page.selectbox(key="metrics_slice_toys").value == answers.REPEATED  # what is shown first
-    asked = next(iter(answers.people(models, "full")[0].values()))
+    assert page.selectbox(key="metrics_slice_toys").value == evaluation.REPEATED  # what is shown first
+    asked = next(iter(evaluation.people(models, "full")[0].values()))
     again = [row["user"] for row in models.users.to_pylist() if row["target"] in row["history"]]
-    groups = views.by_repeat(asked, models.users).groups
+    groups = metrics.by_repeat(asked, models.users).groups
     assert asked.user[groups["repeats an item of the history"]].tolist() == again != []
     assert (groups["is new to the user"] == ~groups["repeats an item of the history"]).all()
 
@@ -436,7 +434,7 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
 def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> None:
     page = opened(_all_warm, by="cold")
     assert not page.exception and not page.error
-    assert "cold" not in answers.sliceable(zoo.open_zoo("toys"), "full")
+    assert "cold" not in evaluation.sliceable(zoo.open_zoo("toys"), "full")
     assert any("“cold”" in problem for problem in page.session_state["seqscope_state"].problems)
     assert page.selectbox(key="metrics_slice_toys").value != "cold"
 
@@ -474,7 +472,7 @@ def test_an_item_with_several_values_counts_in_each_slice(opened: Opened) -> Non
 
     page = opened(as_text, by="attribute:genres")
     assert not page.exception and not page.error and "Slices overlap" in words(page)
-    shown = answers.slices(zoo.open_zoo("toys"), "full", "attribute:genres", "HR@10")
+    shown = evaluation.slices(zoo.open_zoo("toys"), "full", "attribute:genres", "HR@10")
     assert set(shown["slice"]) <= {"wood", "tin", "plush"} and {"tin", "plush"} <= set(shown["slice"])
 
 

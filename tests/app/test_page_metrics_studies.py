@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.views import metrics_studies as views
-from app.views import metrics_studies_figures as figures
+from app.analysis import studies
+from app.figures import studies as figures
 from engine.runtime import Study, Zoo, judge
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.studies import outcome, study, toy_studies, write
@@ -36,7 +36,7 @@ def made(**variants: list[dict[str, object]]) -> Study:
 
 def test_the_table_by_hand(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
-    table = views.table(pieces, METRIC).set_index("variant")
+    table = studies.table(pieces, METRIC).set_index("variant")
     assert table["verdict"].to_dict() == {"plain": "baseline", "better": "better", "level": "level", "torn": "level"}
     assert table["mean"].to_dict() == pytest.approx({one.name: one.figure(METRIC) for one in pieces.variants})
     test = judge.paired(pieces.variant("better").per_person(METRIC), pieces.variant("plain").per_person(METRIC))
@@ -53,37 +53,37 @@ def test_the_table_by_hand(found: dict[str, Study]) -> None:
 
 def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
-    table = views.table(pieces, METRIC).set_index("variant")
-    up, down = views.by_seed(pieces, "torn", METRIC)
+    table = studies.table(pieces, METRIC).set_index("variant")
+    up, down = studies.by_seed(pieces, "torn", METRIC)
     assert up > 0 > down
     row = table.loc["torn"]
     assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
     assert row["spread"] == pytest.approx(up - down)
-    assert "where they disagree on the sign, the verdict is level" in views.how_sure(pieces, table.reset_index())
+    assert "where they disagree on the sign, the verdict is level" in studies.how_sure(pieces, table.reset_index())
 
 
 def test_an_interval_that_contains_zero_is_no_claim() -> None:
     ranks = [1.0] * 50 + [0.0] * 50
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
-    table = views.table(close, METRIC)
+    table = studies.table(close, METRIC)
     assert table["verdict"].tolist() == ["baseline", "level"] and table["difference"].iloc[1] > 0
-    assert views.verdicts(close, table, METRIC) == "Nothing here differs from a in NDCG@10 beyond chance."
+    assert studies.verdicts(close, table, METRIC) == "Nothing here differs from a in NDCG@10 beyond chance."
     far = made(a=[outcome(ranks)], b=[outcome([0.0] * 100)], c=[outcome(ranks)])
-    words = views.verdicts(far, views.table(far, METRIC), METRIC)
+    words = studies.verdicts(far, studies.table(far, METRIC), METRIC)
     assert words.startswith("**b** (-0.500) is worse than a in NDCG@10 beyond chance.")
     assert words.endswith("**c** is level with it: the difference could be chance.")
-    assert "One seed each" in views.how_sure(far, views.table(far, METRIC))
+    assert "One seed each" in studies.how_sure(far, studies.table(far, METRIC))
 
 
 def test_any_metric_of_the_page(found: dict[str, Study]) -> None:
-    table = views.table(found["pieces"], "MRR@5").set_index("variant")
+    table = studies.table(found["pieces"], "MRR@5").set_index("variant")
     ranks = np.array(found["pieces"].variant("plain").outcomes[0].ranks)
     gains = np.where((ranks > 0) & (ranks <= 5), 1 / np.maximum(ranks, 1), 0)
     assert table.loc["plain", "mean"] == pytest.approx(gains.mean())
 
 
 def test_the_grid(found: dict[str, Study]) -> None:
-    grid = views.grid(found["pieces"], views.table(found["pieces"], METRIC), METRIC)
+    grid = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC)
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
     assert grid["Difference"].iloc[0] == "baseline" and grid["Verdict"].tolist() == [
         "",
@@ -95,7 +95,7 @@ def test_the_grid(found: dict[str, Study]) -> None:
         a=[outcome([1.0], perplexity=7.0, lost=0.25, expressed=0.1)],
         b=[outcome([1.0], perplexity=8.0, lost=0.5, expressed=0.1)],
     )
-    grid = views.grid(both, views.table(both, METRIC), METRIC)
+    grid = studies.grid(both, studies.table(both, METRIC), METRIC)
     assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"] and grid["Variance lost"].tolist() == [
         "0.2500",
         "0.5000",
@@ -104,15 +104,15 @@ def test_the_grid(found: dict[str, Study]) -> None:
 
 def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
-    table = views.table(pieces, METRIC)
-    counted = [views.Counted("markov", "markov", "Markov chain", 0.99, 0.98, 1.0)]
-    assert views.grid(pieces, table, METRIC, counted)["Verdict"].tolist()[:2] == ["the floor", ""]
-    assert "are below the Markov chain (0.990)" in views.below(pieces, table, counted)
-    assert views.below(pieces, table, [counted[0]._replace(mean=0.0)]) == "" == views.below(pieces, table, [])
+    table = studies.table(pieces, METRIC)
+    counted = [studies.Counted("markov", "markov", "Markov chain", 0.99, 0.98, 1.0)]
+    assert studies.grid(pieces, table, METRIC, counted)["Verdict"].tolist()[:2] == ["the floor", ""]
+    assert "are below the Markov chain (0.990)" in studies.below(pieces, table, counted)
+    assert studies.below(pieces, table, [counted[0]._replace(mean=0.0)]) == "" == studies.below(pieces, table, [])
 
 
 def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
-    table = views.download(list(found.values()))
+    table = studies.download(list(found.values()))
     assert len(table) == 4 * 2 * 2 + 3 * 2 + 3 * 2 * 4
     row = table[(table["study"] == "Study alpha") & (table["seed"] == 2) & (table["measure"] == "perplexity")]
     assert row["figure"].tolist() == [2.5, 2.0, 7.0] and row["low"].isna().all()
@@ -122,7 +122,7 @@ def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
 
 
 def test_a_sweep_stands_in_order_and_its_default_is_marked(found: dict[str, Study]) -> None:
-    table = views.table(found["width"], METRIC)
+    table = studies.table(found["width"], METRIC)
     fig = figures.sweep(table, METRIC, "<b>width</b>", (0, 1))
     assert list(fig.layout.xaxis.ticktext) == ["1", "2", "4"]
     assert list(fig.data[0].marker.symbol) == ["circle", "diamond", "circle"]
@@ -133,7 +133,7 @@ def test_a_sweep_stands_in_order_and_its_default_is_marked(found: dict[str, Stud
 
 def test_panels_of_codes_have_the_scale_they_are_given(found: dict[str, Study]) -> None:
     names = ["perplexity", "lost"]
-    frame = views.measured(found["alpha"], names)
+    frame = studies.measured(found["alpha"], names)
     reach = {"perplexity": (0.0, 9.0), "lost": (0.0, 1.0)}
     fig = figures.sweep_of_codes(frame, names, "α", 0.1, reach)
     assert tuple(fig.layout.yaxis.range) == (0, 9) and tuple(fig.layout.yaxis2.range) == (0, 1)
@@ -153,8 +153,8 @@ def test_the_reach_shows_everything_and_does_not_blow_noise_up() -> None:
 
 def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
-    singles = {one.name: views.by_seed(pieces, one.name, METRIC) for one in pieces.variants}
-    fig = figures.differences(views.table(pieces, METRIC), singles, METRIC, "<i>plain</i>")
+    singles = {one.name: studies.by_seed(pieces, one.name, METRIC) for one in pieces.variants}
+    fig = figures.differences(studies.table(pieces, METRIC), singles, METRIC, "<i>plain</i>")
     assert list(fig.layout.yaxis.ticktext) == ["better", "level", "torn"]
     dots = [trace for trace in fig.data if trace.error_x.array is not None]
     assert [dot.marker.color for dot in dots] == [figures.COLOUR, "rgba(0,0,0,0)", "rgba(0,0,0,0)"]

@@ -13,8 +13,8 @@ from app import choices, home, keys
 from app.address import encode
 from app.reports.document import PARTS
 from app.store import saved
-from app.store.database import open_store
 from app.store.records import Report
+from app.store.server import open_store
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.app.writers import make_writers
@@ -44,7 +44,10 @@ def test_the_preview_is_the_page(page: Opened) -> None:
     shown = preview(test)
     assert shown.startswith("<!doctype html>") and "default-src &#39;none&#39;" in shown and "<script" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-    assert [part for part in PARTS if f'<section id="{part}">' in shown] == [one for one in PARTS if one != "codes"]
+    assert [part for part in PARTS if f'<section id="{part}">' in shown] == [
+        one for one in PARTS if one not in ("codes", "graph")
+    ]
+    assert "Graph" not in test.pills(key="report_parts").options
     labels = {button.proto.label for button in test.get("download_button")}
     assert {"HTML", "PDF", "JSON", "All, as a zip"} <= labels
 

@@ -13,13 +13,13 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import home, work, zoo
-from app.jobs.estimate import Estimate
+from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
 from app.parts import data_train
-from app.store.database import open_store
 from app.store.quota import QuotaReached
 from app.store.records import Dataset
 from app.store.rows import NotFound
+from app.store.server import open_store
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit
 from tests.waiting import wait
@@ -147,7 +147,7 @@ def test_a_preparation_that_was_cancelled_can_go_on_after_a_training(root: Path)
     dataset = ready(ANNA, "My shop", events=60)
     first = work.prepare(ANNA, dataset.id, exports=root / "exports")
     put(first.id, Status(state="cancelled"))
-    second = work.train(ANNA, dataset.id, [work.Choice(model="markov")])
+    second = work.train(ANNA, dataset.id, [work.TrainingChoice(model="markov")])
     put(second.id, Status(state="done", progress=1.0))
     test = page(root, ANNA)
     assert "was cancelled" in test.info[0].value
@@ -183,7 +183,7 @@ def test_a_job_that_was_never_begun_is_said_to_have_failed(root: Path) -> None:
 @pytest.mark.parametrize("kept", [True, False], ids=["settings kept", "of before"])
 def test_a_training_whose_folder_is_gone_can_be_tried_again(root: Path, kept: bool) -> None:
     dataset = ready(ANNA, "My log", events=60)
-    choice = work.Choice(model="markov", settings={"model.alpha": 0.5} if kept else {})
+    choice = work.TrainingChoice(model="markov", settings={"model.alpha": 0.5} if kept else {})
     row = work.train(ANNA, dataset.id, [choice])
     work.queue().stop()  # it tells the store nothing more
     home.discard(home.job(row.id))
@@ -237,9 +237,9 @@ def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
 def test_a_log_is_needed_to_train(root: Path) -> None:
     dataset = ready(ANNA, "My shop")
     with pytest.raises(SeqscopeError, match="no log"):
-        work.train(ANNA, dataset.id, [work.Choice(model="sasrec")])
+        work.train(ANNA, dataset.id, [work.TrainingChoice(model="sasrec")])
     logged = ready(ANNA, "My log", events=60)
-    job = work.one(ANNA, work.train(ANNA, logged.id, [work.Choice(model="markov")]).id).job
+    job = work.one(ANNA, work.train(ANNA, logged.id, [work.TrainingChoice(model="markov")]).id).job
     assert job is not None and any(step.words[:2] == ("train", "markov") for step in job.steps)
 
 
@@ -260,8 +260,8 @@ def trainable() -> Dataset:
     return dataset
 
 
-def two_minutes(model: str) -> Estimate:
-    return Estimate(
+def two_minutes(model: str) -> JobEstimate:
+    return JobEstimate(
         recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=30.0, validation=10.0,
         evaluate=20.0, export=30.0, at_most=True, seconds=120.0,
     )  # fmt: skip
@@ -270,7 +270,7 @@ def two_minutes(model: str) -> Estimate:
 def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> Estimate:
+    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> JobEstimate:
         asked.append((model, settings))
         if model != "sasrec":
             raise SeqscopeError("no user has two training events")
@@ -303,7 +303,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
 def test_an_estimate_goes_on_when_a_job_draws_the_page_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
-    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> Estimate:
+    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> JobEstimate:
         tried.append(model)
         if tried == ["sasrec", "markov"]:
             st.rerun()
@@ -319,9 +319,9 @@ def test_an_estimate_goes_on_when_a_job_draws_the_page_anew(root: Path, monkeypa
 def test_models_that_come_after_others_are_estimated_with_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, object]] = []
 
-    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> Estimate:
+    def estimate(folder: Path, model: str, settings: dict[str, object], **more: object) -> JobEstimate:
         asked.append((model, settings.get("model.start")))
-        return Estimate(
+        return JobEstimate(
             recipe=model, device="2 cores", epochs=3, done=0, steps=9, step=1.0, start=30.0, train=1_800.0, validation=10.0,
             evaluate=20.0, export=30.0, at_most=True, seconds=1_890.0,
         )  # fmt: skip

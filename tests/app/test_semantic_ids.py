@@ -10,12 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.views import semantic_ids as views
-from app.views import semantic_ids_figures as figures
-from app.views import semantic_ids_tables as tables
-from app.views import semantic_ids_tree as trees
-from app.views.axes import log_axis
-from app.views.semantic_ids import Usage
+from app.analysis import prefix_tree, semantic_ids, semantic_ids_tables
+from app.analysis.semantic_ids import Usage
+from app.figures import semantic_ids as figures
+from app.figures.axes import log_axis
 from app.zoo import Style
 from engine.runtime.described import Catalogue
 from engine.runtime.tokenizations import Tokenization
@@ -28,7 +26,7 @@ EVENTS = np.array([8, 1, 4, 2, 0, 16, 3])
 
 
 def test_use_of_codes() -> None:
-    first, second = views.usage(CODES, (4, 3))
+    first, second = semantic_ids.usage(CODES, (4, 3))
     assert first.counts.tolist() == [4, 2, 1, 0] and second.counts.tolist() == [2, 3, 1]
     assert (first.used, first.dead, first.total, second.total) == (3, 1, 7, 6)
     entropy = -sum(share * math.log2(share) for share in (4 / 7, 2 / 7, 1 / 7))
@@ -39,14 +37,14 @@ def test_use_of_codes() -> None:
 def test_levels_are_compared_with_random_codes() -> None:
     rng = np.random.default_rng(3)
     random = np.stack([rng.integers(0, 16, 400), rng.integers(0, 4, 400)], axis=1)
-    for level, size in zip(views.usage(random, (16, 4)), (16, 4), strict=True):
-        assert level.normalised == pytest.approx(views.normalised_by_chance(400, size), abs=0.03)
-    assert views.normalised_by_chance(400, 16) < views.normalised_by_chance(40_000, 16) <= 1
+    for level, size in zip(semantic_ids.usage(random, (16, 4)), (16, 4), strict=True):
+        assert level.normalised == pytest.approx(semantic_ids.normalised_by_chance(400, size), abs=0.03)
+    assert semantic_ids.normalised_by_chance(400, 16) < semantic_ids.normalised_by_chance(40_000, 16) <= 1
     collapsed = np.array([[0, 0], [1, 0], [2, 0], [2, 0]])
-    assert views.usage(collapsed, (3, 4))[1].normalised == 0.25
-    assert views.alike(collapsed) == [0.5, 0.5]
-    by_chance = views.alike_by_chance(200, (16, 16))
-    assert views.alike(rng.integers(0, 16, (200, 2))) == pytest.approx(by_chance, abs=0.1)
+    assert semantic_ids.usage(collapsed, (3, 4))[1].normalised == 0.25
+    assert semantic_ids.alike(collapsed) == [0.5, 0.5]
+    by_chance = semantic_ids.alike_by_chance(200, (16, 16))
+    assert semantic_ids.alike(rng.integers(0, 16, (200, 2))) == pytest.approx(by_chance, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -73,49 +71,49 @@ def test_figures_agree_with_those_of_the_engine() -> None:
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)
     kinds = rng.integers(-1, 4, 200)
-    for mine, theirs in zip(views.usage(codes, (6, 6, 8)), measures.usage(codes, (6, 6, 8)), strict=True):
+    for mine, theirs in zip(semantic_ids.usage(codes, (6, 6, 8)), measures.usage(codes, (6, 6, 8)), strict=True):
         assert mine.perplexity == pytest.approx(theirs["perplexity"]) and mine.gini == pytest.approx(theirs["gini"])
-    for pure, other in zip(views.purity(codes, kinds), measures.purity(codes, kinds), strict=True):
+    for pure, other in zip(semantic_ids.purity(codes, kinds), measures.purity(codes, kinds), strict=True):
         assert pure.purity == pytest.approx(other["purity"]) and pure.chance == pytest.approx(other["chance"])
     found = measures.collisions(codes)
-    groups = views.groups(codes)
+    groups = semantic_ids.groups(codes)
     assert (len(groups), len(groups[0])) == (found["groups"], found["largest"])
     assert sum(map(len, groups)) / 200 == pytest.approx(found["sharing"])
 
 
 def test_groups_prefixes_and_paths() -> None:
-    assert [group.tolist() for group in views.groups(CODES)] == [[0, 1, 6]]
-    assert views.groups(np.arange(4)[:, None]) == []
-    assert views.with_prefix(CODES, (0,)).tolist() == [0, 1, 2, 6]
-    assert views.with_prefix(CODES, (0, 1)).tolist() == [0, 1, 6]
-    assert len(views.with_prefix(CODES, ())) == 7 and len(views.with_prefix(CODES, (0, 1, 2))) == 0
-    assert views.following(CODES, ()) == [(0, 4), (1, 2), (2, 1)]
-    assert views.following(CODES, (1,)) == [(0, 1)] and views.following(CODES, (0, 1)) == []
-    assert views.path(CODES, 4) == (1,) and views.spelled((12, 200, 7)) == "12 · 200 · 7"
+    assert [group.tolist() for group in semantic_ids.groups(CODES)] == [[0, 1, 6]]
+    assert semantic_ids.groups(np.arange(4)[:, None]) == []
+    assert semantic_ids.with_prefix(CODES, (0,)).tolist() == [0, 1, 2, 6]
+    assert semantic_ids.with_prefix(CODES, (0, 1)).tolist() == [0, 1, 6]
+    assert len(semantic_ids.with_prefix(CODES, ())) == 7 and len(semantic_ids.with_prefix(CODES, (0, 1, 2))) == 0
+    assert semantic_ids.following(CODES, ()) == [(0, 4), (1, 2), (2, 1)]
+    assert semantic_ids.following(CODES, (1,)) == [(0, 1)] and semantic_ids.following(CODES, (0, 1)) == []
+    assert semantic_ids.path(CODES, 4) == (1,) and semantic_ids.spelled((12, 200, 7)) == "12 · 200 · 7"
 
 
 def test_purity_by_hand() -> None:
     kinds = np.array([0, 0, 1, 1, -1, 1, 1])
-    first, second = views.purity(CODES, kinds)
+    first, second = semantic_ids.purity(CODES, kinds)
     # code 0 has two of each kind; the others are alone once the item without a kind is left out
     assert (first.groups, first.items, first.purity) == (3, 4, 0.5)
     assert (second.items, second.purity) == (3, pytest.approx(2 / 3))
-    alone = views.purity(np.arange(3)[:, None], np.zeros(3, np.int64))[0]
+    alone = semantic_ids.purity(np.arange(3)[:, None], np.zeros(3, np.int64))[0]
     assert alone.items == 0 and math.isnan(alone.purity)
 
 
 def test_labels_take_the_first_value_of_a_list() -> None:
     items = pa.table({"genres": [["b", "a"], [], ["a"], ["b"], None], "year": [1, 2, 3, 4, 5]})
-    found = views.labels(items, "genres")
+    found = semantic_ids.labels(items, "genres")
     assert found.names == ("b", "a") and found.of.tolist() == [0, -1, 1, 0, -1]
 
 
 def test_popularity_of_codes_and_thirds() -> None:
-    found = views.popularity(CODES, 0, EVENTS)
+    found = semantic_ids.popularity(CODES, 0, EVENTS)
     assert found.code.tolist() == [0, 1, 2] and found.items.tolist() == [4, 2, 1]
     assert found.events.tolist() == [4, 1, 16]
     codes = np.array([[n] for n in (0, 1, 2, 3, 0, 1, 7, 7, 7)])
-    head, middle, tail = views.thirds(codes, np.arange(9, 0, -1))
+    head, middle, tail = semantic_ids.thirds(codes, np.arange(9, 0, -1))
     assert (head.items, head.events, tail.events) == (3, 24, 6)
     assert head.perplexity == pytest.approx(3) and tail.perplexity == pytest.approx(1)
     assert tail.sharing == 1 and middle.sharing == pytest.approx(2 / 3)
@@ -123,18 +121,18 @@ def test_popularity_of_codes_and_thirds() -> None:
 
 def test_bias_is_the_share_that_would_have_to_move() -> None:
     taken, written = np.array([2, 0, 0, 1, 0, 1, 0]), np.array([0, 0, 0, 0, 0, 4, 4])
-    found = views.bias(CODES, 0, 4, taken, written)
+    found = semantic_ids.bias(CODES, 0, 4, taken, written)
     assert found.code.tolist() == [0, 1, 2] and found.taken.tolist() == [0.5, 0.25, 0.25]
     assert found.written.tolist() == [0.5, 0, 0.5] and found.distance == pytest.approx(0.25)
-    assert views.bias(CODES, 0, 4, taken, taken).distance == 0
-    assert len(views.bias(CODES, 0, 4, taken * 0, taken * 0).code) == 0
+    assert semantic_ids.bias(CODES, 0, 4, taken, taken).distance == 0
+    assert len(semantic_ids.bias(CODES, 0, 4, taken * 0, taken * 0).code) == 0
 
 
 # --- the tree
 
 
 def test_the_tree_has_a_box_for_every_prefix() -> None:
-    tree = trees.build(CODES)
+    tree = prefix_tree.build(CODES)
     found = {tree.prefix[node]: tree.items[node].tolist() for node in range(len(tree))}
     assert found == {
         (): [0, 1, 2, 3, 4, 5, 6],
@@ -154,28 +152,28 @@ def test_the_tree_has_a_box_for_every_prefix() -> None:
 def test_a_large_tree_is_cut_and_loses_nobody() -> None:
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 60, (5_000, 3)) * rng.random((5_000, 1))).astype(np.int32)
-    tree = trees.build(codes, nodes=300)
+    tree = prefix_tree.build(codes, nodes=300)
     assert len(tree) < 600
     for node in range(len(tree)):
         children = [child for child in range(len(tree)) if tree.parent[child] == node]
         if children:
             assert sum(len(tree.items[child]) for child in children) == len(tree.items[node])
     rest = [node for node in range(len(tree)) if tree.branches[node] > 1]
-    assert rest and "more" in trees.name(tree, rest[0])
+    assert rest and "more" in prefix_tree.name(tree, rest[0])
 
 
 def test_colours_of_the_tree() -> None:
-    tree = trees.build(CODES)
-    kinds = views.Labels("kind", ("a", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
-    found = trees.by_category(tree, kinds)
+    tree = prefix_tree.build(CODES)
+    kinds = semantic_ids.Labels("kind", ("a", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
+    found = prefix_tree.by_category(tree, kinds)
     words = dict(zip(tree.prefix, found.words, strict=True))
     assert words[0, 1] == "100% a" and words[0,] == "75% a" and words[1,] == "100% b"
     assert [name for _, name in found.legend] == ["a", "b"]
     shade = dict(zip(tree.prefix, found.of, strict=True))
     assert shade[0, 1] == "rgb(0,114,178)" != shade[0,]
-    popular = trees.by_popularity(tree, EVENTS)
+    popular = prefix_tree.by_popularity(tree, EVENTS)
     assert popular.scale is not None and len(popular.of) == len(tree)
-    assert trees.by_popularity(tree, np.zeros(7, np.int64)).of[0].startswith("rgb")
+    assert prefix_tree.by_popularity(tree, np.zeros(7, np.int64)).of[0].startswith("rgb")
 
 
 @pytest.mark.parametrize(
@@ -185,33 +183,36 @@ def test_colours_of_the_tree() -> None:
 def test_labels_of_a_logarithmic_axis_are_whole_numbers(low: float, high: float, labels: list[float]) -> None:
     axis = log_axis([0, low, high])
     assert axis["tickvals"] == labels and axis["ticktext"] == [f"{tick:,.0f}" for tick in labels]
-    drawn = [figures.usage([(NAMED, views.usage(CODES, (4, 3))[0])], log=True)]
-    drawn.append(figures.popularity([(NAMED, views.popularity(CODES, 0, EVENTS))]))
+    drawn = [figures.usage([(NAMED, semantic_ids.usage(CODES, (4, 3))[0])], log=True)]
+    drawn.append(figures.popularity([(NAMED, semantic_ids.popularity(CODES, 0, EVENTS))]))
     assert all(fig.layout.yaxis.type == "log" and fig.layout.yaxis.tickvals for fig in drawn)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_titles_in_figures_are_text(dark: bool) -> None:
     titles = ["<script>alert(1)</script>", "$x^2$", "<b>c</b>", "기생충", "=1+1", "[a](b)", "e"]
-    tree = trees.build(CODES)
-    kinds = views.Labels("kind", ("<i>a</i>", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
-    text = trees.figure(tree, trees.by_category(tree, kinds), titles, EVENTS, dark).to_json()
-    level = views.usage(CODES, (4, 3))[0]
+    tree = prefix_tree.build(CODES)
+    kinds = semantic_ids.Labels("kind", ("<i>a</i>", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
+    text = prefix_tree.figure(tree, prefix_tree.by_category(tree, kinds), titles, EVENTS, dark).to_json()
+    level = semantic_ids.usage(CODES, (4, 3))[0]
     for fig in (
         figures.usage([(NAMED, level)]),
         figures.usage([(NAMED, level)], log=True),
         figures.lorenz([(NAMED, level)]),
-        figures.purity([(NAMED, views.purity(CODES, kinds.of))]),
-        figures.popularity([(NAMED, views.popularity(CODES, 0, EVENTS))]),
-        figures.bias(views.bias(CODES, 0, 4, EVENTS, EVENTS), NAMED.title),
+        figures.purity([(NAMED, semantic_ids.purity(CODES, kinds.of))]),
+        figures.popularity([(NAMED, semantic_ids.popularity(CODES, 0, EVENTS))]),
+        figures.bias(semantic_ids.bias(CODES, 0, 4, EVENTS, EVENTS), NAMED.title),
     ):
         text += fig.to_json()
     assert "<script" not in text and "<i>" not in text and "$x" not in text and "<b>" not in text
-    assert json.loads(trees.figure(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"] == "icicle"
+    assert (
+        json.loads(prefix_tree.figure(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"]
+        == "icicle"
+    )
 
 
-def kinds_of(tree: trees.Tree) -> trees.Colours:
-    return trees.by_popularity(tree, EVENTS)
+def kinds_of(tree: prefix_tree.Tree) -> prefix_tree.Colours:
+    return prefix_tree.by_popularity(tree, EVENTS)
 
 
 def test_dead_codes_are_hollow_on_the_plane() -> None:
@@ -224,7 +225,10 @@ def test_dead_codes_are_hollow_on_the_plane() -> None:
 def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     def said(name: str) -> dict[str, str]:
         one = Tokenization.open(tmp_path / "identifiers" / name, Catalogue("toys", FINGERPRINT, ITEMS))
-        return {line.name: line.of for line in tables.figures(one, views.usage(CODES, (4, 3)), {"alpha": "Alpha"})}
+        return {
+            line.name: line.of
+            for line in semantic_ids_tables.figures(one, semantic_ids.usage(CODES, (4, 3)), {"alpha": "Alpha"})
+        }
 
     teacher = {"run": "alpha", "commit": None, "best_epoch": 1_200, "valid_ndcg": 0.25, "digest": "0" * 64, "kept": 1.0}
     plain = json.loads((write_tokenization(tmp_path, "plain") / "about.json").read_text("utf-8"))
@@ -236,10 +240,10 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
 
 
 def test_tables_say_the_same() -> None:
-    levels = views.usage(CODES, (4, 3))
-    counts = tables.counts_table([("T", levels[0])])
+    levels = semantic_ids.usage(CODES, (4, 3))
+    counts = semantic_ids_tables.counts_table([("T", levels[0])])
     assert counts["Code"].tolist() == [0, 1, 2, 3] and counts["Items"].tolist() == [4, 2, 1, 0]
-    assert tables.lorenz_table([("T", levels[0])])["Share of items"].iloc[-1] == 1
-    tree = trees.build(CODES)
-    found = tables.tree_table(tree, trees.by_popularity(tree, EVENTS))
+    assert semantic_ids_tables.lorenz_table([("T", levels[0])])["Share of items"].iloc[-1] == 1
+    tree = prefix_tree.build(CODES)
+    found = semantic_ids_tables.tree_table(tree, prefix_tree.by_popularity(tree, EVENTS))
     assert found["Codes"].tolist()[:3] == ["all items", "0", "0 · 1"] and found["Items"].tolist()[:3] == [7, 4, 3]

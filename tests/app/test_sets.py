@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.reports import words
+from app.reports.build import build
+from app.reports.document import Asked
+from app.views import about
 from engine.data.split import SplitOptions
 from engine.evaluation.evaluate import evaluate
 from engine.export.bundle import export_run
@@ -51,6 +55,18 @@ def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Pat
     assert "floor is missing" not in shown
     tables = " ".join(str(table.value.columns.tolist()) for table in test.table)
     assert "Recall@20" in tables and "HR@" not in tables and "MRR@" not in tables
+
+
+def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
+    zoo = Zoo.open(folder / "sets")
+    report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
+    assert report.metrics is not None
+    for text in (about.data_card(zoo.info)["Split"], words.protocol(report.metrics, report)):
+        assert "by people" in text and "last event" not in text
+    assert "30 people with held-out items" in words.protocol(report.metrics, report)
+    alone = report.metrics.model_copy(update={"people": 1, "left_out": 1})
+    told = words.protocol(alone, report)
+    assert "1 person with held-out items" in told and "1 person that not every model was evaluated on was" in told
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -19,14 +19,6 @@ from tests.runtime.bundles import TOYS, make_zoo, sized, write_bundle
 Open = Callable[..., AppTest]
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [(), ("",), ("", ""), ("a",), tuple(ODD_IDS), ("~", "%", "%25", "%7E", "a+b", "/?#&=", "기생충", "🎬", "\n")],
-)
-def test_any_ids_survive_the_address(ids: tuple[str, ...]) -> None:
-    assert state.decode(state.encode(ids)) == ids
-
-
 def test_the_address_of_a_state_gives_the_state(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
     models = zoo.open_zoo("hostile")
@@ -203,3 +195,20 @@ def test_a_new_export_is_seen(open_app: Open, tmp_path: Path) -> None:
     write_bundle(path, sized(TOYS[3], name="late"))
     app.run()
     assert "3 models" in app.sidebar.caption[0].value
+
+
+def test_of_many_models_one_of_each_kind_is_shown_until_somebody_chooses(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    families = [films.bundles[name].manifest.family for name in state.usual(films)]
+    assert families == ["sasrec", "bert4rec", "lightgcn", "recformer", "encoder-decoder", "markov"]
+    few = Zoo.open(root / "exports" / "sample")
+    assert state.usual(few) == list(few.bundles)
+
+
+def test_whoever_chooses_the_usual_models_has_a_plain_address(open_app: Open, root: Path) -> None:
+    app = open_app(root / "exports", ds="films")
+    usual = app.get("button_group")[0].value
+    app.get("button_group")[0].set_value([*usual, "popularity"]).run()
+    assert "popularity" in app.query_params["m"]
+    app.get("button_group")[0].set_value(usual).run()
+    assert "m" not in app.query_params

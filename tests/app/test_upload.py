@@ -11,9 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import home, work
-from app.store.database import open_store
+from app.store.server import open_store
 from app.uploads import samples
-from app.uploads.reading import What
+from app.uploads.reading import FileKind
 from app.views import upload as views
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
 from tests.uploads.conftest import ITEMS, LOG
@@ -36,7 +36,7 @@ def key(test: AppTest, kind: str, *words: str) -> str:
     return str(found)
 
 
-def drop(test: AppTest, what: What, content: bytes, name: str = "my.csv") -> None:
+def drop(test: AppTest, what: FileKind, content: bytes, name: str = "my.csv") -> None:
     test.file_uploader(key=key(test, "file_uploader", "file", what)).set_value((name, content, "text/csv")).run()
     calm(test)
 

@@ -40,15 +40,3 @@ def test_cards_and_definitions(told: Any, page: Page, settle: Callable[..., None
     assert "[link](https://example.org) $x$" in text and "simulated" in text
     assert page.evaluate("window.hit") is None
     assert not console_errors
-
-
-def test_accessible(told: Any, page: Page, settle: Callable[..., None]) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page.set_default_timeout(60_000)
-    page.goto(f"{told.url}/about")
-    page.get_by_role("heading", name="Limits").wait_for(timeout=200_000)  # the first visit starts everything
-    settle(page)
-    page.get_by_role("heading", name="Limits").wait_for()
-    found = axe.Axe().run(page, context="[data-testid=stMain]")
-    serious = [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
-    assert serious == []

@@ -14,8 +14,7 @@ from playwright.sync_api import expect
 
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import make_writers
-from tests.browser.conftest import download, until
-from tests.browser.test_pages import told
+from tests.browser.conftest import download, for_everybody, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -87,17 +86,9 @@ def test_the_beam_is_drawn_when_it_is_asked_for(
 @pytest.mark.parametrize(
     "path", ["/?ds=writers&h=toy-11~toy-12&beam=writer", "/attention?ds=writers&h=toy-11&model=writer"]
 )
-def test_narrow_dark_and_accessible(
-    url: str, new_page: Callable[..., Page], settle: Callable[..., None], path: str, console_errors: list[str]
-) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = new_page(color_scheme="dark", viewport={"width": 390, "height": 844})
+def test_for_everybody(url: str, page: Page, settle: Callable[..., None], path: str, console_errors: list[str]) -> None:
     page.goto(url + path)
     page.locator(".js-plotly-plot").first.wait_for()
     settle(page)
-    main = page.get_by_test_id("stMain")
-    assert main.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    found = axe.Axe().run(page, context={"exclude": [["[data-testid=stSidebarNav]"]]})
-    serious = [told(one) for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
-    assert not serious, "\n".join(serious)
+    for_everybody(page)
     assert not console_errors

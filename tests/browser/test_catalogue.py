@@ -112,9 +112,8 @@ def test_adding_reaches_the_history(go: Callable) -> None:
     page.wait_for_url(re.compile("~toy-8(&|$)"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_card_is_not_wider_than_a_phone(new_page: Callable, url: str, settle: Callable, scheme: str) -> None:
-    page = new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+def test_a_card_is_not_wider_than_a_phone(new_page: Callable, url: str, settle: Callable) -> None:
+    page = new_page(viewport={"width": 390, "height": 844})
     page.goto(url + "/catalogue?item=toy-3")
     page.get_by_role("heading", name="Neighbours").wait_for()
     settle(page)

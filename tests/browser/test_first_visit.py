@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -16,16 +15,13 @@ if TYPE_CHECKING:
 EXPORTS = Path(__file__).parents[2] / "exports"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_real_films_at_first_sight(
-    new_page: Callable[..., Page],
+    page: Page,
     serve: Callable[[Path], Any],
     settle: Callable[..., None],
-    scheme: str,
     console_errors: list[str],
     foreign_requests: list[str],
 ) -> None:
-    page = new_page(color_scheme=scheme)
     page.goto(serve(EXPORTS).url)
     expect(page.get_by_test_id("stSidebar")).to_contain_text("9,081 people")
     expect(page.get_by_text(re.compile("^What came next for .* people"))).to_be_visible()

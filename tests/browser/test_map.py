@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.test_page_catalogue import films
-from tests.browser.conftest import until
-from tests.browser.test_pages import told
+from tests.browser.conftest import for_everybody, until
 from tests.runtime.bundles import make_zoo
 from tests.runtime.spaces import write_space
 from tests.runtime.tokenizations import toy_codes, write_tokenization
@@ -190,31 +189,14 @@ def test_what_is_typed_is_searched_and_in_the_link(go: Callable, settle: Callabl
     expect(page.get_by_label("Find on the map")).to_have_value("Film 1")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_codes_and_words_for_everybody(
-    new_page: Callable, url: str, settle: Callable, scheme: str, console_errors: list[str], foreign_requests: list[str]
+    page: Page, url: str, settle: Callable, console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = new_page(color_scheme=scheme)
     page.goto(
         f"{url}/map?space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1"
     )
     page.get_by_text("In other spaces").wait_for()
     wait_for_codes(page)
     settle(page)
-    found = axe.Axe().run(page, context={"exclude": [["[data-testid=stSidebarNav]"]]})  # Streamlit's own menu
-    serious = [told(one) for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
-    assert not serious, "\n".join(serious)
-    page.set_viewport_size({"width": 390, "height": 844})
-    settle(page)
-    assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for_everybody(page)
     assert not console_errors and not foreign_requests
-
-
-def test_a_chosen_item_is_not_wider_than_a_phone(new_page: Callable, url: str, settle: Callable) -> None:
-    page = new_page(viewport={"width": 390, "height": 844})
-    page.goto(url + "/map?item=toy-3")
-    page.get_by_text("nearest items by each model's own measure").wait_for()
-    settle(page)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.conftest import HOSTILE, rename
-from tests.browser.conftest import until
-from tests.browser.test_pages import told
+from tests.browser.conftest import for_everybody, until
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.tokenizations import toy_codes, write_tokenization
 
@@ -79,21 +78,12 @@ def test_figures_have_names_and_titles_stay_text(
     assert not console_errors
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_for_everybody(
-    new_page: Callable, url: str, settle: Callable, scheme: str, console_errors: list[str], foreign_requests: list[str]
+    page: Page, url: str, settle: Callable, console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = new_page(color_scheme=scheme)
     page.goto(url + "/semantic_ids?prefix=2")
     page.get_by_role("heading", name="Items by their codes").wait_for()
     until(page, lambda: page.locator(".js-plotly-plot").count(), 8)
     settle(page)
-    found = axe.Axe().run(page, context={"exclude": [["[data-testid=stSidebarNav]"]]})  # Streamlit's own menu
-    serious = [told(one) for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
-    assert not serious, "\n".join(serious)
-    page.set_viewport_size({"width": 390, "height": 844})
-    settle(page)
-    assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for_everybody(page)
     assert not console_errors and not foreign_requests

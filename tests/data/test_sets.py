@@ -17,10 +17,10 @@ def roles(dataset: Dataset) -> dict[str, dict[str, Role]]:
     """User id → item id → role."""
     items, users = item_ids(dataset), user_ids(dataset)
     owner = np.repeat(np.arange(len(users)), dataset.events.lengths)
-    found: dict[str, dict[str, Role]] = {user: {} for user in users}
+    roles_by_user: dict[str, dict[str, Role]] = {user: {} for user in users}
     for place, (user, item) in enumerate(zip(owner, dataset.events.values, strict=True)):
-        found[users[user]][items[item]] = Role(int(dataset.roles[place]))
-    return found
+        roles_by_user[users[user]][items[item]] = Role(int(dataset.roles[place]))
+    return roles_by_user
 
 
 def with_role(dataset: Dataset, role: Role) -> dict[str, set[str]]:
@@ -123,8 +123,8 @@ def test_people_held_out_whole(bench: Bench) -> None:
 
 
 def test_a_fifth_of_five_is_one() -> None:
-    found = by_user(np.arange(0, 45, 5), (2, 2), 0.8, seed=3)
-    assert np.count_nonzero(found == Role.VALID) == np.count_nonzero(found == Role.TEST) == 2
+    drawn = by_user(np.arange(0, 45, 5), (2, 2), 0.8, seed=3)
+    assert np.count_nonzero(drawn == Role.VALID) == np.count_nonzero(drawn == Role.TEST) == 2
 
 
 def test_the_format_is_recognised_by_lines_of_different_lengths(bench: Bench) -> None:

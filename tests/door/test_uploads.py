@@ -124,7 +124,7 @@ def test_of_all_together_the_longest_here_make_room(small: Server) -> None:
 
 
 def test_of_all_together_no_more_come_at_the_same_time() -> None:
-    files, limits = received.Files(), received.Limits.of_config()
+    files, limits = received.Files(), received.ReceivedLimits.of_config()
     coming = [files.begin(f"session-{n}", "file", f"owner-{n}") for n in range(limits.all // limits.session)]
     for file in coming[:-1]:
         files.grow(file, limits.session)

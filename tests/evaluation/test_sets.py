@@ -42,10 +42,10 @@ def test_each_target_is_ranked_among_all_but_the_history(batch_size: int) -> Non
     rng = np.random.default_rng(0)
     table = rng.normal(size=(30, 60)).astype(np.float32)
     some, model = random_sets(rng, 30, 60), Fixed(table)
-    found = full_ranks(model, some, batch_size=batch_size).ranks
+    ranks = full_ranks(model, some, batch_size=batch_size).ranks
     for place, (row, target) in enumerate(zip(some.owner, some.targets, strict=True)):
         rivals = np.delete(table[row], some.history[row])
-        assert found[place] == 1 + (rivals > table[row, target]).sum()
+        assert ranks[place] == 1 + (rivals > table[row, target]).sum()
     assert len(model.asked) == 30  # a history is read once, however many items are asked for
 
 
@@ -54,9 +54,9 @@ def test_ties_stand_in_random_order() -> None:
     rng = np.random.default_rng(1)
     table = np.round(rng.normal(size=(8, 40)))
     some = random_sets(rng, 8, 40)
-    found = full_ranks(Fixed(table), some).ranks
+    ranks = full_ranks(Fixed(table), some).ranks
     for row in range(8):
-        own = np.sort(found[some.owner == row])
+        own = np.sort(ranks[some.owner == row])
         drawn = []
         for _ in range(3_000):
             order = np.lexsort((rng.random(40), -table[row]))
@@ -64,7 +64,7 @@ def test_ties_stand_in_random_order() -> None:
         np.testing.assert_allclose(own, np.mean(drawn, 0), atol=0.7)
     for k in (1, 3, 10):
         for protocol in PROTOCOLS:
-            values = metrics.per_user(f"NDCG@{k}", found, protocol, some.owner)
+            values = metrics.per_user(f"NDCG@{k}", ranks, protocol, some.owner)
             assert (values <= 1 + 1e-12).all()
 
 
@@ -72,8 +72,8 @@ def test_a_score_that_is_no_number_ranks_last() -> None:
     table = np.zeros((3, 10))
     table[0, 4:6], table[1, 9] = np.nan, np.nan
     some = Cases(np.arange(3, dtype=np.int32), Ragged.of([[0], [1], [2]]), Ragged.of([[4, 8], [3, 5], [6, 7]]))
-    found = full_ranks(Fixed(table), some, exclude_history=False).ranks
-    assert found[0] == 10 and found[1] > 3 and found[2:4].tolist() == pytest.approx([1 + 10 / 3, 1 + 20 / 3])
+    ranks = full_ranks(Fixed(table), some, exclude_history=False).ranks
+    assert ranks[0] == 10 and ranks[1] > 3 and ranks[2:4].tolist() == pytest.approx([1 + 10 / 3, 1 + 20 / 3])
 
 
 def test_by_hand() -> None:
@@ -95,9 +95,9 @@ def test_with_one_item_each_nothing_changes() -> None:
     ranks = np.random.default_rng(2).integers(1, 80, 300) + 0.5
     plain = metrics.accuracy(ranks)
     for protocol in PROTOCOLS:
-        found = metrics.accuracy(ranks, protocol=protocol, users=np.arange(300))
-        assert set(found) == {f"{name}@{k}" for name in ("Recall", "NDCG") for k in metrics.CUTOFFS}
-        assert all(value == plain[name.replace("Recall", "HR")] for name, value in found.items())
+        measured = metrics.accuracy(ranks, protocol=protocol, users=np.arange(300))
+        assert set(measured) == {f"{name}@{k}" for name in ("Recall", "NDCG") for k in metrics.CUTOFFS}
+        assert all(value == plain[name.replace("Recall", "HR")] for name, value in measured.items())
 
 
 def split(bench: Bench, *words: object) -> Dataset:
@@ -111,7 +111,7 @@ def split(bench: Bench, *words: object) -> Dataset:
 
 def test_popularity_under_a_given_split(bench: Bench, tmp_path: Path) -> None:
     dataset = split(bench)
-    found = evaluate(popularity(dataset), dataset, tmp_path)["given split"]
+    measured = evaluate(popularity(dataset), dataset, tmp_path)["given split"]
     recalls, gains = [], []
     for user in range(50):
         own = dataset.events[user]
@@ -121,12 +121,12 @@ def test_popularity_under_a_given_split(bench: Bench, tmp_path: Path) -> None:
         hits = [item in held_out for item in np.argsort(-scores)[:10]]
         recalls.append(sum(hits) / 3)
         gains.append(sum(1 / math.log2(2 + place) for place, hit in enumerate(hits) if hit) / (1.5 + 1 / math.log2(3)))
-    assert found["Recall@10"] == pytest.approx(np.mean(recalls), abs=0.02)  # ties are broken by chance here
-    assert found["NDCG@10"] == pytest.approx(np.mean(gains), abs=0.02)
+    assert measured["Recall@10"] == pytest.approx(np.mean(recalls), abs=0.02)  # ties are broken by chance here
+    assert measured["NDCG@10"] == pytest.approx(np.mean(gains), abs=0.02)
     table = pq.read_table(tmp_path / "ranks.parquet")
-    kept = metrics.accuracy(table["rank"].to_numpy(), None, "given split", table["user"].to_numpy())
-    assert kept == pytest.approx({name: found[name] for name in kept})
-    assert table.num_rows == 150 and found["coverage@10"] > 0
+    again = metrics.accuracy(table["rank"].to_numpy(), None, "given split", table["user"].to_numpy())
+    assert again == pytest.approx({name: measured[name] for name in again})
+    assert table.num_rows == 150 and measured["coverage@10"] > 0
 
 
 def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench, tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench,
         dataset, run = split(bench, *words), tmp_path / str(len(names))
         record = train(recipe("lightgcn"), dataset, run, device="cpu")
         model, trained, _, _ = open_run(run, dataset.path)
-        found = evaluate(model, dataset, run)
-        assert {name for name in found if ", " not in name} == names
+        measured = evaluate(model, dataset, run)
+        assert {name for name in measured if ", " not in name} == names
         check = validation(trained, dataset, model)
         assert check is not None and check.trained_users == (len(names) == 2)
         assert check(model) == pytest.approx(record["valid_ndcg"], abs=1e-6)
@@ -147,8 +147,8 @@ def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench,
 
 def test_popularity_among_held_out_people(bench: Bench, tmp_path: Path) -> None:
     dataset = split(bench, "--split", "users", "--held-out-users", 5, 20)
-    found = evaluate(popularity(dataset), dataset, tmp_path)
-    assert set(found) <= {"held-out users", "held-out users, cold", "held-out users, warm"}
-    assert found["held-out users"]["Recall@20"] > found["held-out users"]["Recall@5"] > 0
+    measured = evaluate(popularity(dataset), dataset, tmp_path)
+    assert set(measured) <= {"held-out users", "held-out users, cold", "held-out users, warm"}
+    assert measured["held-out users"]["Recall@20"] > measured["held-out users"]["Recall@5"] > 0
     with pytest.raises(UsageError, match="several"):
         frozen(dataset, "test", "u100")

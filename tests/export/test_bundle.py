@@ -8,14 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pyarrow.parquet as pq
 import pytest
 import torch
 
 from engine.data.dataset import Dataset
+from engine.export.weights import LEAST
 from engine.models import MODELS, Recommender
+from engine.models.ngcf import NGCF
 from engine.runtime import CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
+
+SHARING = ("sasrec", "bert4rec", "attrec", "recformer", "text-neighbours")
+"""Whose encoder holds what their attention, or their index, holds as well."""
 
 
 @pytest.fixture(scope="module")
@@ -134,24 +140,48 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     assert can.trained_users == (name in ("attrec", "lightgcn", "ngcf"))
     assert can.reads_order == (name not in ("lightgcn", "ngcf", "mult-vae", "popularity"))
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))
-    assert manifest.schema_version == {"recformer": 2, "text-neighbours": 3, "lightgcn": 4, "ngcf": 4}.get(name, 1)
+    least = 4 if name in ("lightgcn", "ngcf") else 1
+    assert manifest.schema_version == (5 if name in SHARING else least)
     assert (manifest.graph is not None) == (name in ("lightgcn", "ngcf"))
     for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users", "reads_order"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")
 
 
+def test_no_tensor_is_stored_twice(exports: Path) -> None:
+    for folder in [path.parent for path in exports.glob("*/encoder.onnx")]:
+        stored: list[bytes] = []
+        for path in folder.glob("*.onnx"):
+            tensors = onnx.load(path, load_external_data=False).graph.initializer
+            stored += [tensor.raw_data for tensor in tensors if len(tensor.raw_data) >= LEAST]
+        index = np.load(folder / "index.npy")[:, :-1].tobytes()
+        assert len(stored) == len(set(stored)) and not any(index and index in tensor for tensor in stored), folder
+
+
 def test_the_graph_is_that_of_training_and_its_paths_add_up_to_the_scores(zoo: Zoo, dataset: Dataset) -> None:
     bundle, training = zoo.bundles["lightgcn"], dataset.training
     people = [np.unique(training[user]).tolist() for user in range(len(training)) if len(training[user])]
     graph, paths = bundle.graph, bundle.paths
-    assert [others.tolist() for others in np.split(graph.people.others, graph.people.offsets[1:-1])] == people
+    assert [items.tolist() for items in graph.people] == people
     assert paths is not None
     for history in histories(dataset, 3):
         scores = bundle.scores(history)
         np.testing.assert_allclose(paths.scores(history), scores, atol=1e-4)
         adds = [branch.adds for branch in paths.branches(history, 5)]
         assert sum(part for part in adds if part is not None) == pytest.approx(float(scores[5]), abs=1e-4)
+
+
+def test_layers_side_by_side_add_up_to_the_score(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    model, layers = open_run(run_of("ngcf"))[0].eval(), zoo.bundles["ngcf"].layers
+    assert isinstance(model, NGCF) and layers is not None
+    with torch.inference_mode():
+        of_items = [items.numpy() for _, items in model.layers()]
+        for history in histories(dataset, 3):
+            of_history = model.query(torch.tensor([history]))[0].split(model.config.dim)
+            each = np.stack([items @ own.numpy() for items, own in zip(of_items, of_history, strict=True)])
+            np.testing.assert_allclose(layers.by_layer(history, 5), each[:, 5], atol=1e-4)
+            np.testing.assert_allclose(layers.scores(history), each.sum(0), atol=1e-4)
+            np.testing.assert_allclose(layers.scores(history, without=1), each.sum(0) - each[1], atol=1e-4)
 
 
 def test_maps_and_curves(zoo: Zoo) -> None:

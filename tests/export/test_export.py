@@ -19,7 +19,7 @@ from onnx import numpy_helper
 from torch import nn
 
 from engine.errors import SeqscopeError, UsageError
-from engine.export import bundle, check, graphs
+from engine.export import bundle, graphs, vectors
 from engine.export.bundle import export_run
 from engine.export.side import write_dataset_side
 from engine.models import MODELS, Recommender
@@ -87,8 +87,8 @@ def test_every_difference_is_seen(exports: Path, run_of: RunOf, dataset: Any) ->
 
     model, *_ = open_run(run_of("sasrec"))
     folder, cases = exports / "sasrec", dataset.cases("test")
-    count, used, worst = check.compare(folder, model, cases, 1)
-    assert (count, used) == (8 * len(used), check.lengths(8))
+    count, used, worst = vectors.compare(folder, model, cases, 1)
+    assert (count, used) == (8 * len(used), vectors.lengths(8))
     assert worst <= 1e-4
     wrong: list[Any] = [
         Wrong(model, lambda scores: scores + 0.01),
@@ -102,13 +102,13 @@ def test_every_difference_is_seen(exports: Path, run_of: RunOf, dataset: Any) ->
     ]
     for other in wrong:
         with pytest.raises(SeqscopeError, match="not exported"):
-            check.compare(folder, other, cases, 1)
+            vectors.compare(folder, other, cases, 1)
 
 
 def test_lengths_that_are_tried() -> None:
-    assert check.lengths(50) == [1, 2, 49, 50, 53]
-    assert check.lengths(1) == [1, 2, 4]
-    assert check.lengths(2) == [1, 2, 5]
+    assert vectors.lengths(50) == [1, 2, 49, 50, 53]
+    assert vectors.lengths(1) == [1, 2, 4]
+    assert vectors.lengths(2) == [1, 2, 5]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_unusual_models_have_graphs_too(dataset: Any, tmp_path: Path, name: str,
     rows, bias = model.index()
     assert rows is not None
     np.save(tmp_path / "index.npy", torch.cat([rows, bias[:, None]], 1).detach().numpy())
-    _, _, worst = check.compare(tmp_path, model, dataset.cases("test"), 0)
+    _, _, worst = vectors.compare(tmp_path, model, dataset.cases("test"), 0)
     assert worst <= 1e-4
 
 

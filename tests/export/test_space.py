@@ -15,7 +15,7 @@ import pytest
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.export import projection, space
+from engine.export import space, umap_map
 from engine.runtime import QuestionError, Zoo
 from engine.words import Encoder, Stored
 from engine.words.text import texts
@@ -54,7 +54,7 @@ def test_it_is_read_as_it_was_made(stored: Stored, dataset: Dataset, tmp_path: P
     assert np.abs(cosine[found.items] - found.similarity).max() < 2**-10
     xy = np.column_stack([one.map_table()[name].to_numpy() for name in "xy"])
     rows = one.vectors[some].astype(np.float32)
-    trust = projection.trustworthiness(rows, xy, "cosine", projection.NEIGHBOURS, 42)
+    trust = umap_map.trustworthiness(rows, xy, "cosine", umap_map.NEIGHBOURS, 42)
     assert one.about.projection.trustworthiness == pytest.approx(trust)
     assert one.about.projection.parameters["metric"] == "cosine"
 

@@ -13,7 +13,7 @@ import pytest
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
-from engine.export import projection
+from engine.export import umap_map
 from engine.export.tokenization import principal
 from engine.runtime import Zoo
 
@@ -74,7 +74,7 @@ def test_it_is_read_as_it_was_made(
     ):
         assert how is not None and how.parameters["metric"] == "euclidean"
         xy = np.column_stack([table[name].to_numpy() for name in "xy"])
-        trust = projection.trustworthiness(rows, xy, "euclidean", projection.NEIGHBOURS, 42)
+        trust = umap_map.trustworthiness(rows, xy, "euclidean", umap_map.NEIGHBOURS, 42)
         assert how.trustworthiness == pytest.approx(trust)
     # codes without vectors have no plane
     assert zoo.tokenizations["random"].plane is None and zoo.tokenizations["random"].codebooks is None

@@ -98,7 +98,7 @@ def test_people_with_held_out_items_are_ranked(base: Path, carried: Bundle, run_
 
 def test_what_it_says_of_itself(source: Path, carried: Bundle) -> None:
     manifest, before = carried.manifest, json.loads((source / "manifest.json").read_text("utf-8"))
-    assert manifest.schema_version == 3 and manifest.title == "Recformer (zero-shot)"
+    assert manifest.schema_version == 5 and manifest.title == "Recformer (zero-shot)"
     about = manifest.zero_shot
     assert about is not None
     assert (about.bundle, about.dataset, about.fingerprint) == ("recformer", "tiny", before["fingerprint"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
+from engine.bundle.trie import Trie
 from engine.generation import beam_search, exact_scores, search
-from engine.generation.search import OUTSIDE, item_scores, path_scores
+from engine.generation.search import OUTSIDE, TorchTrie, item_scores, path_scores
 from tests.generation.small import FAMILIES, ITEMS, build, histories, table
 
 KINDS = ["full", "ties", "ragged", "words"]
@@ -156,3 +158,13 @@ def test_a_walk_in_small_parts_says_the_same(monkeypatch: pytest.MonkeyPatch) ->
         parts = exact_scores(model, memory), exact_scores(model, memory, constrained=False)
         torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(path_scores(model, memory, everything()), paths, atol=1e-5, rtol=1e-5)
+
+
+def test_expanding_nodes_lists_their_children_and_a_leaf_stays() -> None:
+    trie = Trie.build(table("ragged"))
+    nodes = torch.tensor([[0, 1], [-1, len(trie) - 1]])
+    children, real = TorchTrie(trie, torch.device("cpu")).expand(nodes)
+    for place in np.ndindex(2, 2):
+        node = int(nodes[place])
+        below = trie.children(np.array([node]))[0].tolist() or [node] if node >= 0 else []
+        assert children[place][real[place]].tolist() == below

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
+from engine.errors import SeqscopeError
 from engine.identifiers import TOKENIZERS, teacher
 from engine.identifiers.judge import Judge
 from engine.identifiers.recipe import from_dict, load
@@ -129,6 +130,22 @@ def test_the_teachers_rows_are_the_items(dataset: Dataset, run_of: Callable[[str
     assert len(rows) == dataset.num_items
     assert model.pad == dataset.num_items
     assert np.array_equal(rows, model.table.detach().numpy()[: dataset.num_items])
+
+
+def test_graph_models_teach_too(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    rows, model, _ = teacher.table(run_of("lightgcn"), dataset)
+    assert np.array_equal(rows, model.eval().index().rows.numpy())
+    judge = Judge.of(run_of("lightgcn"), dataset)
+    measured = json.loads((run_of("lightgcn") / "metrics.json").read_text("utf-8"))
+    assert judge.rank(judge.vectors) == pytest.approx(_find(measured, "full")["NDCG@10"], abs=1e-4)
+
+
+@pytest.mark.parametrize("family", ["popularity", "bert4rec", "attrec"])
+def test_who_scores_by_more_than_a_dot_product_teaches_nobody(
+    family: str, dataset: Dataset, run_of: Callable[[str], Path]
+) -> None:
+    with pytest.raises(SeqscopeError, match=f"a run of {family}; .* dot product"):
+        teacher.table(run_of(family), dataset)
 
 
 def test_fewer_dimensions_keep_dot_products() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.cli import main
 from engine.data.without_log import fill_catalogue
-from engine.export import projection
+from engine.export import umap_map
 from engine.identifiers.recipe import load
 from engine.runtime import Zoo
 from engine.words import scratch
@@ -25,7 +25,7 @@ SMALL = ["tokenizer.codes=4", "tokenizer.levels=2"]
 def korean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tiny = ScratchConfig(vocabulary=2000, dim=16, layers=1, heads=2, steps=2)
     monkeypatch.setattr(scratch, "DEFAULT", tiny)
-    monkeypatch.setattr(projection, "umap", None)  # twelve items are too few
+    monkeypatch.setattr(umap_map, "umap", None)  # twelve items are too few
     path = tmp_path / "data" / "shop"
     path.mkdir(parents=True)
     titles = [f"{text} {size}" for text in KOREAN for size in ("대형", "중형", "소형")]

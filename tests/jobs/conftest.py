@@ -14,18 +14,18 @@ import pytest
 
 from app.jobs import spec, status
 from app.jobs.runner import LOG, Failed, Runner
-from app.jobs.spec import Job, Step
+from app.jobs.spec import Job, JobStep
 from app.jobs.status import Status
 from engine.cli import main
 
 PROGRAM = "tests.jobs.work"
 
 
-def step(*words: object, title: str = "", **rest: Any) -> Step:
-    return Step(title=title or f"Do {words[0]}", program=PROGRAM, words=tuple(map(str, words)), **rest)
+def step(*words: object, title: str = "", **rest: Any) -> JobStep:
+    return JobStep(title=title or f"Do {words[0]}", program=PROGRAM, words=tuple(map(str, words)), **rest)
 
 
-def job(*steps: Step, id: str = "job", **rest: Any) -> Job:
+def job(*steps: JobStep, id: str = "job", **rest: Any) -> Job:
     return Job(id=id, kind="batch", title="A job", created=spec.now(), steps=steps, **rest)
 
 
@@ -91,7 +91,7 @@ def carry_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         signal.signal(number, handler)
 
 
-def _here(runner: Runner, number: int, step: Step) -> str:
+def _here(runner: Runner, number: int, step: JobStep) -> str:
     """In place of Runner._command."""
     with (runner.folder / LOG).open("a") as log, contextlib.chdir(runner.place):
         from_here = log.tell()

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.jobs import estimate, kinds
-from app.jobs.estimate import Estimate
-from app.jobs.spec import Job, Step
+from app.jobs.estimate import JobEstimate
+from app.jobs.spec import Job, JobStep
 from app.parts import data_train
 from engine.cli import main
 from engine.runtime import Zoo
@@ -23,7 +23,7 @@ LOG = ("user", "item", "time")
 TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "float32", "training.valid_users": 50}
 
 
-def lightened(step: Step) -> Step:
+def lightened(step: JobStep) -> JobStep:
     """With a text encoder of next to no size, and fewer rounds."""
     words = {"words.encoder=auto": f"words.encoder={text_encoder()}", "training.epochs=1500": "training.epochs=2"}
     return step.model_copy(update={"words": tuple(words.get(word, word) for word in step.words)})
@@ -41,16 +41,15 @@ def lighter(job: Job, *only: str) -> Job:
 def estimated_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, which need not import torch again."""
 
-    def tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> Estimate:
+    def tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> JobEstimate:
         command = ["train", model, "--dataset", "data", "--out", f"runs/{model}", *words, "--estimate"]
         with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
             assert main(command) == 0
-        return Estimate.model_validate_json(out.getvalue().splitlines()[-1])
+        return JobEstimate.model_validate_json(out.getvalue().splitlines()[-1])
 
     monkeypatch.setattr(estimate, "_tried", tried)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_models_that_come_after_others(
     place: Path,  # noqa: F811

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from app.jobs import kinds
-from app.jobs.kinds import Choice
 from app.jobs.spec import Job
 from app.jobs.status import Status
 from engine.runtime import Zoo
 from tests.training.tiny import cycles, text_encoder
-from tests.waiting import wait
 
-Begin = Callable[..., subprocess.Popen[bytes]]
-Now = Callable[[], Status]
 CarryOut = Callable[[Job], Status]
-SMALL = {
-    "model.dim": 16,
-    "model.blocks": 1,
-    "training.epochs": 20,
-    "training.patience": 0,
-    "training.precision": "float32",
-}
 
 
 @pytest.fixture
@@ -54,57 +38,6 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-def training(place: Path, tmp_path: Path, **settings: object) -> Job:
-    choice = Choice(model="sasrec", settings=SMALL | settings)  # type: ignore[operator]
-    return kinds.train(
-        "job", place, tmp_path / "jobs", [choice], name="x", title="A shop", log=("user", "item", "time")
-    )
-
-
-def best(place: Path, job: Job) -> dict[str, torch.Tensor]:
-    return load_file(place / job.steps[2].run / "best.safetensors")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_killed_training_ends_as_if_it_had_not_been(
-    folder: Path,
-    place: Path,
-    tmp_path: Path,
-    begin: Begin,
-    now: Now,
-    carry_out: CarryOut,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    job = training(place, tmp_path)
-    curve = place / job.steps[2].run / "curve.json"
-    child = begin(job)
-    wait(lambda: curve.exists() and len(json.loads(curve.read_text())) >= 4, 300)
-    assert "Train SASRec" in now().words
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    assert begin().wait() == 0
-    assert now().state == "done" and [part.state for part in now().parts] == ["done"] * 5
-    assert len(json.loads(curve.read_text())) == 20
-    zoo = Zoo.open(place / "exports", warm=True)
-    assert not zoo.refused and zoo.info.name == "x" and zoo.info.title == "A shop" and len(zoo) == 41
-    assert list(zoo.bundles) == ["sasrec"] and zoo.bundles["sasrec"].manifest.metrics["full"]["NDCG@10"] > 0.2
-    manifest = (place / "exports" / "sasrec" / "manifest.json").read_text()
-    assert str(tmp_path) not in manifest and "owners" not in manifest
-
-    resumed = best(place, job)
-    other = tmp_path / "owners" / "a" / "datasets" / "y"
-    (other / "clean").parent.mkdir()
-    os.rename(place / "clean", other / "clean")
-    whole = training(other, tmp_path)
-    whole = whole.model_copy(update={"id": "whole", "steps": whole.steps[:3]})  # as far as the training
-    assert carry_out(whole).state == "done"
-    again = best(other, whole)
-    assert resumed.keys() == again.keys() and all(torch.equal(resumed[key], again[key]) for key in again)
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
     place: Path, tmp_path: Path, root: Path, carry_out: CarryOut

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app import kept
+from app.analysis import cache
 from app.jobs import estimate as module
-from app.jobs.estimate import Estimate, estimate
+from app.jobs.estimate import JobEstimate, estimate
 from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone
 from tests.jobs.test_kinds import ESTIMATE
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         module.subprocess, "Popen", lambda command, **more: real([sys.executable, str(script), *command[2:]], **more)
     )
     monkeypatch.setattr(module, "LEFT", 1.0)
-    kept.forget()
+    cache.forget()
     return tmp_path
 
 
@@ -50,7 +50,7 @@ class Somebody:
 
     def __init__(self, folder: Path, model: str, owner: str) -> None:
         self.heard: list[str] = []
-        self.answer: Estimate | str | None = None
+        self.answer: JobEstimate | str | None = None
         self.leaves = threading.Event()
         self.thread = threading.Thread(target=self._ask, args=(folder, model, owner))
         self.thread.start()

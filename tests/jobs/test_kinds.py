@@ -11,17 +11,17 @@ import pytest
 from pydantic import ValidationError
 
 from app.jobs import fresh, kinds
-from app.jobs.estimate import Estimate
-from app.jobs.kinds import Choice
-from app.jobs.spec import Job, Step
+from app.jobs.estimate import JobEstimate
+from app.jobs.kinds import TrainingChoice
+from app.jobs.spec import Job, JobStep
 from app.uploads.reading import Reading
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
-from engine.export import projection
+from engine.export import umap_map
 from engine.identifiers.recipe import load as load_tokenizer
 from engine.training.recipe import load
 
-ESTIMATE = Estimate(
+ESTIMATE = JobEstimate(
     recipe="sasrec", device="CPU", epochs=10, done=0, steps=5, step=0.1, start=9.0, train=5.0, validation=2.0, evaluate=1.0,
     export=20.0, at_most=True, seconds=37.0,
 )  # fmt: skip
@@ -33,7 +33,7 @@ def prepare(tmp_path: Path, items: int = 500, log: tuple[str, ...] = (), title: 
     return kinds.prepare("id", folder, jobs, name="x", title=title, items=items, log=log, sources=sources)
 
 
-def train(tmp_path: Path, *choices: Choice, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
+def train(tmp_path: Path, *choices: TrainingChoice, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
     folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
     return kinds.train("id", folder, jobs, choices, name="x", title="A shop", log=log)
 
@@ -47,8 +47,8 @@ def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> No
     jobs = [prepare(tmp_path, log=log, title="-- $(rm) a shop")]
     if log:
         settings = {"training.epochs": 3, "objective.loss": "bce"}
-        jobs.append(train(tmp_path, *(Choice(model=model) for model in kinds.MODELS), log=log))
-        jobs.append(train(tmp_path, Choice(model="sasrec", settings=settings), log=log))
+        jobs.append(train(tmp_path, *(TrainingChoice(model=model) for model in kinds.MODELS), log=log))
+        jobs.append(train(tmp_path, TrainingChoice(model="sasrec", settings=settings), log=log))
     for job in jobs:
         for words in commands(job):
             args = build_parser(words).parse_args(words)
@@ -74,8 +74,8 @@ def test_a_catalogue_that_is_too_small_has_no_map_of_words(tmp_path: Path) -> No
     def mapped(items: int) -> bool:
         return any(words[0] == "embed" and "--to" in words for words in commands(prepare(tmp_path, items)))
 
-    assert kinds.NEIGHBOURS == projection.NEIGHBOURS
-    assert not mapped(projection.NEIGHBOURS) and mapped(projection.NEIGHBOURS + 1)
+    assert kinds.NEIGHBOURS == umap_map.NEIGHBOURS
+    assert not mapped(umap_map.NEIGHBOURS) and mapped(umap_map.NEIGHBOURS + 1)
 
 
 def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
@@ -95,21 +95,23 @@ def test_many_items_are_made_ready_to_be_searched(tmp_path: Path) -> None:
 
 
 def test_models_one_after_the_other(tmp_path: Path) -> None:
-    job = train(tmp_path, Choice(model="sasrec", settings={"training.epochs": 3}), Choice(model="markov"))
+    job = train(
+        tmp_path, TrainingChoice(model="sasrec", settings={"training.epochs": 3}), TrainingChoice(model="markov")
+    )
     assert [step.words[0] for step in job.steps] == ["data", "data", *["train", "evaluate", "export"] * 2]
     first, second = job.steps[2].run, job.steps[5].run
     assert first.startswith("runs/sasrec-") and second == "runs/markov" and not job.timed
-    other = train(tmp_path, Choice(model="sasrec", settings={"training.epochs": 4})).steps[2]
+    other = train(tmp_path, TrainingChoice(model="sasrec", settings={"training.epochs": 4})).steps[2]
     assert other.run != first and not other.may_fail  # other settings, another training; alone, it is the job
     export = job.steps[4]
     assert export.words[export.words.index("--name") + 1] == "sasrec"
 
 
 def test_estimates_are_the_shares_of_the_work(tmp_path: Path) -> None:
-    job = train(tmp_path, Choice(model="sasrec", estimate=ESTIMATE))
+    job = train(tmp_path, TrainingChoice(model="sasrec", estimate=ESTIMATE))
     assert job.timed
     assert [step.weight for step in job.steps[2:]] == [10.0, 4.0, 23.0]
-    assert not train(tmp_path, Choice(model="sasrec", estimate=ESTIMATE), Choice(model="markov")).timed
+    assert not train(tmp_path, TrainingChoice(model="sasrec", estimate=ESTIMATE), TrainingChoice(model="markov")).timed
     assert Job.model_validate_json(job.model_dump_json()) == job
 
 
@@ -129,7 +131,7 @@ def carried(place: Path, **changes: object) -> None:
     (place / "exports" / "recformer" / "manifest.json").write_text(json.dumps(manifest))
 
 
-def words_of(steps: Iterable[Step]) -> list[str]:
+def words_of(steps: Iterable[JobStep]) -> list[str]:
     return [" ".join(step.words[:2]) for step in steps]
 
 
@@ -150,7 +152,7 @@ def test_recformer_is_tuned_from_what_was_carried_over(tmp_path: Path) -> None:
         assert found.model.heads == 4 and found.model.window == 16 and found.training.epochs == 3
     assert choice.settings["model.start"] == choice.before.run.removeprefix("runs/")
     assert choice.tried["model.start"] == "exports/recformer"  # the stage before is not there when it is estimated
-    steps = train(tmp_path, choice, Choice(model="markov")).steps
+    steps = train(tmp_path, choice, TrainingChoice(model="markov")).steps
     assert words_of(steps) == [
         "data import", "data exports", "train recformer-tuned-stage1", "train recformer-tuned", f"evaluate {choice.run}",
         f"export {choice.run}", "train markov", "evaluate runs/markov", "export runs/markov",
@@ -199,27 +201,27 @@ def test_bundles_of_a_dataset_without_its_log_stay_until_the_new_are_there(tmp_p
     state("exports", "a", 0)
     state("data", "a", 0)
     assert into(prepare(tmp_path)) == {"exports"}  # once more the same
-    for job in (prepare(tmp_path, log=log), train(tmp_path, Choice(model="markov"))):
+    for job in (prepare(tmp_path, log=log), train(tmp_path, TrainingChoice(model="markov"))):
         assert into(job) == {"next"}
         assert job.steps[1].words == ("data", "next", "runs")
         assert job.steps[-1].program == "app.jobs.turn" and not job.steps[-1].may_fail
     state("data", "b", 60)  # the log was read, and then the job was cancelled
-    assert into(prepare(tmp_path, log=log)) == into(train(tmp_path, Choice(model="markov"))) == {"next"}
+    assert into(prepare(tmp_path, log=log)) == into(train(tmp_path, TrainingChoice(model="markov"))) == {"next"}
     state("exports", "b", 60)
     assert into(prepare(tmp_path, log=log, title="Another title")) == {"exports"}
 
 
 def test_only_models_that_are_offered(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="lc-rec-lora"):
-        train(tmp_path, Choice(model="lc-rec-lora"))
+        train(tmp_path, TrainingChoice(model="lc-rec-lora"))
     with pytest.raises(ValueError, match="each model once"):
         train(tmp_path)
     with pytest.raises(ValueError, match="each model once"):
-        train(tmp_path, Choice(model="sasrec"), Choice(model="sasrec", settings={"training.epochs": 2}))
+        train(tmp_path, TrainingChoice(model="sasrec"), TrainingChoice(model="sasrec", settings={"training.epochs": 2}))
     with pytest.raises(ValueError, match="before another one"):
-        train(tmp_path, Choice(model="sasrec", before=Choice(model="letter-tiger")))
+        train(tmp_path, TrainingChoice(model="sasrec", before=TrainingChoice(model="letter-tiger")))
     with pytest.raises(ValidationError):
-        Choice(model="../sasrec")
+        TrainingChoice(model="../sasrec")
 
 
 def test_codes_grow_with_the_catalogue() -> None:
@@ -249,7 +251,7 @@ def settle(place: Path, **counts: int) -> Path:
     return place
 
 
-def chain(choice: Choice) -> list[Choice]:
+def chain(choice: TrainingChoice) -> list[TrainingChoice]:
     return [*([choice.before] if choice.before else []), choice]
 
 
@@ -302,12 +304,12 @@ def test_steps_that_need_what_is_not_there() -> None:
     with pytest.raises(ValidationError, match="needs words"):
         Job.model_validate(
             kinds.batch("id", Path("x"), Path("jobs"), ["a"], title="A").model_dump()
-            | {"steps": [Step(title="a", words=("a",), needs=("words",)).model_dump()]}
+            | {"steps": [JobStep(title="a", words=("a",), needs=("words",)).model_dump()]}
         )
     with pytest.raises(ValidationError):
-        Step(title="a", words=("a",), program="os; rm")
+        JobStep(title="a", words=("a",), program="os; rm")
     with pytest.raises(ValidationError, match="NUL"):
-        Step(title="a", words=("a\0b",))
+        JobStep(title="a", words=("a\0b",))
 
 
 # --- what was made of another state of the dataset

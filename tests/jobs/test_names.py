@@ -11,7 +11,7 @@ import pytest
 from app.jobs import kinds
 from app.store.catalogue import Among, Between, Catalogue
 from app.uploads import files
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from engine.cli import main
 from engine.runtime import Zoo
 from tests.jobs.test_chains import lightened
@@ -46,7 +46,7 @@ def ids() -> list[str]:
 
 def upload(folder: Path, attributes: list[str], recbole: bool) -> None:
     """A catalogue with these columns and a log, checked and accepted."""
-    limits = Limits(memory=700 * MB, threads=1, seconds=100)
+    limits = UploadLimits(memory=700 * MB, threads=1, seconds=100)
     words = ("Red", "Blue", "Gold")
     rows = [
         [name, f"{words[n % 3]} thing {n}", *(f"{words[(n + place) % 3]} {place}" for place in range(len(attributes)))]
@@ -73,7 +73,6 @@ def upload(folder: Path, attributes: list[str], recbole: bool) -> None:
     files.accept(folder, checked, without_bad_rows=True)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("names", ["recbole", "hostile"])
 def test_no_name_breaks_a_step(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.jobs import status
-from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, said
-from app.jobs.spec import Job, Step
+from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, read_progress
+from app.jobs.spec import Job, JobStep
 from app.jobs.status import Status
 from tests.jobs.conftest import gone, job, step
 from tests.waiting import wait
@@ -225,7 +225,7 @@ def test_the_dataset_is_deleted_while_a_step_ends(
     begun = runner(job(step("count", "out", 1, 0, inputs=("in",), output="out"), folder="../../data"))
     remember = begun._remember
 
-    def remember_late(step: Step, made: str) -> None:
+    def remember_late(step: JobStep, made: str) -> None:
         shutil.rmtree(data)
         remember(step, made)
 
@@ -271,4 +271,4 @@ def test_what_a_training_calls_itself_is_left_out(tmp_path: Path) -> None:
         ("words 3/4", "words 3/4"),
     ):
         path.write_text(json.dumps({"words": words, "done": 1, "of": 4, "left": None}))
-        assert said(path) == (0.25, told, None)
+        assert read_progress(path) == (0.25, told, None)

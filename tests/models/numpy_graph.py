@@ -30,10 +30,10 @@ def normalised() -> Array:
 
 def layers(e0: Array, count: int) -> list[Array]:
     """E⁰ … E^count, each [10, dim]."""
-    found = [e0]
+    all_layers = [e0]
     for _ in range(count):
-        found.append(normalised() @ found[-1])
-    return found
+        all_layers.append(normalised() @ all_layers[-1])
+    return all_layers
 
 
 def lightgcn_loss(e0: Array, count: int, batch: list[tuple[int, int, int]], l2: float) -> tuple[float, Array]:
@@ -57,10 +57,10 @@ def lightgcn_loss(e0: Array, count: int, batch: list[tuple[int, int, int]], l2: 
 
 def folded(e0: Array, count: int, history: list[int]) -> Array:
     """LightGCN's vector of a new user: an own node that nobody hears of."""
-    found, items = layers(e0, count), [USERS + item for item in sorted(set(history))]
+    all_layers, items = layers(e0, count), [USERS + item for item in sorted(set(history))]
     degrees = np.maximum(adjacency().sum(1), 1)
     own = [np.mean([e0[i] for i in items], axis=0)]
-    for layer in found[:-1]:
+    for layer in all_layers[:-1]:
         own.append(sum(layer[i] / np.sqrt(len(items) * degrees[i]) for i in items))
     return np.mean(own, axis=0)
 
@@ -70,13 +70,13 @@ def folded(e0: Array, count: int, history: list[int]) -> Array:
 
 def ngcf_layers(e0: Array, weights: list[tuple[Array, ...]], variant: str) -> list[Array]:
     """Layers 0 … L, as they go on to the next. weights: per layer W1, W2 [dim, dim] (rows are inputs), and of the code b1, b2."""
-    a, found = adjacency(), [e0]
+    a, all_layers = adjacency(), [e0]
     for matrices in weights:
-        before = found[-1]
-        found.append(
+        before = all_layers[-1]
+        all_layers.append(
             np.stack([_step(before[node], before, a[node], a.sum(1), matrices, variant) for node in range(len(a))])
         )
-    return found
+    return all_layers
 
 
 def _step(own: Array, before: Array, edges: Array, degrees: Array, matrices: tuple[Array, ...], variant: str) -> Array:

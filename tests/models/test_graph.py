@@ -38,13 +38,13 @@ def ten_nodes() -> Graph:
 
 def model(name: str = "lightgcn", **settings: object) -> GraphRecommender:
     """Over the ten nodes."""
-    found = MODELS[name][1](
+    recommender = MODELS[name][1](
         small(name, **settings), numpy_graph.ITEMS, numpy_graph.USERS, torch.Generator().manual_seed(0),
         graph=ten_nodes(),
     )  # fmt: skip
-    assert isinstance(found, GraphRecommender)
-    move(found, 1)
-    return found.eval()
+    assert isinstance(recommender, GraphRecommender)
+    move(recommender, 1)
+    return recommender.eval()
 
 
 def start(of: GraphRecommender) -> np.ndarray:
@@ -110,85 +110,89 @@ def test_what_is_no_graph(monkeypatch: pytest.MonkeyPatch, items: list[int], off
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_vectors_are_those_of_the_paper(layers: int) -> None:
-    found = model(layers=layers)
-    expected = np.mean(numpy_graph.layers(start(found), layers), axis=0)
-    np.testing.assert_allclose(vectors(found), expected, atol=1e-6)
-    np.testing.assert_allclose(found.index().rows, expected[4:], atol=1e-6)
+    recommender = model(layers=layers)
+    expected = np.mean(numpy_graph.layers(start(recommender), layers), axis=0)
+    np.testing.assert_allclose(vectors(recommender), expected, atol=1e-6)
+    np.testing.assert_allclose(recommender.index().rows, expected[4:], atol=1e-6)
     np.testing.assert_allclose(
-        found.query(torch.zeros(4, 1, dtype=torch.int64), torch.arange(4)), expected[:4], atol=1e-6
+        recommender.query(torch.zeros(4, 1, dtype=torch.int64), torch.arange(4)), expected[:4], atol=1e-6
     )
 
 
 def test_loss_and_gradient_are_those_of_the_paper() -> None:
-    found = model().train()
-    expected, gradient = numpy_graph.lightgcn_loss(start(found), 2, BATCH, 0.3)
-    loss = Pairs(PairsConfig(l2=0.3), found, *log(), 4).loss(found, batch())
+    recommender = model().train()
+    expected, gradient = numpy_graph.lightgcn_loss(start(recommender), 2, BATCH, 0.3)
+    loss = Pairs(PairsConfig(l2=0.3), recommender, *log(), 4).loss(recommender, batch())
     loss.backward()
     assert loss.item() == pytest.approx(expected, rel=1e-5)
-    assert found.users.weight.grad is not None and found.items.weight.grad is not None
-    np.testing.assert_allclose(torch.cat([found.users.weight.grad, found.items.weight.grad]), gradient, atol=1e-6)
+    assert recommender.users.weight.grad is not None and recommender.items.weight.grad is not None
+    np.testing.assert_allclose(
+        torch.cat([recommender.users.weight.grad, recommender.items.weight.grad]), gradient, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_a_history_is_a_new_node(layers: int) -> None:
-    found = model(layers=layers)
+    recommender = model(layers=layers)
     for history in ([3], [4, 0, 1], [5, 2, 5], [0, 1, 2, 3, 4, 5]):
-        expected = numpy_graph.folded(start(found), layers, history)
-        np.testing.assert_allclose(found.query(torch.tensor([history]))[0].detach(), expected, atol=1e-6)
+        expected = numpy_graph.folded(start(recommender), layers, history)
+        np.testing.assert_allclose(recommender.query(torch.tensor([history]))[0].detach(), expected, atol=1e-6)
 
 
 def test_a_training_user_folded_in_differs_by_the_first_layer_alone() -> None:
-    found = model()
+    recommender = model()
     for user, history in enumerate(HISTORIES):
-        stored, folded = (found.query(torch.tensor([history]), of)[0] for of in (torch.tensor([user]), None))
-        own = found.users.weight[user] - found.items.weight[history].mean(0)
-        torch.testing.assert_close(stored - folded, own / 3)
+        stored, folded = (recommender.query(torch.tensor([history]), of)[0] for of in (torch.tensor([user]), None))
+        difference = recommender.users.weight[user] - recommender.items.weight[history].mean(0)
+        torch.testing.assert_close(stored - folded, difference / 3)
 
 
 # --- NGCF
 
 
 def ngcf(variant: str, **settings: object) -> NGCF:
-    found = model("ngcf", variant=variant, **settings)
-    assert isinstance(found, NGCF)
-    return found
+    recommender = model("ngcf", variant=variant, **settings)
+    assert isinstance(recommender, NGCF)
+    return recommender
 
 
 def weights(of: NGCF) -> list[tuple[np.ndarray, ...]]:
     """W1, W2 and biases of each layer, rows as inputs."""
-    found = []
+    matrices_of_layers = []
     for mix in of.mixes:
         named = {name: parameter.detach().double().numpy().T for name, parameter in mix.named_parameters()}
         names = ("own.weight", "product.weight", "own.bias", "product.bias")
-        found.append(tuple(named[name] for name in names if name in named))
-    return found
+        matrices_of_layers.append(tuple(named[name] for name in names if name in named))
+    return matrices_of_layers
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_messages_are_those_of_the_paper_or_of_its_code(variant: str) -> None:
-    found = ngcf(variant, layers=3)
-    expected = numpy_graph.ngcf_shown(numpy_graph.ngcf_layers(start(found), weights(found), variant), variant)
+    recommender = ngcf(variant, layers=3)
+    expected = numpy_graph.ngcf_shown(
+        numpy_graph.ngcf_layers(start(recommender), weights(recommender), variant), variant
+    )
     assert expected.shape == (10, 4 * 8)
-    np.testing.assert_allclose(vectors(found), expected, atol=1e-6)
+    np.testing.assert_allclose(vectors(recommender), expected, atol=1e-6)
     for history in ([3], [4, 0, 1], [5, 2], [0, 1, 2, 3, 4, 5]):
-        folded = numpy_graph.ngcf_folded(start(found), weights(found), variant, history)
-        np.testing.assert_allclose(found.query(torch.tensor([history]))[0].detach(), folded, atol=1e-6)
+        folded = numpy_graph.ngcf_folded(start(recommender), weights(recommender), variant, history)
+        np.testing.assert_allclose(recommender.query(torch.tensor([history]))[0].detach(), folded, atol=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_the_gradient_is_the_slope_of_the_loss(variant: str) -> None:
     """Of E⁰ and of the matrices: central differences of the loss in numpy."""
-    found = ngcf(variant, dim=4, message_dropout=0.0, node_dropout=0.0).train()
-    e0, matrices = start(found), weights(found)
+    recommender = ngcf(variant, dim=4, message_dropout=0.0, node_dropout=0.0).train()
+    e0, matrices = start(recommender), weights(recommender)
 
     def loss() -> float:
         return numpy_graph.ngcf_loss(e0, matrices, variant, BATCH, 0.3)
 
-    ours = Pairs(PairsConfig(l2=0.3), found, *log(), len(BATCH)).loss(found, batch())
+    ours = Pairs(PairsConfig(l2=0.3), recommender, *log(), len(BATCH)).loss(recommender, batch())
     ours.backward()
     assert ours.item() == pytest.approx(loss(), rel=1e-5)
     gradients = {
-        name: parameter.grad.numpy() for name, parameter in found.named_parameters() if parameter.grad is not None
+        name: parameter.grad.numpy() for name, parameter in recommender.named_parameters() if parameter.grad is not None
     }
     places = [(e0, np.concatenate([gradients["users.weight"], gradients["items.weight"]]))]
     for layer, arrays in enumerate(matrices):
@@ -206,16 +210,18 @@ def test_the_gradient_is_the_slope_of_the_loss(variant: str) -> None:
 
 def test_what_dropout_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent node is heard by nobody; messages are dropped from what a layer gives."""
-    found = ngcf("paper", layers=1, message_dropout=0.0, node_dropout=0.5).train()
+    recommender = ngcf("paper", layers=1, message_dropout=0.0, node_dropout=0.5).train()
     monkeypatch.setattr(
         "engine.models.ngcf.dropout", lambda x, *_: x if x.shape[1] > 1 else x * 2 * (torch.arange(len(x))[:, None] > 0)
     )
-    heard = found.propagation(found.users.weight * torch.tensor([[0.0], [2], [2], [2]]), found.items.weight * 2)
-    (mix,) = found.mixes
-    torch.testing.assert_close(found.layers()[1][1], mix(found.items.weight, heard[1]))
+    heard = recommender.propagation(
+        recommender.users.weight * torch.tensor([[0.0], [2], [2], [2]]), recommender.items.weight * 2
+    )
+    (mix,) = recommender.mixes
+    torch.testing.assert_close(recommender.layers()[1][1], mix(recommender.items.weight, heard[1]))
     monkeypatch.undo()
-    found = ngcf("code", layers=2, message_dropout=0.5, node_dropout=0.0).train()
-    for side in found.layers()[1]:
+    recommender = ngcf("code", layers=2, message_dropout=0.5, node_dropout=0.0).train()
+    for side in recommender.layers()[1]:
         assert 0.2 < (side == 0).float().mean() < 0.8
 
 
@@ -225,17 +231,17 @@ def test_what_dropout_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "exported"), [("lightgcn", False), ("ngcf", False), ("ngcf", True)])
 def test_a_history_is_a_set(tmp_path: Path, name: str, exported: bool) -> None:
     """Neither order nor repetition changes a bit, in PyTorch or in the graph that the app runs."""
-    found = build(name, dim=16, max_length=60)
+    recommender = build(name, dim=16, max_length=60)
     session = None
     if exported:
-        graphs.write_encoder(found, tmp_path / "encoder.onnx")
+        graphs.write_encoder(recommender, tmp_path / "encoder.onnx")
         session = onnxruntime.InferenceSession(tmp_path / "encoder.onnx")
 
     def query(history: list[int]) -> bytes:
         items = torch.tensor([history])
         if session is not None:
             return bytes(session.run(["query"], {"items": items.numpy()})[0])
-        return found.query(items).detach().numpy().tobytes()
+        return recommender.query(items).detach().numpy().tobytes()
 
     rng = np.random.default_rng(0)
     for length in (1, 3, 20):
@@ -251,15 +257,15 @@ def test_sets() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_layers_are_kept_until_training_goes_on(name: str) -> None:
-    found, history = model(name), torch.tensor([[0, 3]])
-    before = found.query(history)
-    found.layers = None  # type: ignore[assignment,method-assign]
-    assert torch.equal(found.query(history), before)  # nothing is computed anew
-    del found.layers
-    found.train()
+    recommender, history = model(name), torch.tensor([[0, 3]])
+    before = recommender.query(history)
+    recommender.layers = None  # type: ignore[assignment,method-assign]
+    assert torch.equal(recommender.query(history), before)  # nothing is computed anew
+    del recommender.layers
+    recommender.train()
     with torch.no_grad():
-        found.items.weight += 1
-    assert not torch.equal(found.eval().query(history), before)
+        recommender.items.weight += 1
+    assert not torch.equal(recommender.eval().query(history), before)
 
 
 @pytest.mark.parametrize("name", NAMES)

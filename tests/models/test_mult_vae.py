@@ -76,9 +76,9 @@ def test_loss_and_gradient_are_those_of_the_paper() -> None:
     assert loss.item() == pytest.approx(np.mean([value for value, _, _ in users]), rel=1e-5)
     for name, ours in NAMES.items():
         expected = np.mean([gradient[name] for _, gradient, _ in users], axis=0)
-        found = model.get_parameter(ours).grad
-        assert found is not None
-        np.testing.assert_allclose(as_in_numpy(name, found), expected, atol=1e-5, err_msg=name)
+        gradient = model.get_parameter(ours).grad
+        assert gradient is not None
+        np.testing.assert_allclose(as_in_numpy(name, gradient), expected, atol=1e-5, err_msg=name)
 
 
 def test_the_normalised_input_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +147,9 @@ def test_an_example_is_a_user_with_every_item_once() -> None:
 def test_beta_grows_to_its_cap() -> None:
     """By 1 / anneal_steps a step, as in the authors' code: the cap does not change how fast."""
     learnt = objective(mult(), beta=0.25, anneal_steps=100)
-    found = []
+    betas = []
     for step in (0, 1, 10, 24, 25, 26, 10_000):
         learnt.begin_step(step)
-        found.append(learnt.draw(torch.arange(2), torch.Generator())[1].tolist())
+        betas.append(learnt.draw(torch.arange(2), torch.Generator())[1].tolist())
     expected = [0, 0.01, 0.1, 0.24, 0.25, 0.25, 0.25]
-    assert [row[0] for row in found] == pytest.approx(expected) == [row[1] for row in found]
+    assert [row[0] for row in betas] == pytest.approx(expected) == [row[1] for row in betas]

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from engine.bundle.manifest import Manifest
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
 from engine.export.bundle import export_run
 from engine.models import Recformer
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
-from engine.runtime.manifest import Manifest
 from engine.training.run import open_run, train
 from tests.training.tiny import mixed, recipe, write_log
 
@@ -50,6 +50,21 @@ def model(place: Path) -> Recformer:
     found, *_ = open_run(place / "recformer")
     assert isinstance(found, Recformer)
     return found
+
+
+def test_items_of_more_words_than_the_model_reads(tmp_path: Path) -> None:
+    """Their first ones are read, by the graph as in training."""
+    titles = [f"Item {n} of gold and silver and copper and tin and lead" for n in range(ITEMS)]
+    data = write_log(tmp_path / "data", mixed(items=ITEMS), ITEMS, titles=titles)
+    short = recipe("recformer", model=MODEL | {"max_tokens": 10}, training={"epochs": 1})
+    train(short, data, tmp_path / "recformer", device="cpu")
+    model, *_ = open_run(tmp_path / "recformer")
+    evaluate(model, data, tmp_path / "recformer")
+    export_run(tmp_path / "recformer", tmp_path / "exports")
+    bundle = Zoo.open(tmp_path / "exports", warm=True).bundles["recformer"]
+    with torch.no_grad():
+        scores = model.scores(torch.tensor([[3, 5]]))[0].numpy()
+    np.testing.assert_allclose(bundle.scores([3, 5]), scores, atol=1e-4)
 
 
 def test_scores_at_every_length(bundle: Bundle, model: Recformer) -> None:
@@ -105,7 +120,7 @@ def test_which_words_were_looked_at(bundle: Bundle) -> None:
 
 def test_what_the_manifest_says(bundle: Bundle) -> None:
     raw = json.loads((bundle.folder.path / "manifest.json").read_text("utf-8"))
-    assert raw["schema_version"] == 2
+    assert raw["schema_version"] == 5
     assert raw["text"]["fields"] == ["title"]
     assert raw["capabilities"]["unseen_items"]
     for change in ({"schema_version": 1}, {"text": None}, {"index": {"kind": "identity", "geometry": "cosine"}}):

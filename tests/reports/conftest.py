@@ -12,7 +12,7 @@ from app.reports.document import Asked, Report
 from engine.runtime import Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import WRITER
-from tests.runtime.bundles import make_zoo, seal
+from tests.runtime.bundles import make_zoo, seal, some_log, with_graph
 from tests.runtime.generators import with_attention, write_generator
 from tests.runtime.tokenizations import write_tokenization
 
@@ -25,6 +25,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nobody changes it; see `copied`."""
     path = make_zoo(tmp_path_factory.mktemp("exports"), name="hostile")
     rename(path, HOSTILE, ODD_IDS)
+    with_graph(path / "alpha", some_log())
+    with_graph(path / "plain", some_log(), dim=None, layers=2, layer_dim=2)
     seal(path / "beta", title="<script>window.hit = 1</script> $x$")
     with_attention(write_generator(path, WRITER), WRITER, whole=True)
     write_tokenization(path, maps=True)

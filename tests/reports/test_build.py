@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.reports import document, html, pdf, words
+from app.analysis import cross_attention, graph_paths
+from app.looks import titled
+from app.reports import document, html, pdf, walks, words
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.lists import moves
 from app.reports.tables import tables
-from app.views import cross
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
 from tests.reports.conftest import HISTORY
@@ -79,7 +80,9 @@ def test_attention_is_the_models(models: Zoo, report: Report) -> None:
     assert np.nansum(matrix, axis=1) == pytest.approx(1.0, abs=1e-4)
     bundle = models.bundles["writer"]
     first = int(bundle.recommend_one(events(models, HISTORY), 1).items[0])
-    looked = cross.by_event(bundle.cross_attention(events(models, HISTORY), first))  # what the page Attention shows
+    looked = cross_attention.by_event(
+        bundle.cross_attention(events(models, HISTORY), first)
+    )  # what the page Attention shows
     positions, weights = found["writer"].looked
     assert weights == pytest.approx(list(looked.values()), rel=1e-5)
     assert [position.place for position in positions] == [place + 1 for place in looked]
@@ -109,6 +112,32 @@ def test_codes_of_the_items(models: Zoo, report: Report) -> None:
     for coded in one.items:
         assert coded.codes == table[models.position(coded.item_id)].tolist()
     assert {coded.item_id for coded in one.items} >= set(HISTORY)
+
+
+def test_paths_and_layers_are_those_of_the_page(models: Zoo, report: Report) -> None:
+    assert report.graph is not None and report.effects is not None
+    item, history = models.position(report.graph.item_id), tuple(events(models, HISTORY))
+    assert item is not None and report.graph.item_id == report.effects.item_id
+    assert [one.model for one in report.graph.models] == ["alpha", "plain"]
+    for one in report.graph.models:
+        drawn, layers = walks.drawn(report.graph, one), graph_paths.layers(models, one.model, history, item)
+        page = graph_paths.branches(models, one.model, history, item)
+        told = graph_paths.table(page, {at: titled(models, at) for at in range(len(models))})
+        assert graph_paths.table(drawn.branches, drawn.titles)["to"].tolist() == told["to"].tolist()
+        assert drawn.sums == (one.model == "alpha")
+        assert one.layers is not None and layers is not None
+        np.testing.assert_allclose(walks.by_layer(one.layers), layers.by_layer, rtol=1e-5)
+        assert one.layers.items[0].ranks == [ranks[layers.items[0]] for ranks in layers.ranks.values()]
+    rows = [row for row in tables(report)["graph"].rows if row[0] == "Alpha"]
+    score = np.sum(report.graph.models[0].layers.adds)  # type: ignore[union-attr]
+    assert sum(row[-1] for row in rows if row[-1] is not None) == pytest.approx(score, rel=1e-3)
+    assert "is the sum of these" in html.render(report).decode()
+
+
+def test_without_a_model_that_carries_a_graph_nothing_is_said_of_one(models: Zoo) -> None:
+    made = build(models, Asked(history=HISTORY, models=["beta"], parts=["history", "graph"]))
+    assert made.graph is None and made.asked.parts == ["history"]
+    assert "graph" not in document.write(made).decode()
 
 
 def test_without_rows_nothing_of_the_data_leaves_but_what_is_told(models: Zoo) -> None:
@@ -213,4 +242,4 @@ def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) ->
     report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha"]))
     page = html.render(report, "static").decode()
     assert report.metrics is not None and f"{cases:,} (100%) share their time" in report.metrics.held_out[0]
-    assert 0 < page.index("shuffle ties") < page.index("Novelty, bits")
+    assert 0 < page.index("shuffle ties") < page.index("Novelty@")

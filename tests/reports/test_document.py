@@ -88,6 +88,11 @@ def test_format_1_opens_and_keeps_its_seal_its_bars_and_what_they_mean(report: R
         document.read(json.dumps(raw | {"schema_version": 2}).encode())
 
 
+def with_layers(graph: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    first: dict[str, Any] = graph["models"][0]
+    return first | {"layers": first["layers"] | changes}
+
+
 @pytest.mark.parametrize(
     ("part", "change", "words"),
     [
@@ -95,6 +100,9 @@ def test_format_1_opens_and_keeps_its_seal_its_bars_and_what_they_mean(report: R
         ("overlap", lambda overlap: overlap | {"rbo": [[1.0]]}, "not 6 by 6"),
         ("map", lambda one: one | {"y": []}, "different lengths"),
         ("map", lambda one: one | {"group": [99] * len(one["x"])}, "group without a name"),
+        ("graph", lambda one: one | {"models": [one["models"][0] | {"model": "nobody"}]}, "names the model nobody"),
+        ("graph", lambda one: one | {"models": [with_layers(one, adds=[[1.0, 2.0], [3.0]])]}, "do not fit each other"),
+        ("graph", lambda one: one | {"models": [with_layers(one, adds=[[1.0]])]}, "ranks than layers"),
         ("attention", lambda seen: [seen[0] | {"last": []}], "weights than positions"),
         ("effects", lambda one: one | {"models": [one["models"][0] | {"effect": [1.0]}]}, "different lengths"),
         ("metrics", lambda one: one | {"beyond": []}, "lack a model"),

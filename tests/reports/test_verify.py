@@ -110,6 +110,8 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
         (lambda raw: raw["effects"]["models"][0]["log_probability"].__setitem__(0, 9.0), "effects of Alpha"),
         (lambda raw: raw["attention"][0]["last"].__setitem__(0, 0.9), "attention of Alpha"),
         (lambda raw: raw["codes"][0]["items"][0]["codes"].append(4), "codes of <b>LETTER</b>"),
+        (lambda raw: raw["graph"]["models"][0]["branches"][0]["ends"][0].update(people=99), "paths of Alpha"),
+        (lambda raw: raw["graph"]["models"][1]["layers"]["adds"][1].__setitem__(0, 9.0), "paths of Plain"),
         (lambda raw: raw["map"]["x"].__setitem__(0, 5.0), "map"),
         (lambda raw: raw["history"]["items"][8].update(title="Another"), "history"),
     ],
@@ -168,7 +170,7 @@ def test_without_its_history_lists_cannot_be_asked(models: Zoo) -> None:
     made = build(models, Asked(history=HISTORY, parts=[part for part in PARTS if part != "history"]))
     found = list(verify.verify(made, models))
     assert [one.what for one in found if one.holds is None] == [
-        "lists, what-ifs, effects, overlap, attention, codes and map"
+        "lists, what-ifs, effects, overlap, attention, codes, graph and map"
     ]
     assert [one.what for one in found if one.holds and not one.what.startswith("model ")] == [
         "dataset",

@@ -189,8 +189,17 @@ def seal(folder: Path, **changes: Any) -> None:
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
 
 
-def with_graph(folder: Path, people: list[list[int]], dim: int | None = 4, layers: int = 3) -> None:
-    """Gives a bundle a graph: of everybody the items; dim None: one whose scores are no sums over paths."""
+def some_log(items: int = 40) -> list[list[int]]:
+    """Of 31 people the items, ascending; the last has 1, 2 and 9."""
+    rng = np.random.default_rng(2)
+    return [sorted(rng.choice(items, 6, replace=False).tolist()) for _ in range(30)] + [[1, 2, 9]]
+
+
+def with_graph(
+    folder: Path, people: list[list[int]], dim: int | None = 4, layers: int = 3, layer_dim: int | None = None
+) -> None:
+    """Gives a bundle a graph: of everybody the items; dim None: one whose scores are no sums over paths; layer_dim: one whose
+    layers stand side by side."""
     items = json.loads((folder / "manifest.json").read_text("utf-8"))["num_items"]
     pq.write_table(pa.table({"items": pa.array(people, pa.list_(pa.int32()))}), folder / "people.parquet")
     shape = {"layers": layers, "people": len(people), "edges": sum(map(len, people))}
@@ -198,6 +207,11 @@ def with_graph(folder: Path, people: list[list[int]], dim: int | None = 4, layer
         rng = np.random.default_rng(1)
         np.save(folder / "embeddings.npy", rng.normal(size=(items + len(people), dim)).astype(np.float32))
         shape["dim"] = dim
+    if layer_dim is not None:
+        index = np.load(folder / "index.npy")
+        index[:, -1] = 0
+        np.save(folder / "index.npy", index)
+        shape["layer_dim"] = layer_dim
     seal(folder, graph=shape, schema_version=4)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.data.identifiers import NONE
-from engine.runtime import Bundle, CapabilityError, QuestionError, Zoo, generate, generated
+from engine.runtime import Bundle, CapabilityError, QuestionError, Zoo, beam_search, generated
 from tests.runtime.bundles import Toy, write_bundle
 from tests.runtime.generators import ITEMS, ToyGenerator, full_length, ragged, with_attention, with_vectors, write_zoo
 
@@ -69,13 +69,13 @@ def test_batches_of_the_walk_change_nothing(writers: Zoo, toy: ToyGenerator, mon
 def prefixes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many prefixes the network was shown, call by call."""
     shown: list[int] = []
-    real = generate.Decoder.write
+    real = beam_search.Decoder.write
 
     def count(self: object, memory: object, tokens: np.ndarray, *rest: object) -> object:
         shown.append(len(tokens))
         return real(self, memory, tokens, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(generate.Decoder, "write", count)
+    monkeypatch.setattr(beam_search.Decoder, "write", count)
     return shown
 
 
@@ -91,7 +91,7 @@ def test_what_is_certain_is_not_asked(writers: Zoo, prefixes: list[int]) -> None
 def test_the_best_items_are_exact_though_not_all_prefixes_are_asked(
     writers: Zoo, toy: ToyGenerator, first: int, prefixes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generate, "_FIRST", first)
+    monkeypatch.setattr(beam_search, "_FIRST", first)
     bundle, exact = writers.bundles[toy.name], toy.scores([5, 5, 9])
     exact[[5, 9]] = -np.inf
     for k in (1, 10, ITEMS):
@@ -240,9 +240,9 @@ def test_a_beam_over_known_scores_is_the_one_that_asks_the_network(writers: Zoo,
     for history in HISTORIES:
         memory, allowed = writer._memory(np.array(history)), np.ones(ITEMS, bool)
         allowed[history] = False
-        known = generate.walk_prefixes(writer.decoder, writer.trie, memory)
-        asked = generate.search(writer.decoder, writer.trie, memory, width, allowed=allowed)
-        found = generate.search(writer.decoder, writer.trie, memory, width, allowed=allowed, known=known)
+        known = beam_search.walk_prefixes(writer.decoder, writer.trie, memory)
+        asked = beam_search.search(writer.decoder, writer.trie, memory, width, allowed=allowed)
+        found = beam_search.search(writer.decoder, writer.trie, memory, width, allowed=allowed, known=known)
         assert found.nodes.tolist() == asked.nodes.tolist() and found.tokens.tolist() == asked.tokens.tolist()
         assert found.scores == pytest.approx(asked.scores, abs=1e-5)
 

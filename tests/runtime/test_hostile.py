@@ -14,7 +14,7 @@ import onnx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from engine.runtime import BundleError, Zoo
 from tests.runtime.bundles import TOYS, Graph, attention_graph, encoder_graph, make_zoo, seal, side_tables, sized
@@ -115,9 +115,9 @@ def manifest_with_half_a_character(folder: Path) -> None:
     edit(folder, lambda raw: raw.update(summary="\ud800"))
 
 
-@case("manifest.json", "format 5, this one reads 4")
+@case("manifest.json", "format 6, this one reads 5")
 def manifest_of_a_newer_version(folder: Path) -> None:
-    edit(folder, lambda raw: raw.update(schema_version=5, something_new=True))
+    edit(folder, lambda raw: raw.update(schema_version=6, something_new=True))
 
 
 @case("manifest.json", "schema_version")
@@ -373,6 +373,65 @@ def encoder_with_weights_elsewhere(folder: Path) -> None:
     model = encoder_graph(TOY)
     outside(model.graph.initializer[0])
     graph(folder, model)
+
+
+def refer(folder: Path, file: str, change: Callable[[list[int]], None] | None = None, offset: object = 0) -> None:
+    """The first tensor of the encoder lies in another file of the bundle; `change` spoils its shape."""
+    model = encoder_graph(TOY)
+    tensor = model.graph.initializer[0]
+    length = len(numpy_helper.to_array(tensor).tobytes())
+    np.save(folder / "weights.npy", np.zeros(length, np.uint8))
+    for field in ("raw_data", "float_data", "int64_data", "int32_data"):
+        tensor.ClearField(field)  # type: ignore[arg-type]
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", file), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(value))
+    shape = list(tensor.dims)
+    if change is not None:
+        change(shape)
+    del tensor.dims[:]
+    tensor.dims.extend(shape)
+    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
+    seal(folder, schema_version=5)
+
+
+@case("encoder.onnx", "beyond the end of weights.npy")
+def weights_beyond_the_end(folder: Path) -> None:
+    refer(folder, "weights.npy", offset=129)
+
+
+@case("encoder.onnx", "bytes of weights.npy")
+def weights_of_another_size(folder: Path) -> None:
+    refer(folder, "weights.npy", lambda shape: shape.append(1 << 40))
+
+
+@case("encoder.onnx", "does not say which part")
+def weights_from_a_negative_place(folder: Path) -> None:
+    refer(folder, "weights.npy", offset=-8)
+
+
+@case("encoder.onnx", "weights.npy, which the bundle lacks")
+def weights_that_are_not_listed(folder: Path) -> None:
+    refer(folder, "weights.npy")
+    (folder / "weights.npy").unlink()
+    seal(folder)
+
+
+@case("encoder.onnx", "weights in another file")
+def weights_of_another_name(folder: Path) -> None:
+    refer(folder, "map.parquet")
+
+
+@case("weights.npy", "sha256 differs")
+def weights_with_a_changed_bit(folder: Path) -> None:
+    refer(folder, "weights.npy")
+    flip(folder / "weights.npy")
+
+
+@case("manifest.json", "weights.npy belongs to schema_version 5")
+def weights_of_an_old_version(folder: Path) -> None:
+    refer(folder, "weights.npy")
+    seal(folder, schema_version=1)
 
 
 @case("encoder.onnx", "weights in another file")

@@ -118,17 +118,17 @@ def no_codebooks(folder: Path) -> None:
     say(folder, codebooks=4)
 
 
-@case("manifest.json", "belong together; here are 1, generated and one")
+@case("manifest.json", "schema_version is 1, but what is described belongs to 2")
 def generator_of_version_1(folder: Path) -> None:
     entries(folder, schema_version=1)
 
 
-@case("manifest.json", "belong together; here are 2, generated and none")
+@case("manifest.json", "schema_version is 2, but what is described belongs to 1")
 def version_2_without_a_generator(folder: Path) -> None:
     entries(folder, generator=None)
 
 
-@case("manifest.json", "belong together; here are 2, dense and one")
+@case("manifest.json", "belong together; here are dense and one")
 def generator_with_an_index(folder: Path) -> None:
     entries(folder, index={"kind": "dense", "geometry": "none"})
 

@@ -52,7 +52,7 @@ def test_vectors_of_other_nodes(folder: Path) -> None:
 
 def test_a_person_may_follow_with_a_smaller_item(folder: Path) -> None:
     bundle = Zoo.open(folder.parent).bundles["alpha"]
-    assert bundle.graph.people.degrees.tolist() == [3, 1, 2] and bundle.cannot("paths") is None
+    assert bundle.graph.people.lengths.tolist() == [3, 1, 2] and bundle.cannot("paths") is None
     assert bundle.paths is not None and len(bundle.paths.scores([2])) == 40
 
 

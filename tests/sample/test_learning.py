@@ -26,12 +26,12 @@ def over(log: Log, films: list[Film], world: World, folder: Path, probe: str) ->
     return paired(metrics.ndcg(ranks, 10), metrics.ndcg(floor, 10))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_order_is_learned(log: Log, films: list[Film], world: World, tmp_path: Path) -> None:
     assert over(log, films, world, tmp_path, "markov").low > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nothing_is_found_where_nothing_is(log: Log, films: list[Film], world: World, tmp_path: Path) -> None:
     control = scattered(log, np.random.default_rng(1))
     assert over(control, films, world, tmp_path, "popularity").low <= 0

@@ -89,7 +89,9 @@ def test_a_store_answers_for_its_own_folder_alone(filled: Store, tmp_path: Path)
 
 def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path, tmp_path: Path) -> None:
     filled.close()
-    words = "from app.store.database import open_store; import sys; open_store(); print('open', flush=True); sys.stdin.read()"
+    words = (
+        "from app.store.server import open_store; import sys; open_store(); print('open', flush=True); sys.stdin.read()"
+    )
     server = subprocess.Popen(
         [sys.executable, "-c", words], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import clock, housekeeping, lost, rows
-from app.store.clock import Clock
+from app.store import lost, rows, server
 from app.store.database import Store
 from app.store.recover import Recovered, recover
+from app.store.server import Clock
 from app.store.sweep import Swept, sweep
 from engine import cli
 from tests.store import ANNA
@@ -36,7 +36,7 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
     now = Time()
     monkeypatch.setattr(rows, "now", lambda: now.start + timedelta(days=now.wall))
     with monkeypatch.context() as patch:
-        patch.setattr(clock, "monotonic", lambda: now.ran * 86_400)
+        patch.setattr(server, "monotonic", lambda: now.ran * 86_400)
         yield now
 
 
@@ -55,7 +55,7 @@ def served(days: float, now: Time) -> None:
     now.passes(days)
     its_clock.tick()
     its_clock.write()
-    sweep(store, housekeeping.due(days * 86_400))
+    sweep(store, server.due(days * 86_400))
     store.close()
 
 
@@ -106,17 +106,17 @@ def test_a_clock_that_is_set_while_it_runs_changes_nothing(store: Store, passing
 
 def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.000001")
-    monkeypatch.setattr(housekeeping, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.02)
+    monkeypatch.setattr(server, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(server, "SWEEP_EVERY", 0.02)
     now = rows.now()
     monkeypatch.setattr(rows, "now", lambda: now)
     swept: list[timedelta] = []  # how long something has been due that goes
-    monkeypatch.setattr(housekeeping, "sweep", lambda store, due: swept.append(now - due))
+    monkeypatch.setattr(server, "sweep", lambda store, due: swept.append(now - due))
     store = Store()
-    housekeeping.start(store)
+    server.start(store)
     wait(lambda: swept)
-    assert swept[0] == housekeeping.GRACE
-    monkeypatch.setattr(housekeeping, "GRACE", timedelta(milliseconds=1))  # it has run for longer
+    assert swept[0] == server.GRACE
+    monkeypatch.setattr(server, "GRACE", timedelta(milliseconds=1))  # it has run for longer
     wait(lambda: not swept[-1])
     store.close()
 

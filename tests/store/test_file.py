@@ -12,8 +12,9 @@ import pytest
 
 from app import home
 from app.store import migrations
-from app.store.database import Store, open_store
+from app.store.database import Store
 from app.store.file import Held, Unavailable
+from app.store.server import open_store
 from engine.errors import SeqscopeError
 from tests.store import ANNA, BEN
 
@@ -27,7 +28,7 @@ def test_a_second_process_gets_one_clear_message(store: Store, root: Path) -> No
     done = python(
         root,
         """
-        from app.store.database import open_store
+        from app.store.server import open_store
         from engine.errors import SeqscopeError
         try:
             open_store()

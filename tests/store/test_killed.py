@@ -90,7 +90,6 @@ def assert_whole(store: Store) -> None:
             assert len(set(texts)) == 1 and len(texts[0]) >= 500
 
 
-@pytest.mark.slow
 def test_everything_acknowledged_is_there_after_sigkill(own_home: Path, root: Path) -> None:
     chance = random.Random(7)
     facts: Facts = {}

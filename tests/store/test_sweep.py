@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import housekeeping, rows, snapshot, sweep
-from app.store.database import Store, open_store
+from app.store import rows, server, snapshot, sweep
+from app.store.database import Store
+from app.store.server import open_store
 from app.store.sweep import Swept
 from tests.store import ANNA, BEN, CLARA
 from tests.store.test_datasets import uploaded
@@ -133,8 +134,8 @@ def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
 
 
 def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "LOOK_EVERY", 0.02)
-    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.1)
+    monkeypatch.setattr(server, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(server, "SWEEP_EVERY", 0.1)
     store = open_store()
     try:
         orphan = home.dataset(BEN, home.new_id()).path

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import tests.exporter  # noqa: F401 (for what it does)
 from engine.data.dataset import Dataset
 from tests.training.tiny import tiny_dataset, tiny_run
 

@@ -12,20 +12,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.uploads import files
-from app.uploads.check import File, check
+from app.uploads.check import UploadedFile, check
 from app.uploads.guess import guess
-from app.uploads.limits import MB, Limits
-from app.uploads.reading import Checked, Guess, Reading, What
+from app.uploads.limits import MB, UploadLimits
+from app.uploads.reading import CheckResult, FileKind, Guess, Reading
 
-LIMITS = Limits(memory=700 * MB, threads=1, seconds=100)
+LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=100)
 
 
 @dataclass
 class Desk:
     folder: Path
-    limits: Limits = LIMITS
+    limits: UploadLimits = LIMITS
     number: int = 0
-    readings: dict[What, Reading] = field(default_factory=dict)
+    readings: dict[FileKind, Reading] = field(default_factory=dict)
 
     def work(self) -> Path:
         self.number += 1
@@ -34,7 +34,7 @@ class Desk:
         return path
 
     def guess(
-        self, content: str | bytes | Path, what: What = "catalogue", fixed: Mapping[str, str] | None = None
+        self, content: str | bytes | Path, what: FileKind = "catalogue", fixed: Mapping[str, str] | None = None
     ) -> Guess:
         """The guess for this content, which the next check uses."""
         if isinstance(content, Path):
@@ -45,7 +45,7 @@ class Desk:
         self.readings[what] = found.reading
         return found
 
-    def check(self, catalogue: str | bytes | None = None, log: str | bytes | None = None, **fixed: str) -> Checked:
+    def check(self, catalogue: str | bytes | None = None, log: str | bytes | None = None, **fixed: str) -> CheckResult:
         """Guesses what is given anew, and checks all that is on the desk."""
         if catalogue is not None:
             self.guess(catalogue, "catalogue", fixed)
@@ -55,7 +55,7 @@ class Desk:
         for what, reading in self.readings.items():
             path = files.find(self.folder, what)
             assert path is not None
-            given[what] = File(path=path, reading=reading)
+            given[what] = UploadedFile(path=path, reading=reading)
         self.last = self.work()
         return check(self.last, given.get("catalogue"), given.get("log"), self.limits, lambda done, words: None)
 
@@ -74,16 +74,16 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def counts(checked: Checked) -> dict[str, int]:
+def counts(checked: CheckResult) -> dict[str, int]:
     return {count.problem: count.number for count in checked.counts}
 
 
-def places(checked: Checked, problem: str) -> list[tuple[int | None, str, str]]:
+def places(checked: CheckResult, problem: str) -> list[tuple[int | None, str, str]]:
     """(line, column, value) of each finding of one kind."""
     return [(f.line, f.column, f.value) for f in checked.first if f.problem == problem]
 
 
-def adds_up(checked: Checked) -> None:
+def adds_up(checked: CheckResult) -> None:
     """Rows read = rows kept + rows left out, for each file."""
     left = Counter[str]()
     for entry in checked.left_out:

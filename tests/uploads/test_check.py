@@ -14,7 +14,7 @@ import pytest
 from app.store.attributes import caption
 from app.text import cell
 from app.uploads.findings import EACH
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from app.uploads.problems import PROBLEMS
 from app.uploads.refusal import Refused
 from app.views import upload as views
@@ -423,11 +423,11 @@ def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("SEQSCOPE_MAX_UPLOAD_MB", "3")
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1000")
     monkeypatch.setenv("SEQSCOPE_UPLOAD_DISK_MB", "100")
-    limits = Limits.of_environment()
+    limits = UploadLimits.of_environment()
     assert (limits.upload, limits.rows, limits.disk) == (3 * MB, 1000, 100 * MB)
     monkeypatch.setenv("SEQSCOPE_UPLOAD_MEMORY_MB", "lots")
     with pytest.raises(SeqscopeError, match="SEQSCOPE_UPLOAD_MEMORY_MB"):
-        Limits.of_environment()
+        UploadLimits.of_environment()
 
 
 # --- what a log of a shop has to offer

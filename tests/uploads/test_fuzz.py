@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.uploads.limits import MB
-from app.uploads.reading import ENCODINGS, QUOTES, ROLES, Guess, What
+from app.uploads.reading import ENCODINGS, QUOTES, ROLES, FileKind, Guess
 from app.uploads.refusal import Refused
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up
 
@@ -48,7 +48,7 @@ def bent(content: bytes, chance: random.Random) -> bytes:
     return content or b"x"
 
 
-def survives(desk: Desk, content: bytes, what: What, chance: random.Random) -> bool:
+def survives(desk: Desk, content: bytes, what: FileKind, chance: random.Random) -> bool:
     """Guesses and checks; whether both came to a result."""
     fixed: dict[str, str] = {}
     if chance.random() < 0.3:
@@ -81,7 +81,7 @@ def survives(desk: Desk, content: bytes, what: What, chance: random.Random) -> b
     return True
 
 
-def starts() -> dict[str, tuple[What, bytes]]:
+def starts() -> dict[str, tuple[FileKind, bytes]]:
     rows = [{"id": n, "title": f"T {n}", "tags": ["a", "b"], "more": {"x": [n]}} for n in range(40)]
     quoted = "item_id,title,text\n" + "".join(f'{n},"A ""title"", {n}","one\ntwo\n"\n' for n in range(30))
     return {

@@ -15,13 +15,13 @@ import pytest
 
 from app import guard, home
 from app.uploads import files, runner
-from app.uploads.limits import MB, Limits
+from app.uploads.limits import MB, UploadLimits
 from app.uploads.reading import ROLES
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
 from tests.uploads.conftest import ITEMS
 
-LIMITS = Limits(memory=700 * MB, threads=1, seconds=60)
+LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=60)
 
 
 def hostile(folder: Path) -> dict[str, bytes]:

@@ -17,18 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.uploads import files, runner
-from app.uploads.limits import MB, Limits
-from app.uploads.reading import Checked, What
+from app.uploads.limits import MB, UploadLimits
+from app.uploads.reading import CheckResult, FileKind
 from app.uploads.runner import Cancelled, UploadFailed
 from tests.uploads.conftest import ITEMS, LOG
 from tests.waiting import wait
 
-LIMITS = Limits(memory=700 * MB, threads=1, seconds=120)
+LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=120)
 
 
-def checked(folder: Path, limits: Limits = LIMITS, **contents: str) -> Checked:
+def checked(folder: Path, limits: UploadLimits = LIMITS, **contents: str) -> CheckResult:
     readings = {}
-    kinds: tuple[What, ...] = ("catalogue", "log")
+    kinds: tuple[FileKind, ...] = ("catalogue", "log")
     for what in kinds:
         if what in contents:
             files.keep(folder, what, contents[what].encode(), limits)
@@ -50,7 +50,7 @@ def test_from_upload_to_use(tmp_path: Path) -> None:
         upload.seek(0)
         files.keep(tmp_path, "catalogue", upload, LIMITS)
     files.keep(tmp_path, "log", (LOG + "u1,,1700000000\n").encode(), LIMITS)
-    kinds: tuple[What, ...] = ("catalogue", "log")
+    kinds: tuple[FileKind, ...] = ("catalogue", "log")
     readings = {what: files.guess(tmp_path, what, LIMITS).reading for what in kinds}
     found = files.check(tmp_path, readings, LIMITS, on_progress=lambda done, words: heard.append((done, words)))
     assert found.bad_rows == 1 and files.readings(tmp_path) == readings
@@ -123,7 +123,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
     return replace
 
 
-def failed(folder: Path, limits: Limits = LIMITS, **more: object) -> str:
+def failed(folder: Path, limits: UploadLimits = LIMITS, **more: object) -> str:
     with pytest.raises(UploadFailed) as caught:
         runner.run("guess", {}, folder, limits, **more)  # type: ignore[arg-type]
     assert not steps(folder)
@@ -304,6 +304,7 @@ def test_a_large_file_does_not_wait_for_two_that_take_long_where_there_is_memory
     monkeypatch.setattr(runner, "memory", lambda: (free, free))
     monkeypatch.setattr(runner, "SMALL", -1)
     monkeypatch.setattr(runner, "LONG", 0.5)
+    monkeypatch.setitem(runner.NICE, "slow", 1)  # `make test` runs at 16: what comes last is told from what is slow
     stand_in(
         "open(request['path'] + '.begun', 'w').close()\n"
         "    while not os.path.exists(request['path'] + '.go'):\n"

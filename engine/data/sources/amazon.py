@@ -53,11 +53,11 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
             f"{logs[0]}: the first review has {', '.join(keys) or 'no keys'}, not reviewerID, asin and unixReviewTime (2014, "
             "2018) or user_id, parent_asin and timestamp (2023). For other JSON lines use --source table."
         )
-    found = [path for path in paths if path.name.startswith("meta_")] or _metadata_beside(logs[0])
+    metadata_files = [path for path in paths if path.name.startswith("meta_")] or _metadata_beside(logs[0])
     items = None
-    if found and options.items is None:
-        workshop.say(f"catalogue: {found[0].name}")
-        items = metadata(found[0], options.encoding, workshop.problems)
+    if metadata_files and options.items is None:
+        workshop.say(f"catalogue: {metadata_files[0].name}")
+        items = metadata(metadata_files[0], options.encoding, workshop.problems)
     return Reading(LogFiles(logs, Layout("jsonl", encoding=options.encoding), mapping), items)
 
 

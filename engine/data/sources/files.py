@@ -24,11 +24,11 @@ def only_file(paths: Sequence[Path], name: str, source: str) -> Path:
 
 def matching_file(folder: Path, pattern: str, source: str) -> Path:
     """The one file of `folder` that matches."""
-    found = sorted(path for path in folder.glob(pattern) if path.is_file())
-    if len(found) == 1:
-        return found[0]
-    what = f"no {pattern}" if not found else f"several {pattern} ({', '.join(path.name for path in found)})"
-    raise SeqscopeError(f"{folder} holds {what}; {source} needs one. Name the file instead of the folder.")
+    matches = sorted(path for path in folder.glob(pattern) if path.is_file())
+    if len(matches) == 1:
+        return matches[0]
+    description = f"no {pattern}" if not matches else f"several {pattern} ({', '.join(path.name for path in matches)})"
+    raise SeqscopeError(f"{folder} holds {description}; {source} needs one. Name the file instead of the folder.")
 
 
 def beside(path: Path, *names: str) -> Path | None:

@@ -28,9 +28,9 @@ def guess_source(paths: Sequence[Path], encoding: str | None, *, tested: bool = 
         return "user-items", "there is a file of held-out items"
     if path.is_dir():
         for pattern, name in _FOLDERS:
-            found = sorted(path.glob(pattern))
-            if found:
-                return name, f"{path.name} holds {found[0].name}"
+            matches = sorted(path.glob(pattern))
+            if matches:
+                return name, f"{path.name} holds {matches[0].name}"
         raise SeqscopeError(
             f"{path}: no known layout; it holds {listing(path)}. Name the log's file, or the format with --source."
         )

@@ -68,8 +68,8 @@ def movies_csv(path: Path, encoding: str | None, problems: Problems) -> ItemFile
 
 def year(title: str) -> int | None:
     """The year that MovieLens writes behind a title."""
-    found = _YEAR.search(title)
-    return int(found[1]) if found else None
+    match = _YEAR.search(title)
+    return int(match[1]) if match else None
 
 
 def genre_list(text: str) -> list[str]:
@@ -105,8 +105,12 @@ def _open(
         "ratings.csv": ("movies.csv", movies_csv),
     }
     name, reader = catalogues[log_name]
-    found = beside(log, name)
-    items = reader(found, options.encoding or encoding, workshop.problems) if found and options.items is None else None
+    catalogue = beside(log, name)
+    items = (
+        reader(catalogue, options.encoding or encoding, workshop.problems)
+        if catalogue and options.items is None
+        else None
+    )
     return Reading(LogFiles((log,), layout, mapping), items)
 
 

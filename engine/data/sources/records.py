@@ -58,11 +58,11 @@ def json_records(path: Path, encoding: str | None, problems: Problems | None) ->
 def parse_object(line: str) -> Record | None:
     for parse in (json.loads, ast.literal_eval):
         try:
-            found = parse(line)
+            parsed = parse(line)
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             continue
-        if isinstance(found, dict):
-            return {str(key): value for key, value in found.items()}
+        if isinstance(parsed, dict):
+            return {str(key): value for key, value in parsed.items()}
     return None
 
 

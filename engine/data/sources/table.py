@@ -66,33 +66,33 @@ def find_delimiter(text: Text, workshop: Workshop) -> str:
 
 def choose_columns(path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
     """Which columns are user, item, time, rating and quantity: as told, else by their names."""
-    told = {what: getattr(options.columns, what) for what in ROLES}
+    given = {role: getattr(options.columns, role) for role in ROLES}
     chosen: dict[str, str | None] = {}
     guessed = []
-    for what, name in told.items():
-        if name == "-" and what in ("time", "rating", "quantity"):
-            chosen[what] = None
+    for role, name in given.items():
+        if name == "-" and role in ("time", "rating", "quantity"):
+            chosen[role] = None
         elif name is not None:
             if name not in names:
-                raise UsageError(f"{path.name} has no column {name!r} for --{what}-column; it has {', '.join(names)}")
-            chosen[what] = name
+                raise UsageError(f"{path.name} has no column {name!r} for --{role}-column; it has {', '.join(names)}")
+            chosen[role] = name
         else:
-            taken = {*chosen.values(), *told.values()}
-            candidates = [candidate for candidate in called(NAMES[what], names) if candidate not in taken]
-            chosen[what] = candidates[0] if candidates and options.header else None
-            if chosen[what]:
-                guessed.append(f"{what} = {chosen[what]}")
-    for what in ("user", "item"):
-        if chosen[what] is None:
+            unavailable = {*chosen.values(), *given.values()}
+            candidates = [candidate for candidate in called(NAMES[role], names) if candidate not in unavailable]
+            chosen[role] = candidates[0] if candidates and options.header else None
+            if chosen[role]:
+                guessed.append(f"{role} = {chosen[role]}")
+    for role in ("user", "item"):
+        if chosen[role] is None:
             raise UsageError(
-                f"{path.name}: which column is the {what}? Name it with --{what}-column; there are {', '.join(names)}"
+                f"{path.name}: which column is the {role}? Name it with --{role}-column; there are {', '.join(names)}"
             )
     used = [name for name in chosen.values() if name]
     if len(set(used)) < len(used):
         raise UsageError(f"one column of {path.name} was named for two purposes: {', '.join(used)}")
     if guessed:
         workshop.say(f"{path.name}: columns guessed from their names: {', '.join(guessed)}")
-    if chosen["time"] is None and told["time"] != "-":
+    if chosen["time"] is None and given["time"] != "-":
         workshop.say(
             f"{path.name}: no time column, so the order of the rows is the order of events (--time-column names one)"
         )
@@ -105,7 +105,7 @@ def choose_columns(path: Path, names: list[str], options: ImportOptions, worksho
             f"--drop-negative needs a quantity column; name it with --quantity-column; there are {', '.join(names)}"
         )
     mapping = Mapping(
-        chosen["user"] or "", chosen["item"] or "", *(chosen[what] for what in ("time", "rating", "quantity"))
+        chosen["user"] or "", chosen["item"] or "", *(chosen[role] for role in ("time", "rating", "quantity"))
     )
     return mapping if options.header else _numbers(mapping)
 

@@ -1,0 +1,542 @@
+"""How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.analysis import baselines
+from app.text import clean, count, listed, md
+from engine.runtime import DatasetInfo, held_out, judge
+from engine.runtime import protocols as naming
+
+LEVEL = 0.05
+USERS = "+user"
+"""Behind a model's name: the row in which its users are known by vectors of their own."""
+ONE_SEED = "One seed per model: intervals are over people, and do not say how far another training would be."
+FEW = 30  # people in a slice below which it says little
+SEED = 0
+SAMPLES = 2_000
+MAX_SLICES = 12
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """One model under one protocol: arrays over people, of several held-out items over these, in the order of (user, target)."""
+
+    user: npt.NDArray[np.int32]
+    target: npt.NDArray[np.int32]
+    length: npt.NDArray[np.int32]
+    rank: Floats
+    width: int | None = None
+    """Of the beam that the ranks come from, which says nothing of places beyond it; None where all candidates were scored."""
+    protocol: str = "full"
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @property
+    def people(self) -> int:
+        return len(np.unique(self.user))
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Ranks:
+        user, target, length, rank = (column[rows] for column in (self.user, self.target, self.length, self.rank))
+        return Ranks(user, target, length, rank, self.width, self.protocol)
+
+    def values(self, metric: str) -> Floats:
+        """Each person's share in a metric, float64 [people]."""
+        found: Floats = judge.per_user(metric, self.rank, self.protocol, self.user)
+        return found
+
+
+def metrics_of(protocol: str) -> tuple[str, ...]:
+    """The metrics over people that a protocol has, the one that models are compared by first."""
+    return tuple(sorted(judge.names(protocol), key=lambda name: name != judge.HEADLINE))
+
+
+def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
+    """Every protocol that some model was evaluated under, full rankings first. What a model reaches with its vectors of training
+    users is no protocol of its own, but a row (`ranked`)."""
+    found = {name for table in tables.values() if table is not None for name in table["protocol"].unique().to_pylist()}
+    return naming.in_order(map(without_users, found))
+
+
+def without_users(protocol: str) -> str:
+    """The protocol in whose tables a model with its users' vectors stands: "full+user" → "full"."""
+    return str(dataclasses.replace(naming.parse(protocol), trained_users=False))
+
+
+def with_users(protocol: str) -> str:
+    return str(dataclasses.replace(naming.parse(protocol), trained_users=True))
+
+
+def model_of(row: str) -> str:
+    """The model that a row is of."""
+    return row.removesuffix(USERS)
+
+
+def ranked(
+    tables: Mapping[str, pa.Table | None], measured: Mapping[str, Mapping[str, Mapping[str, float]]], protocol: str
+) -> dict[str, Ranks]:
+    """Row → its ranks under `protocol`. A row is a model by its name; one that was also asked with its vectors of training users
+    has a second row, its name with USERS behind it. measured: model → its manifest's metrics."""
+    found: dict[str, Ranks] = {}
+    for name, table in tables.items():
+        for row, variant in ((name, protocol), (name + USERS, with_users(protocol))):
+            one = None if table is None else ranks(table, variant)
+            if one is not None:
+                found[row] = dataclasses.replace(
+                    one, width=judge.beam_width(measured[name], variant), protocol=protocol
+                )
+    return found
+
+
+def models_of(rows: Iterable[str]) -> list[str]:
+    """The models that rows are of, each once."""
+    return list(dict.fromkeys(map(model_of, rows)))
+
+
+def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
+    """Row → what it is called. titles: of the models."""
+    return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
+
+
+def beyond_beam(one: Ranks, metric: str) -> str | None:
+    """Why a row has no figure for a metric, such as "beam of 20"; None where it has."""
+    return judge.beyond_beam(judge.cutoff_of(metric), one.width)
+
+
+def ranks(table: pa.Table, protocol: str) -> Ranks | None:
+    """The rows of one protocol; None where there are none."""
+    rows = np.flatnonzero(table["protocol"].to_numpy() == protocol)
+    if not len(rows):
+        return None
+    columns = [table[name].to_numpy()[rows] for name in ("user", "target", "history_length", "rank")]
+    order = np.lexsort((columns[1], columns[0]))
+    return Ranks(*(column[order] for column in columns))
+
+
+def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
+    """(the same people with the same held-out item for every model, how many people some model lacks)."""
+    keys = {name: one.user.astype(np.int64) << 32 | one.target for name, one in found.items()}
+    if not keys:
+        return {}, 0
+    shared = everybody = next(iter(keys.values()))
+    for key in keys.values():
+        shared, everybody = np.intersect1d(shared, key), np.union1d(everybody, key)
+    kept = {name: found[name].take(np.searchsorted(key, shared)) for name, key in keys.items()}
+    return kept, len(everybody) - len(shared)
+
+
+def asked(people: int, protocol: str) -> str:
+    """30 people with held-out items, 1 person with a held-out item."""
+    what = "held-out items" if naming.parse(protocol).sets else "a held-out item"
+    return f"{count(people, 'person', 'people')} with {what}"
+
+
+def left_out(people: int) -> str:
+    """A sentence after others about those whom `shared` leaves out; "" where there are none."""
+    if not people:
+        return ""
+    were = "was" if people == 1 else "were"
+    return f" {count(people, 'person', 'people')} that not every model was evaluated on {were} left out."
+
+
+def held_out_words(info: DatasetInfo) -> list[str]:
+    """How many held-out items tie in time, repeat or are cancellations, then what that means for a verdict; empty where the
+    dataset was imported before they were counted."""
+    return held_out.about(info.held_out, info.counts.get("test", 0), info.options)
+
+
+def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:
+    """Where the ranks of a model that writes codes come from, in a sentence; metrics: its manifest's."""
+    if naming.parse(protocol).sampled:
+        return f"{title}: these few are scored by writing the codes of each."
+    width = judge.beam_width(metrics, protocol)
+    if width is None:
+        return f"{title}: exact ranks, the probability of writing an item's codes, for all {count(items, 'item')}."
+    words = f"{title}: ranks from a beam that keeps {count(width, 'beginning')} at each step."
+    share = metrics.get(protocol, {}).get(f"outside@{width}")
+    if share is not None:
+        words += f" {share:.0%} of the held-out items are not among what was written; they share the mean of the places left."
+    return words + f" Nothing is said of places beyond {width}."
+
+
+# --- models × metrics
+
+
+def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFrame:
+    """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best), note.
+
+    People must be the same for every model (`common`). A model is level with the best where the paired interval of their
+    difference contains 0 or the adjusted p is above 0.05; one model alone is not called the best. note: why there is no figure.
+    """
+    rows = []
+    for metric in metrics:
+        reasons = {name: beyond_beam(one, metric) for name, one in people.items()}
+        values = {name: one.values(metric) for name, one in people.items() if reasons[name] is None}
+        rows += [
+            (name, metric, *[float("nan")] * 3, people[name].people, "", float("nan"), why)
+            for name, why in reasons.items()
+            if why is not None
+        ]
+        if not values:
+            continue
+        best = max(values, key=lambda name: float(values[name].mean()) if len(values[name]) else -1.0)
+        alone = len({model_of(name) for name in values}) == 1
+        others = [name for name in values if name != best]
+        tests = [judge.paired(values[best], values[name], seed=SEED, samples=SAMPLES) for name in others]
+        adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
+        for name, own in values.items():
+            found = judge.interval(own, seed=SEED, samples=SAMPLES)
+            mark, p = "" if alone else "best", float("nan")
+            if name != best:
+                test, p = adjusted[name]
+                mark = "level" if not alone and (test.low <= 0 <= test.high or p > LEVEL) else ""
+            rows.append((name, metric, found.mean, found.low, found.high, len(own), mark, p, ""))
+    columns = ["model", "metric", "mean", "low", "high", "n", "mark", "p", "note"]
+    order = {name: place for place, name in enumerate(people)}
+    table = pd.DataFrame(rows, columns=columns)
+    return table.sort_values("model", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+
+
+class Judged(NamedTuple):
+    """A row of `standing`, as `verdict` reads it."""
+
+    row: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    mark: str
+
+
+def verdict(part: Sequence[Judged], metric: str, families: Mapping[str, str], called: Mapping[str, str]) -> str:
+    """Which model is best, who is level with it and who is below the floor. part: rows with figures of one metric; called:
+    row → its title, escaped for where it is shown."""
+    best = next((one for one in part if one.mark == "best"), None)
+    if best is None or len({model_of(one.row) for one in part}) == 1:
+        figures = [
+            f"{called[one.row]}: {metric} {one.mean:.3f} (95 % interval {one.low:.3f} – {one.high:.3f}, "
+            f"{count(one.n, 'person', 'people')})."
+            for one in part
+        ]
+        return " ".join([*figures, f"There is no other model to compare it with. {ONE_SEED}"] if part else [])
+    means = {one.row: one.mean for one in part}
+    text = (
+        f"{called[best.row]} has the highest {metric}: {best.mean:.3f} "
+        f"(95 % interval {best.low:.3f} – {best.high:.3f}, {count(best.n, 'person', 'people')})."
+    )
+    level = [called[one.row] for one in part if one.mark == "level"]
+    if level:
+        text += f" {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
+    else:
+        text += " No other model is level with it."
+    return f"{text}{baselines.below(means, families, called)} {ONE_SEED}"
+
+
+def headline(table: pd.DataFrame, metric: str, families: Mapping[str, str], titles: Mapping[str, str]) -> str:
+    """`verdict` as Markdown. table: of `standing`."""
+    part = table[(table["metric"] == metric) & (table["note"] == "")]
+    rows = [Judged(row.model, row.mean, row.low, row.high, int(row.n), row.mark) for row in part.itertuples()]
+    return verdict(rows, metric, families, bold(titles))
+
+
+def bold(titles: Mapping[str, str]) -> dict[str, str]:
+    """As Markdown."""
+    return {row: f"**{md(title)}**" for row, title in titles.items()}
+
+
+def grid(
+    table: pd.DataFrame, notes: Mapping[str, str], titles: Mapping[str, str], signs: Mapping[str, str]
+) -> pd.DataFrame:
+    """One row per entry of `titles` and one column per metric, as Markdown for st.table; best in bold, those level with it
+    marked ≈. notes: row → what has to be known of it."""
+    rows = []
+    metrics = list(dict.fromkeys(table["metric"]))
+    for name in titles:
+        row = {"Model": f"{signs[name]}\u00a0{md(titles[name])}"}
+        own = table[table["model"] == name].set_index("metric")
+        for metric in metrics:
+            if metric in own.index:
+                cell = own.loc[metric]
+                if cell["note"]:
+                    row[metric] = f"n/a :small[({md(cell['note'])})]"
+                    continue
+                mean = f"**{cell['mean']:.3f}**" if cell["mark"] == "best" else f"{cell['mean']:.3f}"
+                row[metric] = (
+                    f"{mean}{' ≈' if cell['mark'] == 'level' else ''} :small[({cell['low']:.3f}\u00a0–\u00a0{cell['high']:.3f})]"
+                )
+            else:
+                row[metric] = "n/a"
+        row["Note"] = md(notes.get(name, ""))
+        rows.append(row)
+    found = pd.DataFrame(rows)
+    return found if notes else found.drop(columns="Note")
+
+
+def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataFrame:
+    """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people; those alone that
+    have a figure, and none where the baseline has none."""
+    values = {name: one.values(metric) for name, one in people.items() if beyond_beam(one, metric) is None}
+    others = [name for name in values if name != baseline and baseline in values]
+    tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
+    adjusted = judge.holm([test.p for test in tests])
+    rows = []
+    for name, test, p in zip(others, tests, adjusted, strict=True):
+        level = test.low <= 0 <= test.high or p > LEVEL
+        verdict = "level" if level else "better" if test.mean > 0 else "worse"
+        rows.append((name, test.mean, test.low, test.high, test.p, p, verdict))
+    return pd.DataFrame(rows, columns=["model", "difference", "low", "high", "p", "holm", "verdict"])
+
+
+def better_words(table: pd.DataFrame, baseline: str, called: Mapping[str, str]) -> str:
+    """How many of the other models are better than the baseline, and which. table: of `against`; called: row → its title, escaped
+    for where it is shown. A model counts once, as better where any of its rows is; not the baseline's own second row.
+    """
+    verdicts = dict(zip(table["model"], table["verdict"], strict=True))
+    second = [row for row in verdicts if model_of(row) == model_of(baseline)]
+    others = [row for row in verdicts if row not in second]
+    better = [row for row in others if verdicts[row] == "better"]
+    sentences = []
+    if others:
+        many, all_ = len(models_of(better)), count(len(models_of(others)), "other model")
+        which = f": {listed([called[row] for row in better])}" if better else ""
+        verb = "is" if many == 1 else "are"
+        sentences.append(f"{many} of {all_} {verb} better than {called[baseline]} beyond chance{which}.")
+    how = {"better": "better than", "worse": "worse than", "level": "level with"}
+    sentences += [f"{called[row]} is {how[verdicts[row]]} {called[baseline]}." for row in second]
+    return " ".join(sentences)
+
+
+# --- beyond accuracy
+
+
+def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.NDArray[np.int64] | None:
+    """int64 [items]: in how many people's first k each item is; None where the bundle does not say."""
+    if table is None:
+        return None
+    rows = np.flatnonzero((table["protocol"].to_numpy() == protocol) & (table["k"].to_numpy() == k))
+    if not len(rows):
+        return None
+    found = np.zeros(items, np.int64)
+    np.add.at(found, table["item"].to_numpy()[rows], table["count"].to_numpy()[rows])
+    return found
+
+
+def exposures(
+    tables: Mapping[str, pa.Table | None], people: Mapping[str, Ranks], protocol: str, k: int, items: int
+) -> tuple[dict[str, npt.NDArray[np.int64] | None], dict[str, str]]:
+    """(row → `exposure` under `protocol`, row → why there is none). tables: of the models."""
+    found: dict[str, npt.NDArray[np.int64] | None] = {}
+    why = {}
+    for row, one in people.items():
+        variant = with_users(protocol) if row.endswith(USERS) else protocol
+        beam = judge.beyond_beam(k, one.width)
+        found[row] = None if beam else exposure(tables[model_of(row)], variant, k, items)
+        why[row] = beam or f"the bundle keeps no lists for “{variant}” at {k}"
+    return found, why
+
+
+def beyond(
+    shown: Mapping[str, npt.NDArray[np.int64] | None], popularity: npt.NDArray[np.int64], why: Mapping[str, str]
+) -> pd.DataFrame:
+    """model, a column per `judge.BEYOND` (its `field`), note; NaN with the reason of `why` where there are no lists."""
+    rows: list[tuple[object, ...]] = []
+    for name, counts in shown.items():
+        if counts is None or not counts.sum():
+            rows.append((name, *[np.nan] * len(judge.BEYOND), why[name]))
+        else:
+            rows.append((name, *(metric.of_lists(counts, popularity) for metric in judge.BEYOND.values()), ""))
+    return pd.DataFrame(rows, columns=["model", *(metric.field for metric in judge.BEYOND.values()), "note"])
+
+
+# --- slices
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
+
+    groups: dict[str, npt.NDArray[np.bool_]]
+    ordered: bool
+
+
+def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Slicing:
+    """Groups of about equal size, in the order of the number; equal numbers stay together. NaN is in none."""
+    numbers = values.astype(np.float64)
+    valid = numbers[np.isfinite(numbers)]
+    if not len(valid):
+        return Slicing({}, True)
+    edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
+    place = np.searchsorted(edges, numbers)  # an edge is the largest number of its group
+    groups = {}
+    for part in range(len(edges) + 1):
+        mask = (place == part) & np.isfinite(numbers)
+        if mask.any():
+            low, high = numbers[mask].min(), numbers[mask].max()
+            span = f"{low:,.6g}" if low == high else f"{low:,.6g} – {high:,.6g}"
+            groups[f"{span} {one if low == high == 1 else many}".strip()] = mask
+    return Slicing(groups, True)
+
+
+def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
+    """By whether the held-out item is in anybody's training; popularity: how often it is there."""
+    cold = popularity == 0
+    groups = {"in nobody's training": cold, "in somebody's training": ~cold}
+    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+
+
+def by_repeat(one: Ranks, users: pa.Table) -> Slicing:
+    """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
+    histories are not exported, are in no group."""
+    history = users["history"].combine_chunks()
+    row = pc.list_parent_indices(history).to_numpy()
+    again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
+    known = users["user"].to_numpy()
+    repeated = np.isin(one.user, known[again])
+    groups = {"repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated}
+    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+
+
+def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
+    """As `by_number`, for numbers that name something (years): without thousands separators."""
+    found = by_number(values, parts, "", "")
+    return Slicing({label.replace(",", ""): mask for label, mask in found.groups.items()}, True)
+
+
+def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
+    """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        values = column.cast(pa.float64()).to_numpy()[targets]
+        if len(np.unique(values[np.isfinite(values)])) > MAX_SLICES:
+            return by_year(values, 5)
+    return by_value(column, targets)
+
+
+def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Slicing:
+    """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    values = column.take(pa.array(targets)).to_pylist()
+    entries = [
+        [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values
+    ]
+    people: dict[str, list[int]] = {}
+    for row, own in enumerate(entries):
+        for entry in dict.fromkeys(str(one) for one in own if one is not None):
+            people.setdefault(entry, []).append(row)
+    order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
+    kept = order if len(order) <= most else order[: most - 1]
+    groups: dict[str, npt.NDArray[np.bool_]] = {}
+    for entry in kept:
+        mask = np.zeros(len(targets), bool)
+        mask[people[entry]] = True
+        groups[_free(clean(entry, 60), groups)] = mask
+    if len(order) > len(kept):
+        mask = np.zeros(len(targets), bool)
+        mask[[row for entry in order[len(kept) :] for row in people[entry]]] = True
+        groups[_free(f"any of {len(order) - len(kept):,} others", groups)] = mask
+    return Slicing(groups, False)
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """Two values may look alike once cleaned."""
+    found, copies = name or "(empty)", 2
+    while found in taken:
+        found, copies = f"{name} ({copies})", copies + 1
+    return found
+
+
+def slices(people: Mapping[str, Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
+    """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
+    rows = []
+    for name, one in people.items():
+        if beyond_beam(one, metric):
+            continue
+        for label, mask in slicing.groups.items():
+            values = one.take(np.flatnonzero(mask)).values(metric)
+            found = judge.interval(values, seed=SEED, samples=SAMPLES)
+            n = len(values)
+            rows.append((label, name, n, found.mean, found.low, found.high, n < FEW))
+    return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])
+
+
+# --- people on whom two models differ
+
+
+def wins(first: Ranks, second: Ranks) -> tuple[int, int, int]:
+    """Over how many people the first model ranks the held-out item higher, over how many the second, and the rest."""
+    ours, theirs = _told_apart(first, second)
+    better, worse = int((ours < theirs).sum()), int((ours > theirs).sum())
+    return better, worse, len(first) - better - worse
+
+
+def _told_apart(first: Ranks, second: Ranks) -> tuple[Floats, Floats]:
+    """Both ranks, infinite beyond the beams that they come from: places that nobody knows differ in nothing."""
+    reach = min(one.width or math.inf for one in (first, second))
+    ours, theirs = (np.where(one.rank > reach, np.inf, one.rank) for one in (first, second))
+    return ours, theirs
+
+
+def among(one: Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
+    """The rows of some people."""
+    return np.flatnonzero(np.isin(one.user, np.asarray(users, np.int64)))
+
+
+def disputed(first: Ranks, second: Ranks, many: int = 20) -> pd.DataFrame:
+    """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
+    the top of the list: from 1 to 10 weighs as much as from 10 to 100. Beyond a beam a rank is NaN, and counts as the next."""
+    ours, theirs = _told_apart(first, second)
+    reach = min(one.width or math.inf for one in (first, second))
+    ratio = np.log2(np.minimum(theirs, reach + 1) / np.minimum(ours, reach + 1))
+    best = np.minimum(ours, theirs)
+    order = np.lexsort((first.user, best, -np.abs(ratio)))[:many]
+    order = order[ratio[order] != 0]
+    columns = {
+        "user": first.user[order],
+        "target": first.target[order],
+        "length": first.length[order],
+        "first": np.where(np.isinf(ours), np.nan, ours)[order],
+        "second": np.where(np.isinf(theirs), np.nan, theirs)[order],
+        "ratio": 2 ** np.abs(ratio[order]),
+    }
+    return pd.DataFrame(columns)
+
+
+# --- training
+
+
+def curves(tables: Mapping[str, pa.Table | None]) -> pd.DataFrame:
+    """model, step, epoch, seconds, loss, ndcg of every model that was trained step by step."""
+    frames = []
+    for name, table in tables.items():
+        if table is None or not table.num_rows:
+            continue
+        frame = pd.DataFrame({column: table[column].to_numpy() for column in ("step", "epoch", "seconds", "loss")})
+        frame["ndcg"] = table["valid_ndcg"].to_numpy()
+        frame.insert(0, "model", name)
+        frames.append(frame)
+    if not frames:
+        return pd.DataFrame(columns=["model", "step", "epoch", "seconds", "loss", "ndcg"])
+    return pd.concat(frames, ignore_index=True)
+
+
+def span(seconds: float) -> str:
+    """A duration for people."""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3_600:.1f} h"

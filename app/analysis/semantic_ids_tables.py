@@ -1,0 +1,258 @@
+"""Words and tables of the Semantic IDs page; foreign text is not escaped here unless it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from app.analysis import semantic_ids
+from app.analysis.prefix_tree import Colours, Tree, name
+from app.analysis.semantic_ids import Bias, Depth, Ints, Popular, Usage, path, spelled
+from app.text import clean, count
+from engine.runtime import Tokenization
+from engine.runtime.tokenizations import Alike, Teacher
+
+_SHOWN = 6  # levels that a cell tells one by one
+_TITLES = 12  # titles of a group in a cell
+
+
+class Line(NamedTuple):
+    """A figure of the page's head: its name, what it means, and how it is told."""
+
+    name: str
+    meaning: str
+    of: str
+
+
+def shape_words(one: Tokenization) -> str:
+    """3 levels of 32 codes; a further number tells apart what collides."""
+    shape = one.about.shape
+    own = shape.own
+    sizes = f"{own[0]:,} codes" if len(set(own)) == 1 else f"{min(own):,} to {max(own):,} codes"
+    words = f"{count(len(own), 'level')} of {sizes}"
+    return f"{words}; {_POLICIES[one.about.policy]}" if one.about.policy in _POLICIES else words
+
+
+_POLICIES = {
+    "append": "a further number tells apart items with the same codes",
+    "needed": "items with the same codes get a further number",
+    "sinkhorn": "items with the same codes were given other last codes, as far as there were any",
+    "keep": "items with the same codes stay tied",
+}
+
+
+def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
+    """What is said of one tokenizer; the same names in the same order for all. titles: of the models, by name."""
+    said = one.about.figures
+    lost = "–" if said.reconstruction is None else f"{said.reconstruction:.1%}"
+    near = said.neighbours
+    among = f" in {titles.get(near.of, near.of)}" if near else ""
+    ranked, taught = said.ranking, one.about.teacher
+    judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
+    return [
+        Line("Codes used", "per level, of those there are; more is better", _joined([f"{x.used:,}" for x in levels])),
+        Line("Dead codes", "per level: codes that no item has", _joined([f"{x.dead:,}" for x in levels])),
+        Line(
+            "Perplexity",
+            "per level: as many codes, evenly used, would be as hard to guess",
+            _joined([f"{x.perplexity:.1f}" for x in levels]),
+        ),
+        Line(
+            "Normalised perplexity",
+            "per level: perplexity as a share of the codes, 100 % where all are used alike; in brackets of random codes",
+            normalised_words(one, levels),
+        ),
+        Line(
+            "Gini",
+            "per level: 0 where all codes have as many items, towards 1 where one has all",
+            _joined([f"{x.gini:.2f}" for x in levels]),
+        ),
+        Line(
+            "Items in excess",
+            "(items − different identifiers) / items, as LETTER counts collisions; as given → in use",
+            _change(said.before.excess, said.after.excess),
+        ),
+        Line(
+            "Items that share",
+            "share of items whose identifier is another one's as well; as given → in use",
+            _change(said.before.sharing, said.after.sharing),
+        ),
+        Line(
+            "Largest group",
+            "most items with one identifier; as given → in use",
+            f"{said.before.largest:,} → {said.after.largest:,}",
+        ),
+        Line("Reconstruction error", "share of the item vectors’ variance that codes lose", lost),
+        Line(
+            "Neighbours alike",
+            f"share of its codes that an item has in common with its nearest one{among}, mean over levels: by dot product · "
+            "by cosine; in brackets by chance",
+            "–" if near is None else _neighbours(near, len(levels)),
+        ),
+        Line(
+            "Recommending by codes",
+            f"NDCG@10{judge} with vectors that codes alone make up, in place of its own; in brackets with its own",
+            "–" if ranked is None else f"{ranked.quantised:.3f} ({ranked.own:.3f})",
+        ),
+        Line(
+            "Learned from",
+            "the model whose item vectors the codes learned from, and how well it recommended in validation",
+            "–" if taught is None else _teacher(taught, titles),
+        ),
+    ]
+
+
+def normalised_words(one: Tokenization, levels: Sequence[Usage]) -> str:
+    """90 % · 71 % · 40 % (98 %): per level; in brackets of random codes, level by level where these differ."""
+    chance = [f"{semantic_ids.normalised_by_chance(len(one.own), level.size):.0%}" for level in levels]
+    random = chance[0] if len(set(chance)) == 1 else _joined(chance)
+    return f"{_joined([f'{level.normalised:.0%}' for level in levels])} ({random})"
+
+
+def _neighbours(near: Alike, levels: int) -> str:
+    shares = [f"{value / levels:.1%}" for value in (near.shared, near.shared_by_cosine, near.chance)]
+    return f"{shares[0]} · {shares[1]} ({shares[2]})"
+
+
+def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> pd.DataFrame:
+    """A row per level, so that tokenizers of different depth are compared level by level, each beside random codes."""
+    deepest = max(len(levels) for _, _, levels in found)
+    columns: dict[str, list[str]] = {"Level": [str(at + 1) for at in range(deepest)]}
+    for title, one, levels in found:
+        shares = semantic_ids.alike(one.own)
+        chance = semantic_ids.alike_by_chance(len(one.own), [level.size for level in levels])
+        none = ["no such level"] * (deepest - len(levels))
+        columns[f"{title}: normalised perplexity"] = [
+            f"{level.normalised:.0%} ({semantic_ids.normalised_by_chance(len(one.own), level.size):.0%})"
+            for level in levels
+        ] + none
+        columns[f"{title}: items with the same codes so far"] = [
+            f"{share:.1%} ({random:.1%})" for share, random in zip(shares, chance, strict=True)
+        ] + none
+    return pd.DataFrame(columns)
+
+
+def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
+    well = f", NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
+    at = f" after {taught.best_epoch:,} epochs" if taught.best_epoch else ""
+    return f"{titles.get(taught.run, taught.run)}{at}{well}"
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " · ".join(words[:_SHOWN]) + (f" … (+{len(words) - _SHOWN})" if len(words) > _SHOWN else "")
+
+
+def _change(before: float, after: float) -> str:
+    return f"{before:.1%} → {after:.1%}"
+
+
+def counts_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
+    """Items per code, the most used first."""
+    parts = []
+    for title, level in found:
+        order = np.argsort(-level.counts, kind="stable")
+        parts.append(
+            pd.DataFrame(
+                {
+                    "Tokenizer": clean(title),
+                    "Place": np.arange(1, level.size + 1),
+                    "Code": order,
+                    "Items": level.counts[order],
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def lorenz_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
+    parts = []
+    for title, level in found:
+        x, y = level.lorenz()
+        parts.append(
+            pd.DataFrame({"Tokenizer": clean(title), "Share of codes": x.round(4), "Share of items": y.round(4)})
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def tree_table(tree: Tree, colours: Colours) -> pd.DataFrame:
+    rows = range(len(tree))
+    return pd.DataFrame(
+        {
+            "Codes": [name(tree, node) for node in rows],
+            "Depth": [len(tree.prefix[node]) for node in rows],
+            "Items": [len(tree.items[node]) for node in rows],
+            "In common": [clean(words, 80) for words in colours.words],
+        }
+    )
+
+
+def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
+    rows = [
+        {
+            "Tokenizer": clean(title),
+            "Codes in common": one.depth,
+            "Prefixes": one.groups,
+            "Items in company": one.items,
+            "Purity": round(one.purity, 4),
+            "By chance": round(one.chance, 4),
+        }
+        for title, depths in found
+        for one in depths
+    ]
+    return pd.DataFrame(rows)
+
+
+def popularity_table(found: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame(
+            {
+                "Tokenizer": clean(title),
+                "Code": one.code,
+                "Items": one.items,
+                "Training events an item": one.events.round(1),
+            }
+        )
+        for title, one in found
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def groups_table(
+    one: Tokenization, groups: Sequence[Ints], titles: Sequence[str], categories: Sequence[str] | None
+) -> pd.DataFrame:
+    """Items that share all codes. categories: of every item, None: the catalogue has none."""
+    rows = []
+    for items in groups:
+        row: dict[str, object] = {
+            "Codes": spelled(path(one.own, int(items[0]))),
+            "Items": len(items),
+            "Titles": "; ".join(clean(titles[item], 60) for item in items[:_TITLES])
+            + (f" and {len(items) - _TITLES} more" if len(items) > _TITLES else ""),
+        }
+        if categories is not None:
+            kinds = {categories[item] for item in items}
+            row["Categories"] = "the same" if len(kinds) == 1 else f"{len(kinds)} different"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def plane_table(table: pa.Table, counts: Sequence[Usage]) -> pd.DataFrame:
+    levels, codes = table["level"].to_numpy(), table["code"].to_numpy()
+    return pd.DataFrame(
+        {
+            "Level": levels + 1,
+            "Code": codes,
+            "Cluster": table["cluster"].to_numpy() + 1,
+            "Items": [int(counts[level].counts[code]) for level, code in zip(levels, codes, strict=True)],
+            "x": table["x"].to_numpy(),
+            "y": table["y"].to_numpy(),
+        }
+    )
+
+
+def bias_table(found: Bias) -> pd.DataFrame:
+    return pd.DataFrame({"Code": found.code, "Taken": found.taken.round(5), "Written": found.written.round(5)})

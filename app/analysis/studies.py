@@ -1,0 +1,213 @@
+"""What changing one thing at a time does, as small tables and sentences: pure functions on studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from app.analysis import baselines
+from app.analysis.cache import cached, of_digest
+from app.analysis.metrics import LEVEL, SAMPLES, SEED, span
+from app.text import clean, count, listed, md
+from engine.runtime import Study, judge
+from engine.runtime.studies import MEASURES
+
+OF_CODES = ("perplexity", "excess", "similarity", "lost")
+"""What is shown of identifiers; the download has the rest."""
+
+
+@cached(200, by=of_digest, spinner="Comparing variants over the same people …")
+def table(study: Study, metric: str) -> pd.DataFrame:
+    """variant, title, value, mean, low, high, difference, lowest, highest, p, holm, spread, verdict: a row per variant, in the
+    study's order.
+
+    difference … highest: to the baseline, over the same people. spread: how far the differences of single seeds are apart.
+    verdict: "baseline"; "level" where the interval of the difference contains 0, the adjusted p is above .05 or seeds disagree
+    on the sign; else "better" or "worse". Only of studies that rank.
+    """
+    values = {variant.name: variant.per_person(metric) for variant in study.variants}
+    others = [name for name in values if name != study.baseline]
+    tests = [judge.paired(values[name], values[study.baseline], seed=SEED, samples=SAMPLES) for name in others]
+    found = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
+    rows = []
+    for variant in study.variants:
+        own = judge.interval(values[variant.name], seed=SEED, samples=SAMPLES)
+        row = [variant.name, variant.title, variant.value, own.mean, own.low, own.high]
+        if variant.name == study.baseline:
+            rows.append([*row, *[float("nan")] * 6, "baseline"])
+            continue
+        test, holm = found[variant.name]
+        singles = by_seed(study, variant.name, metric)
+        agree = all(np.sign(single) == np.sign(test.mean) for single in singles)
+        level = test.low <= 0 <= test.high or holm > LEVEL or not agree
+        verdict = "level" if level else "better" if test.mean > 0 else "worse"
+        spread = max(singles) - min(singles) if len(singles) > 1 else float("nan")
+        rows.append([*row, test.mean, test.low, test.high, test.p, holm, spread, verdict])
+    columns = ["variant", "title", "value", "mean", "low", "high", "difference", "lowest", "highest", "p", "holm"]
+    return pd.DataFrame(rows, columns=[*columns, "spread", "verdict"])
+
+
+def by_seed(study: Study, variant: str, metric: str) -> list[float]:
+    """Differences to the baseline's run with the same seed, of every seed that both have."""
+    ours = {one.seed: one for one in study.variant(variant).outcomes}
+    theirs = {one.seed: one for one in study.variant(study.baseline).outcomes}
+    return [
+        float((ours[seed].per_person(metric) - theirs[seed].per_person(metric)).mean())
+        for seed in ours
+        if seed in theirs
+    ]
+
+
+def verdicts(study: Study, found: pd.DataFrame, metric: str) -> str:
+    """What may be claimed, in Markdown. found: of `table`."""
+    baseline = md(study.variant(study.baseline).title)
+    if study.axis is not None:
+        baseline += ", the recipe's own,"
+    said = []
+    for verdict in ("better", "worse"):
+        part = found[found["verdict"] == verdict]
+        names = [f"**{md(row.title)}** ({row.difference:+.3f})" for row in part.itertuples()]
+        if names:
+            said.append(f"{listed(names)} {_is(names)} {verdict} than {baseline} in {metric} beyond chance.")
+    level = [f"**{md(title)}**" for title in found[found["verdict"] == "level"]["title"]]
+    if level and said:
+        said.append(f"{listed(level)} {_is(level)} level with it: the difference could be chance.")
+    elif level:
+        said.append(f"Nothing here differs from {baseline} in {metric} beyond chance.")
+    return " ".join(said)
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def how_sure(study: Study, found: pd.DataFrame) -> str:
+    """What intervals say and what they do not, in a sentence. found: of `table`."""
+    people = count(study.people or 0, "person", "people")
+    seeds = len(study.variants[0].outcomes)
+    words = (
+        f"Paired over the same {people}, 95 % bootstrap; p adjusted by Holm for {count(len(found) - 1, 'comparison')}. "
+    )
+    if seeds == 1:
+        return words + "One seed each: the intervals do not say how far another training of the same would be away."
+    apart = found["spread"].max()
+    return (
+        f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
+        "disagree on the sign, the verdict is level."
+    )
+
+
+class Counted(NamedTuple):
+    """What counting alone reaches over the same people: `floor`."""
+
+    row: str
+    family: str
+    title: str
+    mean: float
+    low: float
+    high: float
+
+
+def below(study: Study, found: pd.DataFrame, counted: Sequence[Counted]) -> str:
+    """Which variants are below the floor, in Markdown. found: of `table`."""
+    means = {one.row: one.mean for one in counted} | dict(zip(found["title"], found["mean"], strict=True))
+    families = dict.fromkeys(means, "") | {one.row: one.family for one in counted}
+    return baselines.below(means, families, {row: f"**{md(row)}**" for row in means})
+
+
+def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:
+    """One row per variant, after what counting alone reaches, as Markdown for st.table. found: of `table`."""
+    codes = [name for name in OF_CODES if name in study.figures]
+    rows = [
+        {
+            "Variant": md(one.title),
+            metric: f"{one.mean:.3f} :small[({one.low:.3f}\u00a0–\u00a0{one.high:.3f})]",
+            "Difference": "",
+            "Verdict": "the floor",
+            **{MEASURES[name].title: "–" for name in codes},
+        }
+        for one in counted
+    ]
+    for row in found.itertuples():
+        variant = study.variant(row.variant)
+        cells = {
+            "Variant": md(row.title),
+            metric: f"{row.mean:.3f} :small[({row.low:.3f}\u00a0–\u00a0{row.high:.3f})]",
+            "Difference": "baseline"
+            if row.verdict == "baseline"
+            else f"{row.difference:+.3f} :small[({row.lowest:+.3f}\u00a0…\u00a0{row.highest:+.3f})]",
+            "Verdict": {"baseline": "", "level": "≈ level"}.get(row.verdict, f"**{row.verdict}**"),
+        }
+        for name in codes:
+            cells[MEASURES[name].title] = format(variant.figure(name), MEASURES[name].form)
+        rows.append(cells)
+    return pd.DataFrame(rows)
+
+
+def measured(study: Study, names: Sequence[str]) -> pd.DataFrame:
+    """variant, value, seed, measure, figure: what single runs came to."""
+    rows = [
+        (clean(variant.title), variant.value, one.seed, name, one.figures[name].mean)
+        for variant in study.variants
+        for one in variant.outcomes
+        for name in names
+    ]
+    return pd.DataFrame(rows, columns=["variant", "value", "seed", "measure", "figure"])
+
+
+def download(studies: Sequence[Study]) -> pd.DataFrame:
+    """Every figure of every run, for a file: study, variant, baseline, seed, measure, figure, low, high."""
+    rows = []
+    for study in studies:
+        for variant in study.variants:
+            for one in variant.outcomes:
+                for name in study.figures:
+                    figure = one.figures[name]
+                    low, high = (float("nan") if end is None else end for end in (figure.low, figure.high))
+                    where = (clean(study.title), clean(variant.title), variant.name == study.baseline, one.seed)
+                    rows.append((*where, name, figure.mean, low, high))
+    columns = ["study", "variant", "baseline", "seed", "measure", "figure", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def ranked(study: Study) -> bool:
+    """Whether people were ranked for, or a tokenizer judged by its own figures."""
+    return study.people is not None
+
+
+def judged(study: Study) -> str:
+    """By what the variants were judged, in a sentence."""
+    if study.people is None:
+        return "Judged by the codes that items get: no people were ranked for."
+    return f"Judged by full ranking for {count(study.people, 'person', 'people')}, the same for every variant."
+
+
+def made(study: Study) -> pd.DataFrame:
+    """How each variant was made, as Markdown for st.table."""
+    rows = []
+    for variant in study.variants:
+        last = variant.outcomes[0].steps[-1]
+        changes = [f"{run}: {setting}" for run, settings in variant.settings.items() for setting in settings]
+        seconds = [sum(step.seconds for step in one.steps) for one in variant.outcomes]
+        epochs = [f"{step.run} {step.epochs}" for step in variant.outcomes[0].steps if step.epochs]
+        rows.append(
+            {
+                "Variant": md(variant.title),
+                "Settings of its own": md("; ".join(changes) or "none", 1_000),
+                "Seeds": ", ".join(str(one.seed) for one in variant.outcomes),
+                "Epochs": md(", ".join(epochs) or "none"),
+                "Time": span(float(np.mean(seconds))),
+                "Device": md(last.device),
+                "Commit": md((last.commit or "unknown")[:10]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@cached(200, by=of_digest)
+def singles(study: Study, metric: str) -> dict[str, list[float]]:
+    """Variant → `by_seed`."""
+    return {variant.name: by_seed(study, variant.name, metric) for variant in study.variants}

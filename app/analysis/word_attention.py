@@ -1,0 +1,297 @@
+"""Which words of a history a model looked at, added up by item and by attribute. Tables hold plain text, sentences Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from app.analysis import word_occlusion
+from app.analysis.cache import cached, of_model
+from app.text import clean, count, listed, md, short
+from engine.runtime import Word, WordAttention, Zoo
+
+Float = npt.NDArray[np.floating]
+
+UNKNOWN = "(unknown)"
+NOTHING = "(no words)"
+_STRONGEST = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What each item of a history got, attribute by attribute; oldest item first."""
+
+    places: tuple[int | None, ...]
+    """Place in the history, 0 is the oldest; None for several items together."""
+    titles: tuple[str, ...]
+    attributes: tuple[str, ...]
+    weights: npt.NDArray[np.float64]
+    """[items, attributes]"""
+    even: npt.NDArray[np.float64]
+    """[items]: what the item would get if every word that is read got the same."""
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def totals(self) -> npt.NDArray[np.float64]:
+        """[items]"""
+        found: npt.NDArray[np.float64] = self.weights.sum(axis=1)
+        return found
+
+    @property
+    def numbers(self) -> list[str]:
+        """Place in the history as people count it, "" for several items together."""
+        return ["" if place is None else str(place + 1) for place in self.places]
+
+    def by_place(self) -> dict[int, float]:
+        return {
+            place: float(total)
+            for place, total in zip(self.places, self.totals.tolist(), strict=True)
+            if place is not None
+        }
+
+    def only(self, places: Sequence[int]) -> Parts:
+        """Those of these places, in their order."""
+        at = [self.places.index(place) for place in places]
+        return self._rows(at)
+
+    def strongest(self, many: int = _STRONGEST) -> Parts:
+        """The strongest items in the order of time, and the rest together above them."""
+        if len(self) <= many + 1:
+            return self
+        kept = np.sort(np.argsort(-self.totals, kind="stable")[:many])
+        rest = np.setdiff1d(np.arange(len(self)), kept)
+        found = self._rows(kept.tolist())
+        return replace(
+            found,
+            places=(None, *found.places),
+            titles=(f"the other {count(len(rest), 'item')}", *found.titles),
+            weights=np.vstack([self.weights[rest].sum(axis=0), found.weights]),
+            even=np.append(self.even[rest].sum(), found.even),
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row per item: its weight, what it would be if all words got the same, and the weight of each attribute."""
+        found = pd.DataFrame(
+            {"position": self.numbers, "title": self.titles, "weight": self.totals, "words_alike": self.even}
+        )
+        columns = {f"in {name}": self.weights[:, at] for at, name in enumerate(self.attributes)}
+        return pd.concat([found, pd.DataFrame(columns)], axis=1)
+
+    def _rows(self, at: list[int]) -> Parts:
+        return replace(
+            self,
+            places=tuple(self.places[row] for row in at),
+            titles=tuple(self.titles[row] for row in at),
+            weights=self.weights[at],
+            even=self.even[at],
+        )
+
+
+def weigh(found: WordAttention, layer: int | None, head: int | None) -> npt.NDArray[np.float64]:
+    """The weight of each word, float64 [words]: of one layer and head, from 0, or the mean over them (None)."""
+    weights = found.weights.astype(np.float64)
+    weights = weights.mean(axis=0) if layer is None else weights[layer]
+    one: npt.NDArray[np.float64] = weights.mean(axis=0) if head is None else weights[head]
+    return one
+
+
+def read(found: WordAttention) -> npt.NDArray[np.bool_]:
+    """Which words the model reads, bool [words]. It begins with the newest item and stops where its tokens are used up: what
+    comes after is 0 in every layer and head, which a softmax does not give to anything that is read."""
+    places = np.array([word.position for word in found.words])
+    order = np.lexsort((np.arange(len(places)), -places))
+    most = found.weights.max(axis=(0, 1))
+    some = np.flatnonzero(most[order] > 0)
+    last = int(some[-1]) if len(some) else -1
+    seen = np.zeros(len(places), bool)
+    seen[order[: last + 1]] = True
+    return seen
+
+
+def parts(
+    found: WordAttention, weights: Float, titles: Mapping[int, str] | Sequence[str], attributes: Sequence[str]
+) -> Parts:
+    """weights: as of `weigh`; titles: by item number; attributes: in their order; those that no item has are left out."""
+    used = tuple(name for name in attributes if any(word.attribute == name for word in found.words))
+    column = {name: at for at, name in enumerate(used)}
+    places = sorted({word.position for word in found.words})
+    row = {place: at for at, place in enumerate(places)}
+    rows = np.array([row[word.position] for word in found.words])
+    sums = np.zeros((len(places), len(used)))
+    np.add.at(sums, (rows, np.array([column[word.attribute] for word in found.words])), weights)
+    seen = read(found)
+    alike = np.bincount(rows, seen, len(places)) / max(int(seen.sum()), 1) * float(weights.sum())
+    items = {word.position: word.item for word in found.words}
+    return Parts(tuple(places), tuple(clean(titles[items[place]], 200) for place in places), used, sums, alike)
+
+
+def said(word: Word) -> str:
+    """A word as plain text; one that the tokenizer does not know is empty, and so is an item without words."""
+    return clean(word.word, 60) or UNKNOWN
+
+
+def table(found: WordAttention, weights: Float, titles: Mapping[int, str] | Sequence[str]) -> pd.DataFrame:
+    """One row per word, oldest item first: position, title, attribute, part (name or value), word, read, weight."""
+    return pd.DataFrame(
+        {
+            "position": [str(word.position + 1) for word in found.words],
+            "title": [clean(titles[word.item], 200) for word in found.words],
+            "attribute": [word.attribute for word in found.words],
+            "part": ["name" if word.key else "value" for word in found.words],
+            "word": [said(word) for word in found.words],
+            "read": ["yes" if seen else "no" for seen in read(found).tolist()],
+            "weight": weights.astype(float),
+        }
+    )
+
+
+def blocks(
+    found: WordAttention,
+    weights: Float,
+    shares: Parts,
+    many: int,
+    shortened: Collection[tuple[int, str]] = (),
+    limit: int = 0,
+) -> list[dict[str, Any]]:
+    """The `many` strongest items with their words as `app.widgets.words` draws them, in the order of time.
+
+    shortened: of `cut`, at `limit` tokens.
+    """
+    seen, top = read(found), max(float(weights.max(initial=0)), 1e-12)
+    kept = np.sort(np.argsort(-shares.totals, kind="stable")[:many])
+    drawn = []
+    for at in kept.tolist():
+        own = [number for number, word in enumerate(found.words) if word.position == shares.places[at]]
+        lines: dict[str, dict[str, Any]] = {}
+        for number in own:
+            word, weight = found.words[number], float(weights[number])
+            line = lines.setdefault(
+                word.attribute, {"attribute": word.attribute, "share": 0.0, "name": [], "value": [], "cut": None}
+            )
+            if (word.item, word.attribute) in shortened:
+                line["cut"] = f"cut after {count(limit, 'token')}"
+            line["share"] += weight
+            if seen[number]:
+                text = NOTHING if len(own) == 1 and not word.word else said(word)
+                line["name" if word.key else "value"].append(
+                    {"text": text, "share": weight, "strength": weight / top, "label": f"{text}: {weight:.2%}"}
+                )
+        drawn.append(
+            {
+                "number": shares.numbers[at],
+                "title": shares.titles[at],
+                "share": float(shares.totals[at]),
+                "lines": list(lines.values()),
+                "unread": sum(not seen[number] for number in own),
+            }
+        )
+    return drawn
+
+
+def cut(
+    found: WordAttention, texts: Mapping[int, Mapping[str, str]], pieces: Callable[[str], Sequence[int]], limit: int
+) -> frozenset[tuple[int, str]]:
+    """(item, attribute) where the model's limit of tokens leaves out the end of what the catalogue says.
+
+    texts: item → attribute → what is said; pieces: for each token of a text which word it is of; limit: tokens of one attribute,
+    its name among them. Where the model was told something else than the catalogue says, nothing is claimed.
+    """
+    read: dict[tuple[int, str], set[int]] = {}
+    for number, word in enumerate(found.words):
+        if not word.key:
+            read.setdefault((word.position, word.attribute), set()).add(number)
+    items = {word.position: word.item for word in found.words}
+    lost = set()
+    for (position, attribute), words in read.items():
+        item = items[position]
+        own = pieces(texts.get(item, {}).get(attribute, ""))
+        left = max(0, limit - len(pieces(attribute)))
+        if len(own) > left and len(set(own[:left])) == len(words):
+            lost.add((item, attribute))
+    return frozenset(lost)
+
+
+# --- in words
+
+
+def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) -> str:
+    """Which item, which of its words, and which attributes got the most."""
+    total = float(weights.sum())
+    if total <= 0:
+        return f"{md(model)} gave nothing to the words of this history."
+    first = int(np.argmax(shares.totals))
+    word = found.words[int(np.argmax(weights))]
+    own = shares.places.index(word.position)
+    where = "" if own == first else f" of {_bold(shares.titles[own])}"
+    what = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
+    text = (
+        f"{md(model)} gave the most to {_bold(shares.titles[first])} ({shares.totals[first]:.0%} of its weight), and of all "
+        f"words the most to {_bold(said(word))} ({what}{where}, {weights.max():.0%})."
+    )
+    if len(shares.attributes) > 1:
+        sums = shares.weights.sum(axis=0) / total
+        named = [f"{md(name)} {sums[at]:.0%}" for at, name in enumerate(shares.attributes)]
+        text += f" By attribute: {listed(named)}."
+    return text
+
+
+def note(found: WordAttention, weights: Float, layer: int | None, head: int | None) -> str:
+    """What the numbers are, as plain text."""
+    layers, heads = found.weights.shape[:2]
+    what = f"the mean over {count(layers, 'layer')}" if layer is None else f"layer {layer + 1} of {layers}"
+    what += f", mean over {count(heads, 'head')}" if head is None else f", head {head + 1} of {heads}"
+    return (
+        f"What [CLS], from whose state the prediction is made, gave to each word: {what}. "
+        f"{max(0.0, 1 - float(weights.sum())):.0%} it gave to itself. The stroke is what an item would get if every word got the "
+        "same. All of it shows what was mixed, not why an item is recommended."
+    )
+
+
+def left_out(found: WordAttention, shares: Parts, drawn: int, limit: int, shortened: int = 0) -> str:
+    """What the cards do not show, as plain text; "" where they show all. limit: tokens that the model reads; shortened: tokens
+    that it reads of one attribute, where some were cut."""
+    said = []
+    if shortened:
+        said.append(f"Cut: of one attribute it reads {count(shortened, 'token')}, the name among them.")
+    unread = int((~read(found)).sum())
+    if unread:
+        said.append(
+            f"{count(unread, 'word')} of the oldest items lie beyond the {count(limit, 'token')} that it reads."
+        )
+    if len(shares) > drawn:
+        said.append(f"Drawn are the {drawn} items with the most of {count(len(shares), 'item')}; the table has all.")
+    return " ".join(said)
+
+
+def _bold(title: str) -> str:
+    return f"**{md(short(title, 60))}**"
+
+
+@cached(100, by=of_model)
+def word_attention(models: Zoo, model: str, history: tuple[int, ...]) -> WordAttention:
+    """Which words the model looked at. Raises SeqscopeError where it reads none."""
+    return models.bundles[model].word_attention(history)
+
+
+@cached(100, by=of_model)
+def cut_words(models: Zoo, model: str, history: tuple[int, ...]) -> frozenset[tuple[int, str]]:
+    """(item, attribute) of the history whose words the model reads only in part, because they are too many."""
+    bundle = models.bundles[model]
+    reads, tokenizer = bundle.manifest.text, bundle.reader.tokenizer
+    assert reads is not None
+    found = word_attention(models, model, history)
+    items = sorted({word.item for word in found.words})
+    rows = models.rows(items).to_pylist()
+    texts = {item: word_occlusion.text(row, reads.fields) for item, row in zip(items, rows, strict=True)}
+
+    def pieces(text: str) -> list[int]:
+        return [word or 0 for word in tokenizer.encode(text, add_special_tokens=False).word_ids]
+
+    return cut(found, texts, pieces, reads.limit)

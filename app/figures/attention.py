@@ -1,0 +1,345 @@
+"""Figures of attention. Titles come in escaped (`Names.ticks`, `Names.hovers`); colours of text and ground are the page's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.analysis.attention import Float, Names, Profile, distances, moves
+from app.text import label, ordinal, short
+
+SCALE = "Viridis"
+FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
+QUIET = "#8a9496"
+_ROW = 26  # pixels of a bar with its label
+_LABELLED = 40  # positions that still get their titles at the side of a map
+_HOVERED = 80  # positions whose cells still carry both titles
+_CELLS = 40  # positions of one small map
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e")
+
+
+def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
+    """What the prediction looked at: one bar per position, oldest on top. shown: position, title, weight."""
+    ticks = [_tick(row) for row in shown.itertuples()]
+    hovers = [label(f"{row.position} · {row.title}" if row.position else row.title, 120) for row in shown.itertuples()]
+    fig = go.Figure(
+        go.Bar(
+            x=shown["weight"],
+            y=list(range(len(shown))),
+            orientation="h",
+            marker={"color": [colour if row.position else QUIET for row in shown.itertuples()]},
+            customdata=hovers,
+            hovertemplate="%{customdata}<br>weight %{x:.3f}<extra></extra>",
+            text=[f"{weight:.3f}" for weight in shown["weight"]],
+            textposition="outside",
+            cliponaxis=False,
+        )
+    )
+    fig.add_vline(x=even, line={"width": 1, "dash": "dot", "color": QUIET})
+    fig.add_annotation(
+        x=even,
+        y=0,
+        yref="paper",
+        yanchor="top",
+        text="even share",
+        showarrow=False,
+        font={"size": 11, "color": QUIET},
+        yshift=-4,
+    )
+    fig.update_xaxes(
+        showticklabels=False, showgrid=False, zeroline=False, range=[0, float(shown["weight"].max()) * 1.15]
+    )
+    fig.update_yaxes(
+        tickvals=list(range(len(shown))),
+        ticktext=ticks,
+        autorange="reversed",
+        automargin=True,
+        showgrid=False,
+        zeroline=False,
+    )
+    return _laid_out(fig, 40 + _ROW * len(shown), bargap=0.3, margin={"l": 8, "r": 24, "t": 8, "b": 28})
+
+
+def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
+    """Rows look, columns are looked at, oldest first; blank where that is impossible. weights: [p, p]; top: where colours end."""
+    size = len(called)
+    places = list(range(size))
+    trace = go.Heatmap(
+        z=np.asarray(weights, np.float32).round(5),
+        x=places,
+        y=places,
+        zmin=0,
+        zmax=top,
+        colorscale=SCALE,
+        colorbar={"title": {"text": title, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        hoverongaps=False,
+        xgap=1 if size <= _LABELLED else 0,
+        ygap=1 if size <= _LABELLED else 0,
+    )
+    if size <= _HOVERED:
+        hovers = called.hovers()
+        trace.customdata = [[[row, column] for column in hovers] for row in hovers]
+        trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.3f}<extra></extra>"
+    else:
+        trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.3f}<extra></extra>"
+    fig = go.Figure(trace)
+    few = _every(size, 20 if all(number.isdigit() or number == "next" for number in called.numbers) else 10)
+    numbers = [label(called.numbers[place]) for place in few]
+    fig.update_xaxes(
+        tickvals=few, ticktext=numbers, title="looked at (key)", showgrid=False, constrain="domain", tickangle=0
+    )
+    if size <= _LABELLED:
+        fig.update_yaxes(tickvals=places, ticktext=called.ticks(18))
+    else:
+        fig.update_yaxes(tickvals=few, ticktext=numbers, title="looking (query)")
+    fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
+    fig.update_xaxes(zeroline=False)
+    return _laid_out(fig, max(320, min(640, 110 + 24 * size)), margin={"l": 8, "r": 8, "t": 8, "b": 44})
+
+
+def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
+    """What each written code looked at: positions downwards, oldest on top, a column per code. shares: [steps, positions]."""
+    places = list(range(len(called)))
+    hovers = called.hovers()
+    trace = go.Heatmap(
+        z=np.asarray(shares.T, np.float32).round(5),
+        x=list(range(len(rows))),
+        y=places,
+        zmin=0,
+        zmax=max(float(shares.max()), 1e-6),
+        colorscale=SCALE,
+        colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        xgap=2,
+        ygap=1,
+        customdata=[[[label(row, 40), hover] for row in rows] for hover in hovers],
+        hovertemplate="%{customdata[0]}<br>looked at %{customdata[1]}<br>%{z:.3f}<extra></extra>",
+    )
+    fig = go.Figure(trace)
+    fig.update_xaxes(
+        tickvals=list(range(len(rows))),
+        ticktext=[label(row.rpartition(": ")[2], 16) for row in rows],
+        title="written codes, first to last",
+        side="top",
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+        tickangle=0,
+    )
+    fig.update_yaxes(
+        tickvals=places,
+        ticktext=called.ticks(22),
+        autorange="reversed",
+        automargin=True,
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+    )
+    line = _ROW if len(called) <= _LABELLED else 16
+    return _laid_out(fig, 84 + line * len(called), margin={"l": 8, "r": 8, "t": 56, "b": 8})
+
+
+def small_maps(weights: Float, top: float) -> go.Figure:
+    """Every layer and head with one scale. weights: [layers, heads, p, p], its latest positions are shown."""
+    layers, heads = weights.shape[:2]
+    shown = weights[:, :, -_CELLS:, -_CELLS:]
+    titles = [f"layer {layer + 1} · head {head + 1}" for layer in range(layers) for head in range(heads)]
+    columns = heads if heads > 1 else min(layers, 4)  # a row per layer, unless there is one head alone
+    deep = -(-layers * heads // columns)
+    fig = make_subplots(deep, columns, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.24 / deep)
+    for at, part in enumerate(shown.reshape(-1, *shown.shape[2:])):
+        trace = go.Heatmap(
+            z=np.asarray(part, np.float32).round(4),
+            coloraxis="coloraxis",
+            hoverongaps=False,
+            hovertemplate=f"{titles[at]}<br>%{{z:.3f}}<extra></extra>",
+        )
+        fig.add_trace(trace, at // columns + 1, at % columns + 1)
+    fig.update_xaxes(showticklabels=False, ticks="", showgrid=False, zeroline=False, constrain="domain")
+    # A square that is narrower than its place stays beneath its title.
+    upwards = {"constrain": "domain", "constraintoward": "top"}
+    fig.update_yaxes(showticklabels=False, ticks="", showgrid=False, zeroline=False, autorange="reversed", **upwards)
+    for at in range(layers * heads):
+        fig.update_yaxes(scaleanchor=f"x{at + 1}" if at else "x", row=at // columns + 1, col=at % columns + 1)
+    fig.update_annotations(font_size=12)
+    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 12, "outlinewidth": 0}
+    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": below})
+    tall = min(240, max(150, 720 // columns))
+    return _laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
+
+
+def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> go.Figure:
+    """Attention on the left where there is any; the rank without each event, from the rank with it; log-probabilities beside.
+
+    The same rows. table: of `attention.beside`. split: the bars of attention by attribute, in place of whole ones.
+    """
+    ticks = [_tick(row) for row in table.itertuples()]
+    hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
+    places = list(range(len(table)))
+    attends = bool(table["weight"].notna().any())
+    probable = bool(table["log_probability"].notna().any())  # of a model that gives no probabilities: its score
+    titles = [*(["attention"] if attends else []), "rank without it", "log-probability" if probable else "score"]
+    fig = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
+    for trace in split:
+        fig.add_trace(trace, 1, 1)
+    if attends and not split:
+        trace = go.Bar(
+            x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=hovers,
+            hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
+        )  # fmt: skip
+        fig.add_trace(trace, 1, 1)
+    own = moves(table)
+    now = float(table["rank"].iloc[0]) if len(table) else 1.0
+    changes = [ordinal(rank) if rank == rank else "no answer" for rank in table["rank_without"]]
+    trace = go.Bar(
+        x=own,
+        y=places,
+        base=math.log10(now),
+        orientation="h",
+        marker={"color": [FOR if move >= 0 else AGAINST for move in own]},
+        customdata=list(zip(hovers, changes, strict=True)),
+        hovertemplate=f"%{{customdata[0]}}<br>{ordinal(now)} → %{{customdata[1]}} without it<extra></extra>",
+        text=[change if move else "" for change, move in zip(changes, own, strict=True)],
+        textposition="outside",
+        textangle=0,
+        cliponaxis=False,
+        showlegend=False,
+    )
+    fig.add_trace(trace, 1, len(titles) - 1)
+    trace = go.Bar(
+        x=table["log_probability" if probable else "score"],
+        y=places,
+        orientation="h",
+        marker={"color": QUIET},
+        customdata=list(zip(hovers, beside(table["log_probability"], table["score"]), strict=True)),
+        hovertemplate="%{customdata[0]}%{customdata[1]}<extra></extra>",
+        showlegend=False,
+    )
+    fig.add_trace(trace, 1, len(titles))
+    fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False)
+    fig.update_xaxes(**rank_axis(now, table["rank_without"]), zeroline=False, row=1, col=len(titles) - 1)
+    fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=1, col=len(titles) - 1)
+    fig.update_yaxes(autorange="reversed", showgrid=False)
+    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, row=1, col=1)
+    fig.update_annotations(font_size=13)
+    legend = {
+        "orientation": "h",
+        "y": 0,
+        "yanchor": "bottom",
+        "yref": "container",
+        "x": 0,
+        "xref": "container",
+        "traceorder": "normal",
+    }
+    return _laid_out(
+        fig,
+        (116 if split else 80) + _ROW * len(table),
+        bargap=0.3,
+        barmode="stack",
+        showlegend=bool(split),
+        legend=legend,
+        margin={"l": 8, "r": 12, "t": 32, "b": 64 if split else 28},
+    )
+
+
+def beside(log_probability: Iterable[float | None], score: Iterable[float | None]) -> list[str]:
+    """Lines of a hover text: what each event adds to the log-probability, where there is one, and to the score."""
+    named = ((("log-probability", one), ("score", other)) for one, other in zip(log_probability, score, strict=True))
+    return [
+        "".join(f"<br>{what} {value:+.4f} with it" for what, value in both if value is not None and value == value)
+        for both in named
+    ]
+
+
+def rank_axis(rank: float, without: Iterable[float]) -> dict[str, Any]:
+    """An axis of log10(rank) that reaches from the best of the ranks to the worst, with room for a label at either end."""
+    known = [rank, *(one for one in without if one == one)]
+    low, high = math.log10(min(known)), math.log10(max(known))
+    low, high = (low, high) if high - low > 0.3 else (max(0.0, low - 0.3), high + 0.3)  # at least a doubling
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    steps = (1, 2, 5) if high - low < 1.3 else (1,)
+    shown = [step * 10**power for power in decades for step in steps]
+    if high - low > 0.4:
+        shown = [one for one in shown if abs(math.log10(one) - math.log10(rank)) > 0.15] + [int(rank)]
+    else:
+        shown = [int(rank)]
+    shown = [one for one in shown if low - 0.01 <= math.log10(one) <= high + 0.01]
+    room = 0.28 * (high - low)
+    return {
+        "range": [low - room, high + room],
+        "tickmode": "array",
+        "tickvals": [math.log10(one) for one in shown],
+        "ticktext": [f"{one:,}" for one in shown],
+    }
+
+
+def by_distance(profile: Profile) -> go.Figure:
+    """The mean weight by how far back an item is, a line per layer, beside an even spread."""
+    fig = go.Figure()
+    frame = distances(profile)
+    for at, (layer, part) in enumerate(frame.groupby("layer")):
+        fig.add_scatter(
+            x=part["back"],
+            y=part["weight"],
+            name=f"layer {layer}",
+            mode="lines+markers",
+            line={"color": _COLOURS[at % len(_COLOURS)], "dash": _DASHES[at % len(_DASHES)], "width": 2},
+            hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.3f}}<extra></extra>",
+        )
+    fig.add_scatter(
+        x=profile.back, y=profile.even, name="even spread", mode="lines", line={"color": QUIET, "dash": "dot", "width": 1},
+        hovertemplate="even spread %{y:.3f}<extra></extra>",
+    )  # fmt: skip
+    fig.update_xaxes(
+        autorange="reversed",
+        title="items back (1 is the latest)",
+        showgrid=False,
+        dtick=1 if len(profile.back) <= 10 else 2,
+    )
+    fig.update_yaxes(rangemode="tozero", title="mean weight")
+    return _laid_out(fig, 340, legend={"orientation": "h", "y": 1.12, "x": 0}, margin={"l": 8, "r": 8, "t": 8, "b": 44})
+
+
+def by_position(profile: Profile) -> go.Figure:
+    """The paper's figure: mean weight of the latest positions, one square per layer, one scale."""
+    layers = len(profile.rows)
+    columns = min(layers, 4)
+    deep = -(-layers // columns)
+    titles = [f"layer {layer + 1}" for layer in range(layers)]
+    fig = make_subplots(deep, columns, subplot_titles=titles, horizontal_spacing=0.08)
+    back = list(profile.back)
+    for layer in range(layers):
+        trace = go.Heatmap(
+            z=profile.rows[layer].round(5), x=back, y=back, coloraxis="coloraxis", hoverongaps=False,
+            hovertemplate="%{y} back looks at %{x} back<br>%{z:.3f}<extra></extra>",
+        )  # fmt: skip
+        fig.add_trace(trace, layer // columns + 1, layer % columns + 1)
+    fig.update_xaxes(autorange="reversed", showgrid=False, nticks=6, title="looked at, items back")
+    fig.update_yaxes(showgrid=False, nticks=6)
+    fig.update_annotations(font_size=12)
+    top = float(np.nanmax(profile.rows))
+    fig.update_layout(
+        coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
+    )
+    return _laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
+
+
+def _tick(row: object) -> str:
+    position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
+    return label(title if position in ("", "next") else f"{position} · {short(title, 20)}", 100)
+
+
+def _every(size: int, most: int) -> list[int]:
+    """Places evenly apart, the last one among them; about `most`, so that their labels have room."""
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if size / step <= most or step == 100)
+    return list(range(size - 1, -1, -step))[::-1]
+
+
+def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
+    return fig.update_layout(height=height, dragmode=False, modebar={"orientation": "h"}, **more)

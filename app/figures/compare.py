@@ -1,0 +1,270 @@
+"""What the page Compare shows: the lists as plain data for the widget, and its figures. Titles are escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from app import looks
+from app.analysis.agreement import Answer, Why, moves, shared, tie_words
+from app.bars import bar
+from app.figures.attention import beside as lines
+from app.text import clean, label, md, ordinal, percent, short, wide
+from app.views import abilities
+from engine.runtime import Zoo
+
+_COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
+_SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
+
+
+def cards(
+    models: Zoo,
+    answers: Sequence[Answer],
+    history: tuple[int, ...],
+    *,
+    target: int | None = None,
+    chosen: int | None = None,
+) -> list[dict[str, Any]]:
+    """The lists for `widgets.recommendations`."""
+    counts, known = shared(answers), set(history)
+    able = sum(answer.top is not None for answer in answers)
+    found = []
+    for answer in answers:
+        changes = moves(answer)
+        rows = [] if answer.top is None else [_row(models, item, rank) for rank, item in enumerate(answer.items, 1)]
+        shares = None if answer.top is None else answer.top.share
+        for place, row in enumerate(rows):
+            times = counts[row["item"]]
+            if shares is not None:
+                row.update(bar=round(bar(shares[place], shares[0]), 3), share=percent(shares[place]))
+            others = answer.ties.get(row["item"])
+            if others:
+                row.update(tie=f"tied with {len(others):,}", tie_help=tie_words(models, others))
+            if times > 1 and able > 1:
+                row.update(badge=f"{times} of {able}", badge_help=f"Recommended by {times} of the {able} models")
+            if row["item"] in changes:
+                change, words = changes[row["item"]]
+                if change != "same":
+                    row.update(change=change, moved=words)
+        dropped = [
+            clean(models.titles[item], 80)
+            for item, (change, _) in changes.items()
+            if change == "dropped" and not (item in known and models.bundles[answer.name].excludes_history)
+        ]
+        if target is not None and answer.target_rank is not None and answer.top is not None:
+            own = next((row for row in rows if row["item"] == target), None)
+            if own is None:
+                own = _row(models, target, _rank(answer.target_rank), beyond=True)
+                rows.append(own)
+            own["truth"] = True
+        for row in rows:
+            item = row.pop("item")
+            row.update(chosen=item == chosen, known=item in known)
+        found.append(
+            {
+                "name": answer.name,
+                "title": clean(answer.title, 60),
+                "sign": answer.style.sign,
+                "colour": answer.style.colour,
+                "note": answer.note,
+                "repeats": not models.bundles[answer.name].excludes_history,
+                "can": {term: clean(words) for term, words in abilities.in_short(models.bundles[answer.name]).items()},
+                "cannot": None if answer.cannot is None else clean(answer.cannot),
+                "rows": rows,
+                "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,
+            }
+        )
+    return found
+
+
+def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:
+    title, full = models.titles[item], looks.titled(models, item)
+    return {
+        "item": item,
+        "id": models.item_ids[item],
+        "rank": str(rank),
+        "title": clean(title, 160),
+        "detail": full.removeprefix(title).strip(),
+        **more,
+    }
+
+
+def path(models: Zoo, history: Sequence[int], latest: int = 12) -> str:
+    """A history in its order, as Markdown: 1 Alien (1979) → 2 Aliens (1986)."""
+    left_out = max(0, len(history) - latest)
+    words = [
+        f":gray[{place}] {md(models.titles[item], 60)}" for place, item in enumerate(history[left_out:], left_out + 1)
+    ]
+    before = [f":gray[{left_out:,} earlier]"] if left_out else []
+    return "  :gray[→]  ".join(before + words)
+
+
+def truth_words(models: Zoo, answers: Sequence[Answer], target: int) -> str:
+    """What truly came next, and where each model ranks it, as Markdown."""
+    ranks = [f"{md(answer.title)} {_rank(answer.target_rank)}" for answer in answers if answer.target_rank is not None]
+    found = f"What came next: **{md(looks.titled(models, target))}**."
+    return f"{found} Its rank: {', '.join(ranks)}." if ranks else found
+
+
+def _rank(rank: float | None) -> str:
+    return "–" if rank is None else f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
+
+
+# --- figures
+
+# Viridis as far as white numbers on it keep a contrast of 4.5.
+_UNDER_WHITE = ((0.0, "#440154"), (0.5, "#3b528b"), (1.0, "#26738e"))
+_MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
+
+
+def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
+    """A figure: how much each pair of lists agrees. frame: `agreement.agreement`; measure: "shared", "jaccard" or "rbo"."""
+    names = list(dict.fromkeys(frame["first"]))
+    values = frame[measure].to_numpy(float).reshape(len(names), len(names))
+    text, form = _MEASURES[measure]
+    shown = [clean(name, 30) for name in names]
+    labels = [label(name, 30) for name in names]
+    pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(values[1:].tolist())]
+    ticks = {
+        "tickmode": "array",
+        "tickvals": list(range(len(names) - 1)),
+        "ticklabeloverflow": "allow",
+        "showgrid": False,
+        "zeroline": False,
+    }
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "z": pairs,
+                "customdata": [[[one, other] for other in labels[:-1]] for one in labels[1:]],
+                "zmin": 0,
+                "zmax": float(k) if measure == "shared" else 1.0,
+                "colorscale": _UNDER_WHITE,
+                "textfont": {"color": "#ffffff"},
+                "showscale": False,
+                "xgap": 3,
+                "ygap": 3,
+                "texttemplate": f"%{{z:{form}}}",
+                "hovertemplate": f"%{{customdata[0]}} and %{{customdata[1]}}<br>{text}: %{{z:{form}}}<extra></extra>",
+                "hoverongaps": False,
+            }
+        ],
+        "layout": {
+            "xaxis": {
+                **ticks,
+                "ticktext": labels[:-1],
+                "side": "bottom",
+                "fixedrange": True,
+                "tickangle": -30 if len(names) > 4 else "auto",
+            },
+            "yaxis": {**ticks, "ticktext": labels[1:], "autorange": "reversed", "fixedrange": True},
+            "height": 50 + 46 * (len(names) - 1),
+            # With room for its labels from the start, a figure is not drawn a second time.
+            "margin": {
+                "l": 28 + max(map(wide, shown[1:]), default=0),
+                "r": 10,
+                "t": 10,
+                "b": 45 + (max(map(wide, shown[:-1]), default=0) // 2 if len(names) > 4 else 0),
+            },
+        },
+    }
+
+
+def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str, Any], str]:
+    """(bars of how far the item would fall without each event, one column per model; a sentence on what is left out, or "").
+
+    All models share one scale, that of `LeaveOneOut.move`.
+    """
+    moves = np.array([effect.move for effect in found.effects])
+    reach = float(np.nanmax(np.abs(moves))) or 1.0
+    strongest = np.nan_to_num(np.abs(moves)).max(axis=0)
+    beside = np.max([_scaled(effect.log_probability_effect) for effect in found.effects], axis=0)  # where no rank moves
+    kept = np.sort(np.lexsort((-beside, -strongest))[:_SHOWN_EVENTS]).tolist()
+    titles = [label(looks.titled(models, history[place])) for place in kept]
+    names = [short(clean(models.titles[history[place]]), 22) for place in kept]
+    traces: list[dict[str, Any]] = []
+    for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True)):
+        name = label(answer.title)
+        traces.append(
+            {
+                "type": "bar",
+                "x": (moves[column, kept] / reach).tolist(),
+                "y": list(range(len(kept))),
+                "base": column * _COLUMN,
+                "orientation": "h",
+                "name": name,
+                "marker": {"color": answer.style.colour, "line": {"width": 0}},
+                "customdata": [
+                    [title, _ordinal(effect.rank_without[place]), words]
+                    for title, place, words in zip(
+                        titles, kept, lines(effect.log_probability_effect[kept], effect.effect[kept]), strict=True
+                    )
+                ],
+                "hovertemplate": f"<b>{name}</b><br>{ordinal(effect.rank)} → %{{customdata[1]}} without %{{customdata[0]}}"
+                "%{customdata[2]}<extra></extra>",
+            }
+        )
+    figure: dict[str, Any] = {
+        "data": traces,
+        "layout": {
+            # One axis for all models: Plotly takes longer for every axis than for everything drawn along it.
+            "xaxis": {
+                "range": [-_COLUMN / 2, (len(traces) - 0.5) * _COLUMN],
+                "tickmode": "array",
+                "tickvals": [column * _COLUMN for column in range(len(traces))],
+                "ticktext": [
+                    f'<span style="color:{answer.style.colour}">{answer.style.sign}</span>' for answer in found.answers
+                ],
+                "tickfont": {"size": 14},
+                "tickangle": 0,
+                "ticklabeloverflow": "allow",
+                "ticks": "outside",
+                "ticklen": 16,
+                "tickcolor": "rgba(0,0,0,0)",
+                "side": "top",
+                "showgrid": True,
+                "gridwidth": 1,
+                "zeroline": False,
+                "fixedrange": True,
+            },
+            "yaxis": {
+                "tickmode": "array",
+                "tickvals": list(range(len(kept))),
+                "ticktext": [f"{place + 1}  {label(name)}" for place, name in zip(kept, names, strict=True)],
+                "ticklabeloverflow": "allow",
+                "autorange": "reversed",
+                "showgrid": False,
+                "zeroline": False,
+                "fixedrange": True,
+            },
+            "height": 85 + 30 * len(kept),
+            # With room for its labels from the start, a figure is not drawn a second time.
+            "margin": {"l": 25 + max(map(wide, names)), "r": 10, "t": 55, "b": 10},
+            "showlegend": False,
+            "barmode": "overlay",
+            "bargap": 0.35,
+            "hoverlabel": {"align": "left"},
+        },
+    }
+    left_out = len(history) > len(kept)
+    return figure, f"The {len(kept)} strongest of {len(history)} events; the table has all." if left_out else ""
+
+
+def key_words(answers: Sequence[Answer]) -> str:
+    """Signs and colours of the models, as Markdown."""
+    return "  ".join(
+        f':color[{answer.style.sign}]{{foreground="{answer.style.colour}"}} {md(answer.title)}' for answer in answers
+    )
+
+
+def _scaled(effect: np.ndarray) -> np.ndarray:
+    sizes = np.nan_to_num(np.abs(effect.astype(float)))
+    return sizes / sizes.max() if sizes.max() > 0 else sizes
+
+
+def _ordinal(rank: float) -> str:
+    return "no answer" if np.isnan(rank) else ordinal(float(rank))

@@ -1,0 +1,369 @@
+"""The map as a figure: all items as points, and on top what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from app.analysis.map_colouring import SCALE, Colouring
+from app.analysis.map_points import ALL, SAMPLE, Ints, Marks, Points, sample
+from app.text import count, label
+
+TITLED = 20_000  # points whose titles travel with them; of more, the item id alone
+LEGEND = 10  # groups up to which there is a legend; of more, every point says its own
+ARROWS = 40  # steps of the history's path with an arrow of their own; earlier ones are a line
+_BINS = 400
+_CHANNEL = "seqscope"  # the same in every figure: Plotly keeps the view while it stays the same
+
+Range = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colours that depend on the theme and the model."""
+
+    ink: str
+    quiet: str
+    paper: str
+    accent: str
+    next: str
+    next_marker: str
+
+    @classmethod
+    def of(cls, dark: bool, colour: str, marker: str) -> Look:
+        if dark:
+            return cls("#f2f6f5", "#a3b0b1", "#111718", "#ff9d5c", colour, marker)
+        return cls("#0f181a", "#556264", "#fcfcfb", "#b3261e", colour, marker)
+
+
+def figure(
+    points: Points,
+    colours: Colouring | None,
+    marks: Marks,
+    look: Look,
+    titles: Sequence[str],
+    ids: Sequence[str],
+    *,
+    height: int = 620,
+    view: Range | None = None,
+    path: bool = True,
+) -> go.Figure:
+    """titles, ids: of every item, not escaped. view: (x0, x1, y0, y1) to show; None: everything."""
+    many = len(points) > ALL
+    drawn = (
+        sample(points, None if colours is None or colours.group is None else colours.group, marks.forced, SAMPLE)
+        if many
+        else points.items
+    )
+    fig = go.Figure()
+    if many:
+        _density(fig, points)
+    chosen = np.zeros(len(points.x), bool)
+    chosen[list(marks.selection)] = True
+    _crowd(fig, points, colours, drawn, chosen if marks.selection else None, titles, ids)
+    _overlay(fig, points, marks, look, titles, ids, path)
+    legend = colours is not None and colours.group is not None and len(colours.groups) <= LEGEND
+    return lay_out(fig, height, view, look, legend=legend)
+
+
+def lay_out(fig: go.Figure, height: int, view: Range | None, look: Look, *, legend: bool) -> go.Figure:
+    """How every map lies on the screen: one scale without axes, moved with the mouse, its view kept while it is redrawn."""
+    return fig.update_layout(
+        height=height,
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        dragmode="pan",
+        hovermode="closest",
+        uirevision=_CHANNEL,
+        selectionrevision=_CHANNEL,
+        showlegend=legend,
+        legend={
+            "orientation": "h",
+            "yanchor": "top",
+            "y": -0.01,
+            "x": 0,
+            "itemsizing": "constant",
+            "title": {"text": ""},
+        },
+        xaxis=_axis(view[:2] if view else None),
+        yaxis={**_axis(view[2:] if view else None), "scaleanchor": "x", "scaleratio": 1},
+        newselection={"line": {"color": look.accent, "width": 1.5}},
+    )
+
+
+def alt(place: str, points: Points, colours: Colouring | None, marks: Marks) -> str:
+    """The map in a sentence."""
+    coloured = f", coloured by {colours.title.lower()}" if colours else ""
+    parts = [f"Map of {len(points):,} items {place}{coloured}"]
+    if marks.history:
+        parts.append(f"the history's {count(len(marks.history), 'item')} numbered in order")
+    if marks.following:
+        parts.append(f"the {count(len(marks.following), 'item')} recommended next marked")
+    return "; ".join(parts) + "."
+
+
+def _axis(bounds: Sequence[float] | None) -> dict[str, Any]:
+    axis: dict[str, Any] = {"visible": False, "showgrid": False, "zeroline": False, "automargin": False}
+    if bounds is not None:
+        axis["range"] = [float(bounds[0]), float(bounds[1])]
+    return axis
+
+
+def _density(fig: go.Figure, points: Points) -> None:
+    items = points.items
+    counts, x, y = np.histogram2d(points.x[items], points.y[items], bins=_BINS)
+    image = np.where(counts > 0, np.log1p(counts), np.nan).T.astype(np.float32)
+    fig.add_heatmap(
+        z=image,
+        x=(x[:-1] + x[1:]) / 2,
+        y=(y[:-1] + y[1:]) / 2,
+        colorscale="Greys",
+        reversescale=False,
+        zsmooth=False,
+        showscale=False,
+        hoverinfo="skip",
+        opacity=0.6,
+        name="Density",
+    )
+
+
+def _crowd(
+    fig: go.Figure,
+    points: Points,
+    colours: Colouring | None,
+    drawn: Ints,
+    selection: np.ndarray | None,
+    titles: Sequence[str],
+    ids: Sequence[str],
+) -> None:
+    size = 6.0 if len(drawn) < 3_000 else 5.0 if len(drawn) < 20_000 else 3.0
+    opacity = 0.7 if len(drawn) < 20_000 else 0.55
+
+    def add(items: Ints, name: str, marker: dict[str, Any], extra: list[str] | None = None) -> None:
+        if not len(items):
+            return
+        hover: dict[str, Any] = {"hovertemplate": "%{customdata}<extra></extra>"}
+        if len(drawn) > TITLED and any(set("<&$") & set(ids[i]) for i in items):
+            hover = {"text": [label(ids[i], 80) for i in items], "hovertemplate": "%{text}<extra></extra>"}
+        elif len(drawn) <= TITLED:
+            words = [label(titles[i], 80) for i in items]
+            if extra is not None:
+                words = [f"{word}<br>{more}" for word, more in zip(words, extra, strict=True)]
+            hover = {"text": words, "hovertemplate": "%{text}<extra></extra>"}
+        picked = {} if selection is None else {"selectedpoints": np.flatnonzero(selection[items])}
+        fig.add_scattergl(
+            x=points.x[items],
+            y=points.y[items],
+            mode="markers",
+            name=name,
+            customdata=[ids[i] for i in items],
+            marker={"size": size, "opacity": opacity, "line": {"width": 0}, **marker},
+            unselected={"marker": {"opacity": 0.12}},
+            selected={"marker": {"opacity": 1}},
+            **hover,
+            **picked,
+        )
+
+    if colours is None:
+        add(drawn, "Items", {"color": "#7d8f92"})
+    elif colours.numbers is not None:
+        values = colours.numbers[drawn]
+        some = np.isfinite(values)
+        add(drawn[~some], "No value", {"color": "#b9c2c0"})
+        shown = np.log10(1 + values[some]) if colours.log else values[some]
+        told = [f"{label(colours.title)}: {_told(value)}" for value in values[some]]
+        add(
+            drawn[some],
+            colours.title,
+            {"color": shown.astype(np.float32), "colorscale": SCALE, "colorbar": _bar(colours, values[some])},
+            told,
+        )
+    elif colours.group is not None:
+        for place in range(len(colours.groups)):
+            name = label(colours.groups[place], 28)
+            items = drawn[colours.group[drawn] == place]
+            marker = {"color": colours.colour(place), "symbol": colours.symbol(place)}
+            add(items, name, marker, [f"{label(colours.title)}: {name}"] * len(items))
+
+
+def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
+    bar: dict[str, Any] = {
+        "title": {"text": label(colours.title), "side": "top"},
+        "thickness": 10,
+        "len": 0.5,
+        "y": 0.98,
+        "yanchor": "top",
+        "x": 1.0,
+        "xanchor": "right",
+        "outlinewidth": 0,
+    }
+    if colours.log and len(values):
+        ticks = [
+            t
+            for t in (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
+            if values.min() <= t <= values.max()
+        ]
+        bar.update(tickvals=[float(np.log10(1 + t)) for t in ticks], ticktext=[f"{t:,}" for t in ticks])
+    elif len(values) and (values == values.round()).all():
+        bar["tickformat"] = "d"
+    return bar
+
+
+def _told(value: float) -> str:
+    return f"{value:.4g}" if value % 1 else f"{value:.0f}"
+
+
+def _overlay(
+    fig: go.Figure, points: Points, marks: Marks, look: Look, titles: Sequence[str], ids: Sequence[str], path: bool
+) -> None:
+    def add(
+        items: list[int],
+        name: str,
+        marker: dict[str, Any],
+        words: list[str],
+        texts: list[str] | None = None,
+        **more: Any,
+    ) -> None:
+        if items:
+            fig.add_scattergl(
+                x=points.x[items],
+                y=points.y[items],
+                mode="markers+text" if texts else "markers",
+                text=texts,
+                hovertext=words,
+                hoverinfo="text",
+                customdata=[ids[i] for i in items],
+                name=name,
+                marker=marker,
+                showlegend=False,
+                unselected={
+                    "marker": {"opacity": 1},
+                    "textfont": {"color": more.get("textfont", {}).get("color", look.ink)},
+                },
+                **more,
+            )
+
+    def named(item: int) -> str:
+        return label(titles[item], 80)
+
+    matches = points.at(marks.matches)
+    add(
+        matches,
+        "Found",
+        {"size": 12, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}},
+        [f"{named(i)}<br>found by the search" for i in matches],
+    )
+    if marks.chosen is not None and points.at([marks.chosen]):
+        near = points.at(marks.near)
+        xs, ys = [], []
+        for item in near:
+            xs += [points.x[marks.chosen], points.x[item], np.nan]
+            ys += [points.y[marks.chosen], points.y[item], np.nan]
+        if near:
+            fig.add_scattergl(
+                x=np.array(xs, np.float32),
+                y=np.array(ys, np.float32),
+                mode="lines",
+                line={"color": look.accent, "width": 1},
+                hoverinfo="skip",
+                showlegend=False,
+                name="To neighbours",
+            )
+        add(
+            near,
+            "Neighbours",
+            {"size": 11, "color": look.accent, "line": {"width": 1, "color": look.paper}},
+            [f"{named(i)}<br>neighbour {place}" for place, i in enumerate(near, 1)],
+        )
+    following = points.at(marks.following)
+    places = {item: place for place, item in enumerate(marks.following, 1)}
+    add(
+        following,
+        "Next",
+        {"size": 19, "symbol": look.next_marker, "color": look.paper, "line": {"width": 2.5, "color": look.next}},
+        [f"{named(i)}<br>recommended next, rank {places[i]}" for i in following],
+        [str(places[i]) if places[i] < 100 else "" for i in following],
+        textposition="middle center",
+        textfont={"color": look.ink, "size": 10},
+    )
+    history = points.at(marks.history)
+    if path:
+        path_lines(fig, points, history, look)
+    steps = named_places(history)
+    items = list(steps)
+    add(
+        items,
+        "History",
+        {"size": 20, "color": look.ink, "line": {"width": 1.5, "color": look.paper}},
+        [f"{named(i)}<br>history, place {steps[i]}" for i in items],
+        [steps[i].split(", ")[-1] for i in items],
+        textposition="middle center",
+        textfont={"color": look.paper, "size": 11},
+    )
+    if marks.chosen is not None and points.at([marks.chosen]):
+        add(
+            [marks.chosen],
+            "Chosen",
+            {"size": 18, "symbol": "star", "color": look.accent, "line": {"width": 1.5, "color": look.paper}},
+            [f"{named(marks.chosen)}<br>chosen"],
+        )
+
+
+def named_places(history: list[int]) -> dict[int, str]:
+    """Item → its places in the history, "2, 5" where it stands there twice."""
+    found: dict[int, str] = {}
+    for place, item in enumerate(history, 1):
+        found[item] = f"{found[item]}, {place}" if item in found else str(place)
+    return found
+
+
+def path_lines(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:
+    """Lines for all steps but the latest, which have arrows."""
+    early, late = history[: -ARROWS or None] if len(history) > ARROWS else [], history[-ARROWS - 1 :]
+    if len(early) > 1:
+        line = [*early, late[0]]
+        fig.add_scattergl(
+            x=points.x[line],
+            y=points.y[line],
+            mode="lines",
+            line={"color": look.ink, "width": 1},
+            opacity=0.5,
+            hoverinfo="skip",
+            showlegend=False,
+            name="Earlier path",
+        )
+    for start, end in pairwise(late):
+        if start == end:
+            continue
+        fig.add_annotation(
+            x=float(points.x[end]),
+            y=float(points.y[end]),
+            ax=float(points.x[start]),
+            ay=float(points.y[start]),
+            xref="x",
+            yref="y",
+            axref="x",
+            ayref="y",
+            text="",
+            showarrow=True,
+            arrowhead=2,
+            arrowsize=1.1,
+            arrowwidth=1.4,
+            arrowcolor=look.ink,
+            opacity=0.75,
+            standoff=11,
+            startstandoff=11,
+        )
+
+
+def verdict(trustworthiness: float) -> str:
+    """What a trustworthiness allows to read off a map."""
+    if trustworthiness >= 0.95:
+        return "Close neighbours can be believed."
+    if trustworthiness >= 0.85:
+        return "Most close neighbours can be believed; check one by its neighbours below."
+    return "Take neighbours on this map with care; the lists below are exact."

@@ -1,0 +1,225 @@
+"""Figures of the Metrics page: estimates as dots with their intervals. A model keeps its colour, marker and dash everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.analysis import baselines
+from app.looks import Style
+from app.text import label, short
+
+Looks = Mapping[str, Style]
+Titles = Mapping[str, str]
+
+QUIET = "#8a9496"
+_LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
+_MARK = {"best": "best", "level": "level with the best", "": ""}
+
+
+def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]) -> go.Figure:
+    """One dot per row with its interval: the floor first, and a line where it ends, then the best on top. table: of `standing`,
+    one metric; rows without a figure say why."""
+    part = _ordered(table, "mean", families)
+    low, high = (0.0, 1.0) if part["mean"].isna().all() else (float(part["low"].min()), float(part["high"].max()))
+    span = (high - low) or 1.0
+    fig = go.Figure()
+    for place, row in enumerate(part.itertuples()):
+        if row.note:
+            fig.add_annotation(
+                x=low, y=place, text=f"n/a: {label(row.note)}", showarrow=False, xanchor="left", font={"size": 12, "color": QUIET}
+            )  # fmt: skip
+            continue
+        fig.add_scatter(
+            x=[row.mean],
+            y=[place],
+            error_x=_error(row.mean, row.low, row.high, looks[row.model].colour),
+            mode="markers",
+            marker=_marker(looks[row.model], 12),
+            hovertemplate=f"{label(titles[row.model])}<br>{metric} %{{x:.4f}}<br>{row.low:.4f} – {row.high:.4f}<extra></extra>",
+        )
+        if row.mark:
+            fig.add_annotation(
+                x=row.high, y=place, text=_MARK[row.mark], showarrow=False, xanchor="left", xshift=10,
+                font={"size": 12, "color": QUIET},
+            )  # fmt: skip
+    _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
+    best = baselines.best(dict(zip(part["model"], part["mean"], strict=True)), families)
+    if best is not None:
+        fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
+    fig.update_xaxes(title=metric, range=[low - 0.06 * span, high + 0.3 * span])
+    return _laid_out(fig, 84 + 40 * len(part))
+
+
+def differences(
+    table: pd.DataFrame, metric: str, baseline: str, titles: Titles, looks: Looks, families: Mapping[str, str]
+) -> go.Figure:
+    """Each row's difference to the baseline, the floor first. table: of `against`."""
+    part = _ordered(table, "difference", families)
+    fig = go.Figure()
+    for place, row in enumerate(part.itertuples()):
+        colour = looks[row.model].colour
+        level = row.verdict == "level"
+        fig.add_scatter(
+            x=[row.difference],
+            y=[place],
+            error_x=_error(row.difference, row.low, row.high, colour),
+            mode="markers",
+            marker={
+                "color": "rgba(0,0,0,0)" if level else colour,
+                "symbol": looks[row.model].marker,
+                "size": 12,
+                "line": {"width": 2, "color": colour},
+            },
+            hovertemplate=(
+                f"{label(titles[row.model])}<br>%{{x:+.4f}} ({row.low:+.4f} … {row.high:+.4f})<br>"
+                f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
+            ),
+        )
+    fig.add_vline(x=0, line={"width": 1, "color": QUIET})
+    _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
+    fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
+    return _laid_out(fig, 84 + 40 * len(part))
+
+
+def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: Looks) -> go.Figure:
+    """Accuracy against coverage, a mark per model. table: model, mean, coverage."""
+    fig = go.Figure()
+    for row in table.itertuples():
+        fig.add_scatter(
+            x=[row.coverage],
+            y=[row.mean],
+            name=label(titles[row.model]),
+            mode="markers",
+            marker=_marker(looks[row.model], 13),
+            hovertemplate=f"{label(titles[row.model])}<br>coverage %{{x:.1%}}<br>{metric} %{{y:.4f}}<extra></extra>",
+        )
+    fig.update_xaxes(title=f"share of the catalogue in somebody's first {k}", tickformat=".0%", rangemode="tozero")
+    fig.update_yaxes(title=metric, rangemode="tozero")
+    return _laid_out(fig, 360, showlegend=True, legend=_LEGEND)
+
+
+def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go.Figure:
+    """One band per slice, a dot with its interval per model; pale where fewer than 30 people are in it. table: of `slices`."""
+    bands = list(dict.fromkeys(table["slice"]))
+    sizes = table.drop_duplicates("slice").set_index("slice")["n"]
+    models = list(dict.fromkeys(table["model"]))
+    step = 0.7 / max(len(models), 1)
+    fig = go.Figure()
+    for at, name in enumerate(models):
+        part = table[table["model"] == name]
+        look = looks[name]
+        shift = (at - (len(models) - 1) / 2) * step
+        for few in (False, True):  # two traces, so that intervals can be pale as well
+            some = part[part["few"] == few]
+            if few and some.empty:
+                continue
+            fig.add_scatter(
+                x=some["mean"],
+                y=[bands.index(band) + shift for band in some["slice"]],
+                error_x=_error(some["mean"], some["low"], some["high"], QUIET if few else look.colour, thin=True),
+                name=label(titles[name]),
+                legendgroup=name,
+                showlegend=not few,
+                mode="markers",
+                opacity=0.45 if few else 1,
+                marker={**_marker(look, 8), "color": QUIET if few else look.colour},
+                customdata=list(
+                    zip([label(band) for band in some["slice"]], some["n"], some["low"], some["high"], strict=True)
+                ),
+                hovertemplate=(
+                    f"{label(titles[name])}<br>%{{customdata[0]}}, n = %{{customdata[1]:,}}<br>{metric} %{{x:.4f}} "
+                    "(%{customdata[2]:.4f} – %{customdata[3]:.4f})<extra></extra>"
+                ),
+            )
+    for edge in range(1, len(bands)):
+        fig.add_hline(y=edge - 0.5, line={"width": 1, "color": "rgba(138,148,150,0.25)"})
+    _named_rows(fig, [f"{label(short(band, 22))}<br>n = {sizes[band]:,}" for band in bands])
+    fig.update_xaxes(title=metric, rangemode="tozero", nticks=6)
+    return _laid_out(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), showlegend=True, legend=_LEGEND)
+
+
+def validation(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks) -> go.Figure:
+    """Validation NDCG of every model while it was trained. table: of `curves`."""
+    fig = go.Figure()
+    for name, part in table.dropna(subset=["ndcg"]).groupby("model", sort=False):
+        look = looks[name]
+        fig.add_scatter(
+            x=part[along],
+            y=part["ndcg"],
+            name=label(titles[name]),
+            mode="lines+markers",
+            line={"color": look.colour, "dash": look.dash, "width": 2},
+            marker={"symbol": look.marker, "size": 7},
+            hovertemplate=f"{label(titles[name])}<br>%{{x:,.4~g}} {words}<br>NDCG@10 %{{y:.4f}}<extra></extra>",
+        )
+    fig.update_xaxes(title=words, rangemode="tozero", showgrid=False)
+    fig.update_yaxes(title="validation NDCG@10", rangemode="tozero")
+    return _laid_out(fig, 340, showlegend=True, legend=_LEGEND)
+
+
+def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks) -> go.Figure:
+    """Training loss, a panel of its own per model: losses of different models have different units."""
+    part = table.dropna(subset=["loss"])
+    models = list(dict.fromkeys(part["model"]))
+    columns = min(3, max(1, len(models)))
+    deep = -(-len(models) // columns) or 1
+    names = [label(short(titles[name], 24)) for name in models]
+    fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.16, vertical_spacing=0.3 / deep)
+    for at, name in enumerate(models):
+        own, look = part[part["model"] == name], looks[name]
+        trace = go.Scatter(
+            x=own[along],
+            y=own["loss"],
+            mode="lines+markers" if len(own) < 60 else "lines",
+            line={"color": look.colour, "dash": look.dash, "width": 2},
+            marker={"symbol": look.marker, "size": 6},
+            hovertemplate=f"%{{x:,.4~g}} {words}<br>loss %{{y:.4f}}<extra>{label(titles[name])}</extra>",
+        )
+        fig.add_trace(trace, at // columns + 1, at % columns + 1)
+    fig.update_xaxes(showgrid=False, nticks=4)
+    fig.update_yaxes(nticks=4, tickformat=".4~r")
+    fig.update_annotations(font_size=13)
+    return _laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+
+
+def _marker(look: Style, size: int) -> dict[str, object]:
+    found: dict[str, object] = {"color": look.colour, "symbol": look.marker, "size": size}
+    if look.marker.endswith("-dot"):
+        found["line"] = {"width": 1, "color": "#ffffff"}  # of which the dot is drawn
+    return found
+
+
+def _ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:
+    """The floor first, then the largest first."""
+    part = table.sort_values(by, ascending=False)
+    return part.set_index("model", drop=False).loc[baselines.first(part["model"], families)]
+
+
+def _error(mean: object, low: object, high: object, colour: str, *, thin: bool = False) -> dict[str, object]:
+    above, below = high - mean, mean - low  # type: ignore[operator]
+    if not isinstance(above, pd.Series):
+        above, below = [above], [below]
+    return {
+        "type": "data", "symmetric": False, "array": above, "arrayminus": below, "color": colour,
+        "thickness": 1.2 if thin else 2, "width": 0,
+    }  # fmt: skip
+
+
+def _named_rows(fig: go.Figure, ticks: list[str]) -> None:
+    fig.update_yaxes(
+        tickvals=list(range(len(ticks))),
+        ticktext=ticks,
+        range=[len(ticks) - 0.4, -0.6],
+        showgrid=False,
+        automargin=True,
+        zeroline=False,
+    )
+
+
+def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
+    look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
+    return fig.update_layout(height=height, dragmode=False, **look)

@@ -1,0 +1,154 @@
+"""Figures of studies: differences as dots with their intervals, sweeps as lines. A sweep's values stand at equal distances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.figures.metrics import QUIET
+from app.text import label, short
+from engine.runtime.studies import MEASURES
+
+COLOUR, PALE = "#0072b2", "#b9d6e8"
+Span = tuple[float, float]
+
+
+def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], metric: str, baseline: str) -> go.Figure:
+    """Each variant's difference to the baseline, in the study's order; small: single seeds. found: of `table`."""
+    part = found[found["verdict"] != "baseline"]
+    fig = go.Figure()
+    for place, row in enumerate(part.itertuples()):
+        level = row.verdict == "level"
+        if len(singles[row.variant]) > 1:
+            fig.add_scatter(
+                x=list(singles[row.variant]),
+                y=[place + 0.22] * len(singles[row.variant]),
+                mode="markers",
+                marker={"color": QUIET, "symbol": "line-ns-open", "size": 9, "line": {"width": 2}},
+                hovertemplate="one seed: %{x:+.4f}<extra></extra>",
+            )
+        fig.add_scatter(
+            x=[row.difference],
+            y=[place],
+            error_x=_error([row.difference], [row.lowest], [row.highest]),
+            mode="markers",
+            marker=_marker(level),
+            hovertemplate=(
+                f"{label(row.title)}<br>%{{x:+.4f}} ({row.lowest:+.4f} … {row.highest:+.4f})<br>"
+                f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
+            ),
+        )
+    fig.add_vline(x=0, line={"width": 1, "color": QUIET})
+    fig.update_yaxes(
+        tickvals=list(range(len(part))), ticktext=[label(short(title, 22)) for title in part["title"]],
+        range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
+    )  # fmt: skip
+    fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
+    return _laid_out(fig, 84 + 40 * len(part))
+
+
+def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure:
+    """The metric along a setting, with intervals over people; the recipe's own value is a diamond. found: of `table`."""
+    part = found.sort_values("value").reset_index(drop=True)
+    fig = go.Figure()
+    fig.add_scatter(
+        x=part.index,
+        y=part["mean"],
+        error_y=_error(part["mean"], part["low"], part["high"]),
+        mode="lines+markers",
+        line={"color": COLOUR, "width": 1.5},
+        marker={
+            "symbol": ["diamond" if verdict == "baseline" else "circle" for verdict in part["verdict"]],
+            "color": [PALE if verdict == "level" else COLOUR for verdict in part["verdict"]],
+            "size": [13 if verdict == "baseline" else 10 for verdict in part["verdict"]],
+            "line": {"width": 2, "color": COLOUR},
+            "opacity": 1,
+        },
+        customdata=part[["title", "low", "high", "verdict"]].to_numpy(),
+        hovertemplate=(
+            f"{label(axis)} %{{customdata[0]}}<br>{metric} %{{y:.4f}} (%{{customdata[1]:.4f}} – %{{customdata[2]:.4f}})<br>"
+            "%{customdata[3]}<extra></extra>"
+        ),
+    )
+    _along(fig, list(part["title"]), axis)
+    fig.update_yaxes(range=list(reach), title=metric, nticks=5)
+    return _laid_out(fig, 260)
+
+
+def sweep_of_codes(
+    found: pd.DataFrame, names: Sequence[str], axis: str, default: float, reach: Mapping[str, Span]
+) -> go.Figure:
+    """Figures of a tokenizer along a setting, a panel for each; dots are seeds, the line their mean. found: of `measured`."""
+    values = sorted(found["value"].unique())
+    titles = list(found.drop_duplicates("value").set_index("value").loc[values, "variant"])
+    fig = make_subplots(
+        len(names), 1, shared_xaxes=True, vertical_spacing=0.07,
+        subplot_titles=[MEASURES[name].title for name in names],
+    )  # fmt: skip
+    for row, name in enumerate(names, 1):
+        part = found[found["measure"] == name]
+        form = MEASURES[name].form
+        mean = part.groupby("value")["figure"].mean().loc[values]
+        fig.add_scatter(
+            x=[values.index(value) for value in part["value"]],
+            y=part["figure"],
+            mode="markers",
+            marker={"color": QUIET, "size": 5},
+            customdata=part["seed"],
+            hovertemplate=f"seed %{{customdata}}: %{{y:{form}}}<extra></extra>",
+            row=row,
+            col=1,
+        )
+        fig.add_scatter(
+            x=list(range(len(values))),
+            y=mean,
+            mode="lines+markers",
+            line={"color": COLOUR, "width": 1.5},
+            marker={
+                "symbol": ["diamond" if value == default else "circle" for value in values],
+                "size": [12 if value == default else 7 for value in values],
+                "color": COLOUR,
+            },
+            customdata=titles,
+            hovertemplate=f"{label(axis)} %{{customdata}}<br>{MEASURES[name].title} %{{y:{form}}}<extra></extra>",
+            row=row,
+            col=1,
+        )
+        fig.update_yaxes(range=list(reach[name]), nticks=4, row=row, col=1)
+    _along(fig, titles, axis, last=len(names))
+    fig.update_annotations(font_size=12)
+    return _laid_out(fig, 60 + 140 * len(names), margin={"l": 8, "r": 12, "t": 28, "b": 44})
+
+
+def reach(values: Sequence[float] | pd.Series) -> Span:
+    """The part of an axis that shows all values, with some room; wide enough that noise does not look like a trend."""
+    low, high = float(min(values)), float(max(values))
+    wide = max(high - low, 0.1 * abs(high), 1e-6)
+    middle = (low + high) / 2
+    return middle - 0.58 * wide, middle + 0.58 * wide
+
+
+def _along(fig: go.Figure, titles: Sequence[str], axis: str, last: int | None = None) -> None:
+    where = {} if last is None else {"row": last, "col": 1}
+    fig.update_xaxes(tickvals=list(range(len(titles))), range=[-0.4, len(titles) - 0.6], showgrid=False, zeroline=False)
+    fig.update_xaxes(ticktext=[label(title) for title in titles], title=label(axis), **where)
+
+
+def _marker(level: bool) -> dict[str, object]:
+    return {"color": "rgba(0,0,0,0)" if level else COLOUR, "size": 12, "line": {"width": 2, "color": COLOUR}}
+
+
+def _error(mean: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, object]:
+    return {
+        "type": "data", "symmetric": False, "color": COLOUR, "thickness": 1.5, "width": 0,
+        "array": [top - middle for top, middle in zip(high, mean, strict=True)],
+        "arrayminus": [middle - bottom for middle, bottom in zip(mean, low, strict=True)],
+    }  # fmt: skip
+
+
+def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
+    look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
+    return fig.update_layout(height=height, dragmode=False, **look)

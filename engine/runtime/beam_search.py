@@ -1,0 +1,280 @@
+"""From what a decoder says about the next token to items: beam search, and exact scores by walking the whole prefix tree.
+
+The score of an item is the natural logarithm of the probability that its identifier is written. Constrained, every step's
+softmax runs over the tokens that continue some identifier, so the probabilities of all identifiers sum to 1 and a step without
+a choice is certain; unconstrained, it runs over the whole vocabulary, and what is written may be no identifier at all.
+
+A node below which nothing is open (one identifier alone) is never shown to the network in constrained search: its way is
+certain. In a catalogue whose last level merely tells collisions apart, that is most of the tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.bundle.trie import Bool, Int64, Trie
+from engine.runtime.decoder import Decoder, Memory, Past
+from engine.runtime.index import Float32
+
+Float64 = npt.NDArray[np.float64]
+SLACK = 1e-3
+"""Of a log-probability that two batches of different size compute."""
+_FIRST = 32  # prefixes that are followed before the others where the best items alone are sought
+
+
+@dataclass(frozen=True)
+class Beam:
+    """What a search ended with, best first."""
+
+    tokens: Int64
+    """[beams, levels]; −1 after the end."""
+    nodes: Int64
+    """[beams]: the leaf; −1 where no item has this identifier (unconstrained alone)."""
+    scores: Float64
+    """[beams]: log-probability."""
+    rows: Int64
+    """[beams]: the row in the record; −1 where none was made."""
+
+
+@dataclass
+class Record:
+    """The candidates of a search, one row each, step after step. `search` fills it; `listed`: how many of those not kept are
+    written down per step, the best ones."""
+
+    listed: int
+    parents: list[Int64] = field(default_factory=list)
+    depths: list[Int64] = field(default_factory=list)
+    tokens: list[Int64] = field(default_factory=list)
+    nodes: list[Int64] = field(default_factory=list)
+    steps: list[Float64] = field(default_factory=list)
+    totals: list[Float64] = field(default_factory=list)
+    kept: list[Bool] = field(default_factory=list)
+    considered: list[int] = field(default_factory=list)
+    mass: list[float] = field(default_factory=list)
+    rows: int = 0
+
+    def add(
+        self, depth: int, parents: Int64, tokens: Int64, nodes: Int64, steps: Float64, totals: Float64, kept: Bool
+    ) -> Int64:
+        """Returns the row of each candidate, −1 where it is not written down."""
+        rest = np.flatnonzero(~kept)
+        rest = rest[np.argsort(-totals[rest], kind="stable")[: self.listed]]
+        taken = np.sort(np.concatenate([np.flatnonzero(kept), rest]))
+        rows = np.full(len(kept), -1, np.int64)
+        rows[taken] = self.rows + np.arange(len(taken))
+        self.rows += len(taken)
+        self.parents.append(parents[taken])
+        self.depths.append(np.full(len(taken), depth))
+        self.tokens.append(tokens[taken])
+        self.nodes.append(nodes[taken])
+        self.steps.append(steps[taken])
+        self.totals.append(totals[taken])
+        self.kept.append(kept[taken])
+        self.considered.append(len(kept))
+        return rows
+
+
+def search(
+    decoder: Decoder,
+    trie: Trie,
+    memory: Memory,
+    width: int,
+    *,
+    allowed: Bool | None = None,
+    constrained: bool = True,
+    record: Record | None = None,
+    known: Float64 | None = None,
+) -> Beam:
+    """Beam search: after each step, the `width` most probable prefixes go on; whole identifiers keep their place among them.
+
+    allowed: bool [items]; prefixes that lead to none of these are not followed (constrained search alone; the softmax runs over
+    all identifiers all the same). The answer has min(width, identifiers that may be found) rows, fewer only where there are
+    fewer. known: what `walk_prefixes` found, so that the network need not be asked again (constrained search alone).
+    """
+    levels = decoder.shape.levels
+    end = trie.vocabulary - 1 if decoder.shape.ends else -1
+    living = None if allowed is None or not constrained else trie.below(allowed) > 0
+    nodes, scores = np.zeros(1, np.int64), np.zeros(1)
+    written = np.full((1, levels), -1, np.int64)
+    done = np.zeros(1, bool)
+    asked = np.zeros(1, np.int64)  # the row of each beam in `past`; −1 where the network was not asked
+    place = np.full(1, -1, np.int64)  # the row of each beam in the record
+    past = decoder.start()
+    for step in range(levels):
+        busy = np.flatnonzero(~done)
+        if not len(busy):
+            break
+        ask = busy[trie.open[nodes[busy]]] if constrained else busy
+        if known is not None:
+            ask = ask[:0]
+        logits = np.empty((0, trie.vocabulary), np.float32)
+        if len(ask):
+            logits, past = decoder.write(memory, written[ask, step - 1], step, past.take(asked[ask]))
+        row = np.full(len(nodes), -1, np.int64)
+        row[ask] = np.arange(len(ask))
+        if constrained:
+            found, owners = trie.children(nodes[busy])
+            if known is None:
+                gains = shares(logits, row[busy], owners, trie.tokens[found])
+            else:
+                gains = _known_shares(trie, known, nodes[busy][owners], found)
+            tokens, owners = trie.tokens[found], busy[owners]
+            if living is not None:
+                alive = living[found]
+                found, owners, tokens, gains = found[alive], owners[alive], tokens[alive], gains[alive]
+        else:
+            owners, tokens, gains = _anything(logits, width)
+            owners = busy[owners]
+            found = trie.child(nodes[owners], tokens)
+        totals = scores[owners] + gains
+        carried = np.flatnonzero(done)
+        order = np.argsort(-np.concatenate([scores[carried], totals]), kind="stable")[:width]
+        old, new = carried[order[order < len(carried)]], order[order >= len(carried)] - len(carried)
+        if record is not None:
+            kept = np.zeros(len(totals), bool)
+            kept[new] = True
+            rows = record.add(step + 1, place[owners], tokens, found, gains, totals, kept)
+            place = np.concatenate([place[old], rows[new]])
+        before = written
+        written = np.concatenate([before[old], before[owners[new]]])
+        written[len(old) :, step] = tokens[new]
+        asked = np.concatenate([np.full(len(old), -1), row[owners[new]]])
+        nodes = np.concatenate([nodes[old], found[new]])
+        scores = np.concatenate([scores[old], totals[new]])
+        over = trie.counts[found[new]] == 0 if constrained else (tokens[new] == end) | (step + 1 == levels)
+        done = np.concatenate([np.ones(len(old), bool), over])
+        if record is not None:
+            record.mass.append(min(1.0, float(np.exp(scores).sum())))
+    order = np.argsort(-scores, kind="stable")
+    nodes = np.where((nodes >= 0) & (trie.counts[nodes] == 0), nodes, -1)
+    place = place[order] if record is not None else np.full(len(order), -1, np.int64)
+    return Beam(written[order], nodes[order], scores[order], place)
+
+
+def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf, constrained: bool = True) -> Float32:
+    """The exact score of every item, float32 [items]; items that share an identifier score alike to the last bit.
+
+    floor: prefixes below it are not followed, since what they begin scores no higher; items below it may then be −inf.
+    """
+    found = walk_prefixes(decoder, trie, memory, floor=floor, constrained=constrained)
+    return found[trie.anchors if constrained else trie.leaves].astype(np.float32)
+
+
+def walk_best(decoder: Decoder, trie: Trie, memory: Memory, allowed: Bool, k: int) -> Float32:
+    """As `walk`, for the k best items of those allowed, bool [items]; the others may be −inf. Constrained."""
+    if not allowed.any():
+        return np.full(len(allowed), -np.inf, np.float32)
+    anchors = trie.anchors[allowed]
+    log_probabilities = walk_prefixes(decoder, trie, memory, sought=anchors, k=min(k, len(anchors)))
+    return log_probabilities[trie.anchors].astype(np.float32)
+
+
+def walk_prefixes(
+    decoder: Decoder,
+    trie: Trie,
+    memory: Memory,
+    *,
+    floor: float = -np.inf,
+    constrained: bool = True,
+    sought: Int64 | None = None,
+    k: int = 1,
+) -> Float64:
+    """The exact log-probability of every prefix, float64 [nodes]; −inf below `floor`, and below nodes that leave no choice.
+
+    The tree is walked in batches, depth first, so that memory does not grow with the catalogue. sought: int64 nodes; the k
+    likeliest of them are exact, and other nodes may be −inf: the likeliest prefixes are followed to their ends first, and what
+    is less likely than k of the sought by then begins nothing that is likelier.
+    """
+    found = np.full(len(trie), -np.inf)
+    found[0] = 0
+    follow = trie.open if constrained else trie.counts > 0
+    batches: list[tuple[Int64, Past, Int64]] = []  # nodes of one depth, a past, and the row in it of each node's own
+    if follow[0]:
+        batches.append((np.zeros(1, np.int64), decoder.start(), np.zeros(1, np.int64)))
+    while batches:
+        nodes, past, rows = batches.pop()
+        if sought is not None:
+            floor = max(floor, float(np.partition(found[sought], len(sought) - k)[len(sought) - k]) - SLACK)
+            nodes, rows = nodes[found[nodes] >= floor], rows[found[nodes] >= floor]
+            if not len(nodes):
+                continue
+        step = int(trie.depths[nodes[0]])
+        logits, past = decoder.write(memory, trie.tokens[nodes], step, past.take(rows))
+        children, owners = trie.children(nodes)
+        places = np.arange(len(nodes))
+        if constrained:
+            gains = shares(logits, places, owners, trie.tokens[children])
+        else:
+            gains = logits[owners, trie.tokens[children]] - _normaliser(logits)[owners]
+        found[children] = found[nodes][owners] + gains
+        on = follow[children] & (found[children] >= floor)
+        children, owners = children[on], owners[on]
+        size = decoder.batch(step + 1)
+        first = size if sought is None else min(_FIRST, size)
+        order = np.arange(len(children)) if sought is None else np.argsort(-found[children], kind="stable")
+        for some in reversed(np.split(order, range(first, len(order), size))):
+            if len(some):
+                batches.append((children[some], past, owners[some]))
+    return found
+
+
+def path_scores(decoder: Decoder, trie: Trie, memory: Memory, items: Int64) -> Float64:
+    """The scores of a few items, float64 [items], by their own identifiers alone; constrained."""
+    leaves, which = np.unique(trie.leaves[items], return_inverse=True)
+    found = np.zeros(len(leaves))
+    ways = [trie.path(int(leaf)) for leaf in leaves]
+    past, nodes = decoder.start(), np.zeros(len(leaves), np.int64)
+    asked = np.zeros(len(leaves), np.int64)
+    for step in range(max((len(way) for way in ways), default=0)):
+        ask = np.flatnonzero(trie.open[nodes])
+        if not len(ask):
+            break
+        logits, past = decoder.write(memory, trie.tokens[nodes[ask]], step, past.take(asked[ask]))
+        children, owners = trie.children(nodes[ask])
+        gains = shares(logits, np.arange(len(ask)), owners, trie.tokens[children])
+        onward = np.array([ways[one][step] for one in ask], np.int64)
+        counts = trie.counts[nodes[ask]]
+        found[ask] += gains[np.cumsum(counts) - counts + onward - trie.starts[nodes[ask]]]
+        nodes[ask] = onward
+        asked[ask] = np.arange(len(ask))
+    return found[which.reshape(-1)]
+
+
+def shares(logits: Float32, rows: Int64, owners: Int64, tokens: Int64) -> Float64:
+    """Log-probabilities among siblings. tokens: int64 [children], one parent's beside each other; owners: the parent of each,
+    counted from 0; rows: int64 [parents], the row of each parent in `logits`, −1 for one whose only child is certain."""
+    values = np.zeros(len(tokens))
+    known = rows[owners] >= 0
+    values[known] = logits[rows[owners[known]], tokens[known]]
+    begins = np.flatnonzero(np.diff(owners, prepend=-1))
+    if not len(begins):
+        return values
+    sizes = np.diff(np.append(begins, len(owners)))
+    values -= np.repeat(np.maximum.reduceat(values, begins), sizes)
+    return values - np.repeat(np.log(np.add.reduceat(np.exp(values), begins)), sizes)
+
+
+def _known_shares(trie: Trie, known: Float64, parents: Int64, children: Int64) -> Float64:
+    """As `shares`, from the scores of all prefixes. parents: int64 [children]"""
+    values = np.zeros(len(children))
+    chosen = trie.open[parents]
+    values[chosen] = known[children[chosen]] - known[parents[chosen]]
+    return values
+
+
+def _anything(logits: Float32, width: int) -> tuple[Int64, Int64, Float64]:
+    """The `width` most probable tokens of each row: (rows, tokens, log-probabilities), by row and then by token."""
+    count = min(width, logits.shape[1])
+    tokens = np.sort(np.argpartition(-logits, count - 1, axis=1)[:, :count], axis=1)
+    rows = np.repeat(np.arange(len(logits)), count)
+    tokens = tokens.reshape(-1).astype(np.int64)
+    return rows, tokens, logits[rows, tokens] - _normaliser(logits)[rows]
+
+
+def _normaliser(logits: Float32) -> Float64:
+    """log Σ exp over each row, float64 [rows]."""
+    most = logits.max(axis=1).astype(np.float64)
+    return most + np.log(np.exp(logits - most[:, None].astype(np.float32)).sum(axis=1, dtype=np.float64))

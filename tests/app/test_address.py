@@ -1,0 +1,34 @@
+"""An address is decoded without the app."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.address import MAX_HISTORY, MAX_ID, Address, decode, encode
+from tests.app.conftest import ODD_IDS
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [(), ("",), ("", ""), ("a",), tuple(ODD_IDS), ("~", "%", "%25", "%7E", "a+b", "/?#&=", "기생충", "🎬", "\n")],
+)
+def test_any_ids_survive_the_address(ids: tuple[str, ...]) -> None:
+    assert decode(encode(ids)) == ids
+
+
+def test_what_is_missing_is_none_and_an_empty_history_is_none_of_these() -> None:
+    assert Address.read({}) == Address() and Address().length == 10
+    link = Address.read({"ds": "films", "h": "", "b": encode(("a b", "c~d")), "u": "anna", "k": "0"})
+    assert (link.history, link.variant, link.user, link.length) == ((), ("a b", "c~d"), None, None)
+    assert Address.read({"u": "anna%20b"}).user == "anna b"
+    assert len("".join(Address.read({"h": "x" * 10**6}).history or ())) == MAX_HISTORY * MAX_ID
+
+
+def test_decoding_needs_next_to_nothing_of_the_program(root: Path) -> None:
+    command = "import sys, app.address; print(sum(name.split('.')[0] in ('app', 'engine') for name in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", command], cwd=root, capture_output=True, text=True, check=True)
+    assert int(loaded.stdout) < 20

@@ -1,0 +1,108 @@
+"""The cache: computed by one while the others wait, read-only, and how often the models' folder is looked at."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from app import zoo
+from app.analysis import cache
+from app.analysis.cache import cached
+from engine.runtime import LeaveOneOut, Zoo
+from tests.runtime.bundles import make_zoo
+
+
+def test_one_computes_and_the_others_wait() -> None:
+    made: list[int] = []
+
+    @cached(5)
+    def seven(key: str) -> int:
+        time.sleep(0.02)
+        made.append(1)
+        return 7
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(seven, ["a"] * 16)) == [7] * 16
+    assert made == [1]
+
+
+def test_different_questions_do_not_wait_for_each_other() -> None:
+    here = threading.Barrier(2, timeout=60)
+
+    @cached(5)
+    def make(key: str) -> str:
+        here.wait()  # both are inside at once
+        return "made"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(make, ("a", "b"))) == ["made", "made"]
+
+
+def test_the_oldest_question_goes_and_after_a_deletion_all_do() -> None:
+    asked: list[str] = []
+
+    @cached(2, by=lambda key, text: key)
+    def record(key: str, text: str) -> None:
+        asked.append(key)
+
+    for key in "abacacb":
+        record(key, "anything")
+    assert asked == ["a", "b", "c", "b"]
+    cache.forget()
+    record("b", "anything")
+    assert asked[-2:] == ["b", "b"]
+
+
+def test_what_goes_wrong_is_tried_again() -> None:
+    divisors = [0, 1]
+
+    @cached(2)
+    def divide() -> float:
+        return 3 // divisors.pop(0)
+
+    with pytest.raises(ZeroDivisionError):
+        divide()
+    assert divide() == 3
+
+
+def test_nobody_can_change_what_others_get() -> None:
+    effect = LeaveOneOut(3, 1.0, np.ones(2), -0.5, np.zeros(2, np.float32), 0.5, np.zeros(2, np.float32), range(2))
+    (shared,) = cached(2)(lambda: [effect])()
+    with pytest.raises(ValueError, match="read-only"):
+        shared.effect[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        shared.rank_without[0] = 1
+    table = cached(2)(lambda: pd.DataFrame({"a": [1, 2]}))
+    frame = table()
+    frame.loc[0, "a"] = 7
+    frame["b"] = 0
+    assert table().to_dict("list") == {"a": [1, 2]}
+
+
+def test_who_waits_reads_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(cache._session, "spinner", lambda text: texts.append(text) or nullcontext())
+    slow = cached(2, spinner="Computing …")(lambda: 1)
+    assert [slow(), slow()] == [1, 1] and texts == ["Computing …"]
+
+
+def test_a_run_of_a_page_looks_at_the_folder_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    path = make_zoo(tmp_path, name="toys")
+    zoo.open_zoo("toys")
+    looks = []
+    monkeypatch.setattr(zoo._OPEN, "_stamp", lambda path: looks.append(path) or Zoo.stamp(path))
+    with zoo.looked_at_once():
+        first = zoo.open_zoo("toys")
+        (path / "alpha" / "manifest.json").unlink()
+        assert zoo.open_zoo("toys") is first and len(looks) == 1
+    assert "alpha" in first.bundles and "alpha" not in zoo.open_zoo("toys").bundles
+    with zoo.looked_at_once():
+        assert "alpha" not in zoo.open_zoo("toys").bundles

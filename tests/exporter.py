@@ -1,0 +1,34 @@
+"""Torch's exporter made quicker for tests, to the same bytes: importing this module does it."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from typing import Any
+
+import torch
+from torch.onnx._internal.exporter import _registration
+
+_export = torch.onnx.export
+_read = _registration.ONNXRegistry.from_torchlib
+# The source of 497 translations is read anew for every graph otherwise; nothing is added to them.
+_registration.ONNXRegistry.from_torchlib = staticmethod(functools.cache(_read))
+
+
+@functools.wraps(_export)
+def export(*args: Any, **named: Any) -> Any:
+    """Without the collector, which looks at millions of live objects again and again, and without coverage, which would follow
+    every call and tells nothing of our lines."""
+    trace, collects = sys.gettrace(), gc.isenabled()
+    sys.settrace(None)
+    gc.disable()
+    try:
+        return _export(*args, **named)
+    finally:
+        sys.settrace(trace)
+        if collects:
+            gc.enable()
+
+
+torch.onnx.export = export

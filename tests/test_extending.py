@@ -1,0 +1,108 @@
+"""The recipes of docs/extending.md, carried out as they stand there, in a package beside this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from engine.errors import SeqscopeError
+from engine.evaluation import metrics
+from tests.golden import ARCHIVE
+
+
+def install(recipe: str, root: Path, folder: Path) -> None:
+    """Writes the files of the recipe below that heading into `folder`, as an installation would lay them out."""
+    text = (root / "docs" / "extending.md").read_text("utf-8")
+    part = text.partition(f"\n## {recipe}\n")[2].partition("\n## ")[0]
+    for path, code in re.findall(r"```python\n# (\S+)\n(.*?)```", part, re.DOTALL):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(code, "utf-8")
+    project = tomllib.loads("".join(re.findall(r"```toml\n(.*?)```", part, re.DOTALL)))["project"]
+    about = folder / "toys-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
+    lines = [
+        line
+        for group, points in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
+    ]
+    (about / "entry_points.txt").write_text("\n".join(lines))
+
+
+METRIC = """
+import json
+from pathlib import Path
+from streamlit.testing.v1 import AppTest
+from app.reports import build, document, html, pdf, tables
+from engine.cli import main
+from engine.runtime import Zoo
+
+assert main(["report", "--verify", str(*Path("report").glob("*.json")), "--exports", "exports"]) == 0  # made without them
+assert main(["evaluate", "runs/popularity"]) == 0
+assert main(["export", "runs/popularity", "--to", "exports/golden"]) == 0
+zoo = Zoo.open("exports/golden")
+measured = zoo.bundles["popularity"].manifest.metrics["full"]
+report = build.build(zoo, document.Asked(history=["i1"], models=["popularity", "markov"], parts=["metrics"]))
+again = document.read(document.write(report))
+seen = {
+    "bundle": list(measured),
+    "report": sorted({one.metric for one in again.metrics.estimates}),
+    "largest": [one.value("largest") for one in again.metrics.beyond],
+    "tables": [tables.tables(report)["metrics-beyond"].columns],
+    "html": html.render(report).decode(),
+    "pdf": len(pdf.render(report)),
+}
+app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
+app.query_params.update({"v": "1", "ds": "golden", "h": "i1", "metric": "RR", "at": "5"})
+app.run()
+for page in ("metrics", "about"):
+    app.switch_page(f"screens/{page}.py").run()
+    assert not app.exception, app.exception
+    kinds = ("markdown", "caption", "table")
+    seen[page] = "\\n".join(str(one.value) for kind in kinds for one in getattr(app, kind))
+print(json.dumps(seen))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_metric_is_one_declaration(root: Path, tmp_path: Path) -> None:
+    install("A metric", root, tmp_path / "site")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path / "golden", filter="data")
+    site = [str(tmp_path / "site"), str(root), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, site)), "OMP_NUM_THREADS": "1",
+        "SEQSCOPE_EXPORTS": str(tmp_path / "golden" / "exports"), "SEQSCOPE_HOME": str(tmp_path / "home"),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", f"ROOT = {str(root)!r}\n{METRIC}"],
+        cwd=tmp_path / "golden", env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert re.search(r"^ +RR +0\.\d+", done.stdout, re.MULTILINE)  # printed by evaluate
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert {"NDCG@10", "RR", "largest@10"} <= set(seen["bundle"])
+    assert "RR" in seen["report"] and all(0 < value <= 1 for value in seen["largest"])
+    assert "largest" in seen["tables"][0] and "Largest@10" in seen["html"] and ">RR</th>" in seen["html"]
+    assert "highest RR" in seen["metrics"] and "Largest@5" in seen["metrics"]
+    assert "however far down it is" in seen["about"] and "Made up for this recipe" in seen["about"]
+
+
+def test_a_metric_that_lacks_something_says_what() -> None:
+    with pytest.raises(TypeError, match="'brief'"):
+        metrics.Beyond(name="x", title="x", meaning="x", source="x", of_lists=lambda exposure, popularity: 0.0)  # type: ignore[call-arg]
+    with pytest.raises(SeqscopeError, match="no source"):
+        metrics.Accuracy(name="x", title="x", meaning="x", source="", gain=metrics.hit)
+    for taken in metrics.METRICS.values():
+        with pytest.raises(SeqscopeError, match=f"called {taken.name}"):
+            metrics.register([taken])
+    with pytest.raises(SeqscopeError, match="no metric"):
+        metrics.register([metrics.hit])
