@@ -40,10 +40,10 @@ from app.store.server import open_store
 from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
-from app.uploads.reading import Reading
 from engine.errors import SeqscopeError
 from engine.files import write_json
 from engine.runtime import Zoo
+from engine.tabular.reading import Reading
 
 _QUEUES: dict[Path, Queue] = {}
 _NETWORKS: OrderedDict[str, str] = OrderedDict()

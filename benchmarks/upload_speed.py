@@ -28,9 +28,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from app.uploads import files
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.reading import CheckResult, FileKind
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
+from engine.tabular.findings import CheckResult
+from engine.tabular.limits import MB
+from engine.tabular.reading import FileKind
 
 WORDS = np.array(
     [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("a", "ei", "o", "u") for c in ("n", "rk", "st", "lo", "mi")]

@@ -7,3 +7,7 @@ class SeqscopeError(Exception):
 
 class UsageError(SeqscopeError):
     """The command was called in a way it does not offer (exit code 2)."""
+
+
+class Refused(SeqscopeError):
+    """A file cannot be read, or is beyond a limit. The message does not name the file: whoever knows its name adds it."""

@@ -20,9 +20,9 @@ from pydantic import Field
 from app.jobs import fresh, spec
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
-from app.uploads.reading import Reading
 from engine.errors import SeqscopeError
 from engine.runtime.items import FEW
+from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
 PREPARED = "data/dataset.json"

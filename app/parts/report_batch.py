@@ -14,9 +14,10 @@ from app.parts import batch_jobs
 from app.reports.histories import Look
 from app.store.rows import keep_days
 from app.text import clean, count, md
-from app.uploads.limits import MB, UploadLimits
+from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
+from engine.tabular.limits import MB
 
 _ROLES = {"user": "User", "item": "Item, one per row", "items": "Items, a list per row", "time": "Time"}
 _ENDINGS = ["csv", "tsv", "txt", "jsonl", "ndjson", "parquet", "gz"]

@@ -23,8 +23,9 @@ from app.store.quota import QuotaReached
 from app.store.server import open_store
 from app.text import md
 from app.uploads import files
-from app.uploads.limits import MB, UploadLimits
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import Cancelled, UploadFailed
+from engine.tabular.limits import MB
 
 _STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
 _KEY, _ROUND = "upload_draft", "upload_round"

@@ -11,11 +11,11 @@ from app.parts.upload_draft import Draft
 from app.store.rows import MAX_NAME
 from app.text import clean, count, md
 from app.uploads import files
-from app.uploads.findings import SHOWN
-from app.uploads.reading import CheckResult, FileKind, HeldOut, Reading
 from app.uploads.runner import Progress
 from app.views import upload as views
 from engine.errors import SeqscopeError
+from engine.tabular.findings import SHOWN, CheckResult, HeldOut
+from engine.tabular.reading import FileKind, Reading
 
 
 def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) -> None:

@@ -8,8 +8,8 @@ from app import guard
 from app.parts import upload_file
 from app.parts.upload_draft import Draft
 from app.text import clean, count, md
-from app.uploads.reading import PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
 from app.views import upload as views
+from engine.tabular.reading import PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
 
 _NONE = ""
 _ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {

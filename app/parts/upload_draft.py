@@ -10,9 +10,11 @@ from typing import Any
 from app import drafts
 from app.store.server import open_store
 from app.uploads import files
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.reading import KINDS, CheckResult, FileKind, Guess, Reading
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress
+from engine.tabular.findings import CheckResult
+from engine.tabular.limits import MB
+from engine.tabular.reading import KINDS, FileKind, Guess, Reading
 
 
 @dataclass

@@ -11,11 +11,11 @@ from app import downloads, guard, received
 from app.parts.upload_draft import Draft
 from app.text import clean, md
 from app.uploads import files, samples
-from app.uploads.limits import MB
-from app.uploads.reading import FileKind
 from app.uploads.runner import Progress
 from app.views import upload as views
 from engine.errors import SeqscopeError
+from engine.tabular.limits import MB
+from engine.tabular.reading import FileKind
 
 _MOST_PASTED = 500_000  # characters; more is better a file
 _WORDS: dict[FileKind, tuple[str, str]] = {

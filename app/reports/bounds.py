@@ -17,8 +17,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from app.uploads.limits import MB, UploadLimits
+from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
+from engine.tabular.limits import MB
 
 _BLOCK = 1 << 20
 

@@ -15,9 +15,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from app.text import clean, listed, short
-from engine.columns import NAMES as KNOWN
-from engine.columns import called
 from engine.errors import SeqscopeError
+from engine.tabular.columns import NAMES as KNOWN
+from engine.tabular.columns import called
 
 NAMES = {
     "user": (*KNOWN["user"], "person", "historyid", "history"),

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from app.reports.bounds import TooMuch, Watch
 from app.reports.columns import Columns
 from app.text import short
-from app.uploads.limits import MB
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
+from engine.tabular.limits import MB
 
 MEMORY = "256MB"
 SPILL = "spill"

@@ -11,18 +11,17 @@ import duckdb
 from pydantic import BaseModel, ConfigDict
 
 from app.uploads import clean
-from app.uploads.database import connect, sql_path, value
-from app.uploads.document import write_lines
 from app.uploads.events import check_events, compare
-from app.uploads.findings import Findings
 from app.uploads.items import check_items
 from app.uploads.limits import UploadLimits
-from app.uploads.parquet import read_parquet
-from app.uploads.plain import too_many_rows, write_plain
-from app.uploads.reading import ENCODINGS, CheckResult, FileKind, Reading
-from app.uploads.refusal import Refused
-from app.uploads.rows import read_text
-from app.uploads.splitting import Splitter
+from engine.errors import Refused
+from engine.tabular.database import connect, sql_path, value
+from engine.tabular.dialect import Splitter
+from engine.tabular.findings import CheckResult, Findings
+from engine.tabular.parquet import read_parquet
+from engine.tabular.reading import ENCODINGS, FileKind, Reading
+from engine.tabular.rows import read_text, write_json_lines
+from engine.tabular.text import too_many_rows, write_plain
 
 Say = Callable[[float, str], None]
 """Takes how far the step is, 0 to 1, and what it does."""
@@ -164,7 +163,7 @@ def _load(
         return rows
     if reading.format == "json":
         path = work / f"{kind}.jsonl"
-        write_lines(file.path, path, reading.encoding, limits, kind, gzipped=reading.gzip)
+        write_json_lines(file.path, path, reading.encoding, limits, kind, gzipped=reading.gzip)
         reading = reading.model_copy(update={"format": "jsonl", "gzip": False, "encoding": "utf-8"})
     if reading.encoding_guessed:
         findings.add(

@@ -79,8 +79,7 @@ def _histories(path: Path, columns: dict[str, str], limits: Any) -> dict[str, An
     """What a file of histories seems to hold (app/reports/histories.py)."""
     from app.reports import histories
     from app.reports.bounds import Bounds
-    from app.uploads.refusal import Refused
-    from engine.errors import SeqscopeError
+    from engine.errors import Refused, SeqscopeError
 
     try:
         return histories.look(path, columns, Bounds.of(limits)).model_dump(mode="json")
@@ -89,14 +88,14 @@ def _histories(path: Path, columns: dict[str, str], limits: Any) -> dict[str, An
 
 
 def _answer(request: dict[str, Any], say: Any) -> dict[str, Any]:
-    from app.uploads.refusal import Refused
+    from engine.errors import Refused
 
     try:
         return {"result": _result(request, say)}
     except Refused as refused:
         return {"refused": str(refused)}
     except MemoryError:
-        from app.uploads.database import TOO_LARGE
+        from engine.tabular.database import TOO_LARGE
 
         return {"refused": TOO_LARGE}
 
@@ -106,10 +105,10 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
     import pyarrow as pa
 
     from app.uploads.check import UploadedFile, check
-    from app.uploads.database import TOO_LARGE
     from app.uploads.guess import guess
     from app.uploads.limits import UploadLimits
-    from app.uploads.refusal import Refused
+    from engine.errors import Refused
+    from engine.tabular.database import TOO_LARGE
 
     work, limits = Path(request["work"]), UploadLimits.model_validate(request["limits"])
     pa.set_cpu_count(limits.threads)

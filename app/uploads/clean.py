@@ -14,11 +14,11 @@ from pathlib import Path
 import duckdb
 
 from app.store.attributes import caption
-from app.uploads.database import sql, value
 from app.uploads.items import CONTROLS, YES, has_html, without_html
 from app.uploads.limits import UploadLimits
-from app.uploads.problems import MAX_TITLE
-from app.uploads.reading import Reading, UploadColumn
+from engine.tabular.database import sql, value
+from engine.tabular.problems import MAX_TITLE
+from engine.tabular.reading import Reading, UploadColumn
 
 ITEMS, LOG = "items.parquet", "log.parquet"
 _RESERVED = ("item", "item_id", "title", "popularity")

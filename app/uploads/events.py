@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.uploads.database import value
-from app.uploads.findings import Findings
 from app.uploads.items import id_rules
-from app.uploads.problems import FEW
-from app.uploads.reading import UNITS, HeldOut, Reading
-from app.uploads.refusal import Refused
-from app.uploads.roles import COUNTS
-from app.uploads.times import LATEST, seconds
-from engine.columns import NAMES, called, plain_name
+from engine.errors import Refused
+from engine.tabular.columns import COUNTS, NAMES, called, plain_name
+from engine.tabular.database import value
+from engine.tabular.findings import Findings, HeldOut
+from engine.tabular.problems import FEW
+from engine.tabular.reading import UNITS, Reading
+from engine.tabular.times import LATEST, seconds
 
 _DAY = 86_400
 SCALES = {3.0: 5, 5.0: 10}

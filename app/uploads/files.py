@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.uploads.clean import LOG
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.reading import CheckResult, FileKind, Guess, Reading
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress, UploadFailed, run
 from engine.files import write_json
+from engine.tabular.findings import CheckResult
+from engine.tabular.limits import MB
+from engine.tabular.reading import FileKind, Guess, Reading
 
 UPLOAD, WAITING, CLEAN = "upload", "waiting", "clean"
 READING = "reading.json"

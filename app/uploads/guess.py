@@ -7,16 +7,17 @@ from pathlib import Path
 
 import duckdb
 
-from app.uploads import encodings, known, layout, roles, times
 from app.uploads.check import Say
-from app.uploads.database import connect
-from app.uploads.document import write_lines
-from app.uploads.findings import Findings
 from app.uploads.limits import UploadLimits
-from app.uploads.parquet import describe, read_parquet
-from app.uploads.plain import Plain, write_plain
-from app.uploads.problems import MAX_DEPTH
-from app.uploads.reading import (
+from engine.errors import Refused
+from engine.tabular import dialect, times
+from engine.tabular.columns import Values, guess_roles, recognise
+from engine.tabular.database import connect
+from engine.tabular.dialect import BLANKS, Splitter
+from engine.tabular.findings import Findings
+from engine.tabular.parquet import describe, read_parquet
+from engine.tabular.problems import MAX_DEPTH
+from engine.tabular.reading import (
     DELIMITERS,
     ENCODINGS,
     PATTERN,
@@ -31,10 +32,8 @@ from app.uploads.reading import (
     UploadColumn,
     column_names,
 )
-from app.uploads.refusal import Refused
-from app.uploads.rows import json_names, lines_of, read_text
-from app.uploads.source import blocks, content_kind
-from app.uploads.splitting import BLANKS, Splitter
+from engine.tabular.rows import json_names, lines_of, read_text, write_json_lines
+from engine.tabular.text import Plain, blocks, content_kind, guess_encoding, read_as, scan, write_plain
 
 LOOKED_AT = 2_000
 """Lines that delimiter, header, columns and times are told by. The encoding is told by all of them."""
@@ -75,8 +74,8 @@ def _without(reading: Reading, names: Sequence[str]) -> Reading:
 def _text(
     work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits, *, gzipped: bool, say: Say
 ) -> Guess:
-    scan = encodings.scan(blocks(path, gzipped, limits))
-    encoding = _chosen(fixed, "encoding", ENCODINGS) or encodings.guess(scan)
+    scanned = scan(blocks(path, gzipped, limits))
+    encoding = _chosen(fixed, "encoding", ENCODINGS) or guess_encoding(scanned)
     say(0.4, "Telling its columns")
     limits = limits.model_copy(update={"rows": max(limits.rows, LOOKED_AT)})  # the check counts all of them
     plain = write_plain(path, work / "head.txt", encoding.value, limits, gzipped=gzipped, lines=LOOKED_AT)
@@ -85,27 +84,31 @@ def _text(
     if not filled:
         raise Refused("The file is empty: there is nothing but blanks in it.")
     foreign = {}
-    if (encoding.sure != "certain" or "encoding" in fixed) and scan.sample and not encoding.value.startswith("utf-16"):
+    if (
+        (encoding.sure != "certain" or "encoding" in fixed)
+        and scanned.sample
+        and not encoding.value.startswith("utf-16")
+    ):
         offered = list(dict.fromkeys((encoding.value, *encoding.others)))
-        foreign = encodings.read_as(bytes(scan.sample), offered)
+        foreign = read_as(bytes(scanned.sample), offered)
     start = Guess(
         what=kind,
         reading=Reading(
             format="delimited", gzip=gzipped, encoding=encoding.value, encoding_guessed=encoding.sure != "certain"
         ),
         choices=(encoding,),
-        rows=scan.lines,
-        size=scan.size,
+        rows=scanned.lines,
+        size=scanned.size,
         head=tuple(line[:_WIDTH] for line in filled[:_HEAD]),
         foreign=foreign,
     )
-    form = "json" if "delimiter" not in fixed and layout.is_json_document(filled) else None
-    if form is None and (fixed.get("format") == "jsonl" or ("format" not in fixed and layout.is_json_lines(filled))):
+    form = "json" if "delimiter" not in fixed and dialect.is_json_document(filled) else None
+    if form is None and (fixed.get("format") == "jsonl" or ("format" not in fixed and dialect.is_json_lines(filled))):
         form = "jsonl"
     rows, codec = path, encoding.value
     if form == "json":
         rows, codec = work / "document.jsonl", "utf-8"
-        write_lines(path, rows, encoding.value, limits, kind, gzipped=gzipped)
+        write_json_lines(path, rows, encoding.value, limits, kind, gzipped=gzipped)
         gzipped = False
         plain = write_plain(rows, plain.path, codec, limits, gzipped=gzipped, lines=LOOKED_AT)
 
@@ -179,13 +182,13 @@ def _delimited(
     lines: Sequence[str], reading: Reading, fixed: Mapping[str, str], limits: UploadLimits
 ) -> tuple[Reading, list[ReadingChoice], str]:
     """(reading with columns, what was guessed, why there are no columns)"""
-    delimiter = _chosen(fixed, "delimiter", None) or layout.delimiter(lines)
-    quote = _chosen(fixed, "quote", QUOTES) or layout.quote(lines, delimiter.value)
+    delimiter = _chosen(fixed, "delimiter", None) or dialect.delimiter(lines)
+    quote = _chosen(fixed, "quote", QUOTES) or dialect.quote(lines, delimiter.value)
     reading = reading.model_copy(update={"delimiter": delimiter.value, "quote": quote.value})
     rows = _rows(lines, Splitter(delimiter.value, quote.value))
     if not rows:
         return reading, [delimiter, quote], "The first row cannot be read: its quotes are not in order. Choose others."
-    header = _chosen(fixed, "header", {"yes": "", "no": ""}) or layout.header(rows)
+    header = _chosen(fixed, "header", {"yes": "", "no": ""}) or dialect.header(rows)
     reading = reading.model_copy(update={"header": header.value == "yes"})
     choices = [delimiter, quote, header]
     below = rows[1:] if reading.header else rows
@@ -244,11 +247,9 @@ def _with_roles(
     reading, kind = start.reading, start.what
     cells = ", ".join(f"c{index}" for index in range(len(reading.columns)))
     rows = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
-    columns = [
-        roles.Values(column.name, [row[index] or "" for row in rows]) for index, column in enumerate(reading.columns)
-    ]
+    columns = [Values(column.name, [row[index] or "" for row in rows]) for index, column in enumerate(reading.columns)]
     stop = "" if rows else _EMPTY if reading.format in ("jsonl", "json") else _BARE if reading.header else _NOTHING
-    layout_known = None if named or reading.format != "delimited" else known.recognise(kind, reading.delimiter, columns)
+    layout_known = None if named or reading.format != "delimited" else recognise(kind, reading.delimiter, columns)
     if layout_known is not None:
         made = tuple(
             UploadColumn(name=column.name, role=role, called=layout_known.called.get(index, ""))
@@ -258,7 +259,7 @@ def _with_roles(
         choice = ReadingChoice(about="columns", value="", sure="likely", why=why)
         reading = reading.model_copy(update={"columns": made, "flags": layout_known.flags})
     else:
-        made, choice = roles.guess(kind, columns, named=named, is_time=lambda values: times.is_time(con, values))
+        made, choice = guess_roles(kind, columns, named=named, is_time=lambda values: times.is_time(con, values))
         reading = reading.model_copy(update={"columns": made})
     chosen = {name: role for name in (c.name for c in columns) if (role := fixed.get(f"role:{name}")) in ROLES[kind]}
     for name, role in chosen.items():
@@ -276,7 +277,7 @@ def _with_roles(
 def _time(
     con: duckdb.DuckDBPyConnection,
     reading: Reading,
-    columns: Sequence[roles.Values],
+    columns: Sequence[Values],
     fixed: Mapping[str, str],
     settle: Settle,
 ) -> tuple[Reading, ReadingChoice | None]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import duckdb
 
-from app.uploads.database import sql, value
-from app.uploads.findings import Cell, Findings
 from app.uploads.limits import UploadLimits
-from app.uploads.problems import MAX_ID, MAX_TITLE
-from app.uploads.reading import FileKind, Reading
+from engine.tabular.database import sql, value
+from engine.tabular.findings import Cell, Findings
+from engine.tabular.problems import MAX_ID, MAX_TITLE
+from engine.tabular.reading import FileKind, Reading
 
 CONTROLS = r"[\x00-\x1f\x7f␀␁]"
-"""No id has them; NUL and SOH come as their pictures (app/uploads/plain.py)."""
+"""No id has them; NUL and SOH come as their pictures (engine/tabular/text.py)."""
 _TAGS = (
     "p|br|div|span|b|i|u|em|strong|ul|ol|li|a|h[1-6]|table|tbody|thead|tr|td|th|img|font|center|hr|small|sup|sub|blockquote|pre|"
     "code|iframe|section|article"

@@ -13,34 +13,12 @@ from __future__ import annotations
 
 import os
 
-from pydantic import BaseModel, ConfigDict
-
 from engine.errors import SeqscopeError
+from engine.tabular.limits import MB, Limits
 
-MB = 1 << 20
 
-
-class UploadLimits(BaseModel):
-    """Of one step. The child that reads files is told them; everything beyond ends in words."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    upload: int = 25 * MB
-    """Bytes of a file as it comes."""
-    text: int = 512 * MB
-    """Bytes of a file once it is unpacked and decoded."""
-    ratio: int = 200
-    """Times that a compressed file may grow; small ones may grow as they like."""
-    rows: int = 5_000_000
-    columns: int = 200
-    cell: int = 10_000
-    """Characters of an attribute that are kept."""
-    memory: int = 1024 * MB
-    """Bytes for DuckDB and for what Python holds, beside the programs themselves."""
-    seconds: int = 300
-    threads: int = 2
-    disk: int = 1024 * MB
-    """Bytes of all files that one step writes, those included that go when it ends."""
+class UploadLimits(Limits):
+    """Of one step. The child that reads files is told them."""
 
     @classmethod
     def of_environment(cls) -> UploadLimits:

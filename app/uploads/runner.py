@@ -24,9 +24,9 @@ from typing import Any
 from app import home
 from app.turns import Ahead, Turns
 from app.uploads.limits import UploadLimits, children
-from app.uploads.reading import KINDS
 from engine.errors import SeqscopeError
 from engine.memory import memory
+from engine.tabular.reading import KINDS
 
 log = logging.getLogger("seqscope.uploads")
 Progress = Callable[[float, str], None]

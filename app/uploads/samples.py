@@ -10,7 +10,7 @@ import csv
 import io
 import random
 
-from app.uploads.reading import FileKind
+from engine.tabular.reading import FileKind
 
 _TEMPLATES: dict[FileKind, list[tuple[str, ...]]] = {
     "catalogue": [

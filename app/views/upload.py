@@ -9,24 +9,22 @@ from typing import NamedTuple
 import pandas as pd
 
 from app.text import clean, count, listed
-from app.uploads.findings import EACH
-from app.uploads.problems import PROBLEMS, Kind
-from app.uploads.reading import (
+from engine.runtime import held_out
+from engine.tabular.findings import EACH, CheckResult, HeldOut
+from engine.tabular.problems import PROBLEMS, Kind
+from engine.tabular.reading import (
     DELIMITERS,
     ENCODINGS,
     QUOTES,
     ROLE_WORDS,
     TIMES,
-    CheckResult,
     FileKind,
     Guess,
-    HeldOut,
     Reading,
     ReadingChoice,
     Seen,
     UploadColumn,
 )
-from engine.runtime import held_out
 
 SURE = {"certain": ("certain", "green"), "likely": ("likely", "blue"), "unsure": ("please look", "orange")}
 """How sure → (words, colour of a badge)."""

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from app import home, work
 from app.store.server import open_store
 from app.uploads import samples
-from app.uploads.reading import FileKind
 from app.views import upload as views
+from engine.tabular.reading import FileKind
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
 from tests.uploads.conftest import ITEMS, LOG
 from tests.waiting import wait

@@ -42,10 +42,10 @@ from app.reports import build, document
 from app.store.server import open_store
 from app.uploads import files
 from app.uploads.limits import UploadLimits
-from app.uploads.reading import FileKind
 from engine.cli import main
 from engine.files import write_json
 from engine.runtime import EMBEDDED, Zoo
+from engine.tabular.reading import FileKind
 from engine.training import checkpoint
 from tests.app.own import own_home
 from tests.golden import ARCHIVE, KEPT_ANSWERS, KEPT_METRICS, KEPT_STATES, OWNER, VISITOR

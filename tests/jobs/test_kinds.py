@@ -14,11 +14,11 @@ from app.jobs import fresh, kinds
 from app.jobs.estimate import JobEstimate
 from app.jobs.kinds import TrainingChoice
 from app.jobs.spec import Job, JobStep
-from app.uploads.reading import Reading
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
 from engine.export import umap_map
 from engine.identifiers.recipe import load as load_tokenizer
+from engine.tabular.reading import Reading
 from engine.training.recipe import load
 
 ESTIMATE = JobEstimate(

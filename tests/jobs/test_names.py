@@ -11,9 +11,10 @@ import pytest
 from app.jobs import kinds
 from app.store.catalogue import Among, Between, Catalogue
 from app.uploads import files
-from app.uploads.limits import MB, UploadLimits
+from app.uploads.limits import UploadLimits
 from engine.cli import main
 from engine.runtime import Zoo
+from engine.tabular.limits import MB
 from tests.jobs.test_chains import lightened
 from tests.training.tiny import cycles, text_encoder
 

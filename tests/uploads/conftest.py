@@ -14,8 +14,10 @@ import pytest
 from app.uploads import files
 from app.uploads.check import UploadedFile, check
 from app.uploads.guess import guess
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.reading import CheckResult, FileKind, Guess, Reading
+from app.uploads.limits import UploadLimits
+from engine.tabular.findings import CheckResult
+from engine.tabular.limits import MB
+from engine.tabular.reading import FileKind, Guess, Reading
 
 LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=100)
 

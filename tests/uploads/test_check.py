@@ -13,11 +13,12 @@ import pytest
 
 from app.store.attributes import caption
 from app.text import cell
-from app.uploads.findings import EACH
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.problems import PROBLEMS
-from app.uploads.refusal import Refused
+from app.uploads.limits import UploadLimits
 from app.views import upload as views
+from engine.errors import Refused
+from engine.tabular.findings import EACH
+from engine.tabular.limits import MB
+from engine.tabular.problems import PROBLEMS
 from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up, counts, places
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.uploads.limits import MB
-from app.uploads.reading import ENCODINGS, QUOTES, ROLES, FileKind, Guess
-from app.uploads.refusal import Refused
+from engine.errors import Refused
+from engine.tabular.limits import MB
+from engine.tabular.reading import ENCODINGS, QUOTES, ROLES, FileKind, Guess
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up
 
 ROUNDS = int(os.environ.get("SEQSCOPE_FUZZ_ROUNDS", "6"))  # mutations of each file

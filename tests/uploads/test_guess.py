@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.uploads.reading import Guess
-from app.uploads.refusal import Refused
 from app.views.upload import called
+from engine.errors import Refused
+from engine.tabular.reading import Guess
 from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, Desk
 

@@ -15,10 +15,11 @@ import pytest
 
 from app import guard, home
 from app.uploads import files, runner
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.reading import ROLES
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
+from engine.tabular.limits import MB
+from engine.tabular.reading import ROLES
 from tests.uploads.conftest import ITEMS
 
 LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=60)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from app.uploads.refusal import Refused
+from engine.errors import Refused
 from tests.uploads.conftest import Desk, counts
 
 BROKEN = [b"fine", b"\xff\xfe", b"x"]

@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.uploads import files, runner
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.reading import CheckResult, FileKind
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import Cancelled, UploadFailed
+from engine.tabular.findings import CheckResult
+from engine.tabular.limits import MB
+from engine.tabular.reading import FileKind
 from tests.uploads.conftest import ITEMS, LOG
 from tests.waiting import wait
 
@@ -232,7 +234,7 @@ def test_the_child_knows_no_secret_and_reaches_no_other_file(
 def test_the_database_reaches_no_other_file(tmp_path: Path) -> None:
     import duckdb
 
-    from app.uploads.database import connect
+    from engine.tabular.database import connect
 
     (tmp_path / "work").mkdir()
     (tmp_path / "other.csv").write_text("a\n1\n")

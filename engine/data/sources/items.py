@@ -7,7 +7,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from engine.columns import NAMES, called
 from engine.data.catalogue import ItemFile, Record
 from engine.data.options import ImportOptions
 from engine.data.rows import Layout, header
@@ -17,6 +16,7 @@ from engine.data.sources.records import delimited_records, document_records, jso
 from engine.data.sources.table import find_delimiter
 from engine.data.text import inspect, kind_by_content
 from engine.errors import UsageError
+from engine.tabular.columns import NAMES, called
 
 
 def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFile:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from engine.columns import NAMES, called
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.data.rows import Layout, Mapping, first_row, header, parquet_columns
@@ -15,6 +14,7 @@ from engine.data.sources.base import Reading, Source, Workshop
 from engine.data.sources.records import json_records
 from engine.data.text import Text, inspect, kind_by_content
 from engine.errors import SeqscopeError, UsageError
+from engine.tabular.columns import NAMES, called
 
 DELIMITERS = (",", "\t", ";", "|")
 ROLES = ("user", "item", "time", "rating", "quantity")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import duckdb
 
-from app.uploads.database import sql
-from app.uploads.reading import PATTERN, TIMES, UNITS, ReadingChoice, Sure
+from engine.tabular.database import sql
+from engine.tabular.reading import PATTERN, TIMES, UNITS, ReadingChoice, Sure
 
 LATEST = 4_102_444_800
 """2100-01-01 in unix seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.columns import NAMES, called
+from engine.tabular.columns import NAMES, called
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.uploads.database import sql_path
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.plain import PICTURES, too_many_rows
-from app.uploads.reading import ONCE, ROLE_WORDS, Reading, column_names
-from app.uploads.refusal import Refused
-from app.uploads.rows import trimmed
+from engine.errors import Refused
+from engine.tabular.database import sql_path
+from engine.tabular.limits import MB, Limits
+from engine.tabular.reading import ONCE, ROLE_WORDS, Reading, column_names
+from engine.tabular.rows import trimmed
+from engine.tabular.text import PICTURES, too_many_rows
 
 _LOOKED_AT = 2_000  # rows that tell whether a column that is not used is text
 
 
-def describe(path: Path, limits: UploadLimits) -> tuple[int, list[str]]:
+def describe(path: Path, limits: Limits) -> tuple[int, list[str]]:
     """(rows, what the columns are called, in their order), after the file's own description. Raises Refused."""
     try:
         file = pq.ParquetFile(path, thrift_string_size_limit=16 * MB, thrift_container_size_limit=1_000_000)
@@ -42,7 +42,7 @@ def describe(path: Path, limits: UploadLimits) -> tuple[int, list[str]]:
 
 
 def read_parquet(
-    con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: UploadLimits, *, first: int | None = None
+    con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits, *, first: int | None = None
 ) -> tuple[int, list[str]]:
     """Makes the table `rows`. first: only so many rows. (rows of the file, names of columns whose bytes are no text)"""
     rows, names = describe(path, limits)
@@ -80,7 +80,7 @@ def read_parquet(
     return rows, strange
 
 
-def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], source: str, limits: UploadLimits) -> None:
+def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], source: str, limits: Limits) -> None:
     lengths = " + ".join(f"coalesce(sum(strlen({cell})), 0)" for _, cell in cells)
     total = con.execute(f"SELECT {lengths} FROM {source}").fetchall()[0][0]
     if total > limits.text:

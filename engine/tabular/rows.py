@@ -1,24 +1,27 @@
-"""A file to the table `rows`: line (BIGINT), last (BIGINT: the last line of the row) and c0, c1, … (text; NULL where empty).
+"""A text to the table `rows`: line (BIGINT), last (BIGINT: the last line of the row) and c0, c1, … (text; NULL where empty).
 
 Rows that are none (ragged, not JSON, …) become findings and are not in the table. Lines are physical, as an editor counts, also
-where quoted fields hold line ends.
-"""
+where quoted fields hold line ends. One JSON document becomes lines of JSON objects first: a list of objects, or an object keyed
+by id (LETTER's and P5's item files)."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from app.uploads.database import sql, sql_path, value
-from app.uploads.findings import VALUE, Findings
-from app.uploads.limits import UploadLimits
-from app.uploads.plain import MAX_LINE, PICTURES, Plain, too_many_rows
-from app.uploads.problems import MAX_DEPTH
-from app.uploads.reading import FileKind, Reading
-from app.uploads.refusal import Refused
-from app.uploads.splitting import BLANKS, Splitter
+from engine.errors import Refused
+from engine.tabular.database import sql, sql_path, value
+from engine.tabular.dialect import BLANKS, Splitter
+from engine.tabular.findings import VALUE, Findings
+from engine.tabular.limits import Limits
+from engine.tabular.problems import MAX_DEPTH
+from engine.tabular.reading import FileKind, Reading
+from engine.tabular.text import MAX_LINE, PICTURES, Plain, blocks, too_many_rows
 
 _MAX_RECORD = 500  # lines of one row
 MAX_NAME = 200
@@ -41,7 +44,7 @@ def read_text(
     reading: Reading,
     kind: FileKind,
     findings: Findings,
-    limits: UploadLimits,
+    limits: Limits,
 ) -> int:
     """Makes the table `rows` of a text. How many rows the file has, those that are none included."""
     con.execute(f"CREATE OR REPLACE TABLE lines AS SELECT * FROM ({lines_of(plain.path)}) WHERE {_FILLED}")
@@ -239,7 +242,7 @@ def pointer(name: str) -> str:
     return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
-def json_names(con: duckdb.DuckDBPyConnection, limits: UploadLimits) -> list[str]:
+def json_names(con: duckdb.DuckDBPyConnection, limits: Limits) -> list[str]:
     """The keys of all objects of the table `lines`, in the order in which they come up."""
     keys = (
         "SELECT line, unnest(json_keys(text)) AS key, generate_subscripts(json_keys(text), 1) AS place "
@@ -252,9 +255,7 @@ def json_names(con: duckdb.DuckDBPyConnection, limits: UploadLimits) -> list[str
     return [row[0] for row in rows]
 
 
-def _json(
-    con: duckdb.DuckDBPyConnection, reading: Reading, kind: FileKind, findings: Findings, limits: UploadLimits
-) -> int:
+def _json(con: duckdb.DuckDBPyConnection, reading: Reading, kind: FileKind, findings: Findings, limits: Limits) -> int:
     """How many rows the file has."""
     total = value(con, "SELECT count(*) FROM lines")
     shape = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
@@ -324,3 +325,68 @@ def _depth(text: str) -> int:
         elif c in "]}":
             depth -= 1
     return deepest
+
+
+_FORMS = {
+    "catalogue": 'a list of objects, [{"id": …, "title": …}, …], or an object of objects by id, {"17": {"title": …}, …}',
+    "log": 'a list of objects, [{"user": …, "item": …}, …], or an object of each user\'s items in order, {"anna": ["17", …], …}',
+}
+
+
+def write_json_lines(
+    source: Path, target: Path, encoding: str, limits: Limits, kind: FileKind, *, gzipped: bool
+) -> None:
+    """Writes `target`, an object per line in UTF-8. Raises Refused where the document is none of the forms that are read."""
+    content = b"".join(blocks(source, gzipped, limits))
+    try:
+        text = content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
+        document = json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise Refused(
+            f"The JSON document breaks off or is not valid: line {error.lineno}, column {error.colno}: {error.msg}."
+        )
+    except RecursionError:
+        raise Refused("The JSON document is nested too deeply.")
+    with target.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        for row in _rows(document, kind):
+            entries = (f"{_dumps(key)}: {_dumps(value)}" for key, value in _entries(row))
+            file.write("{" + ", ".join(entries) + "}\n")
+
+
+class _Doubled(dict[str, Any]):
+    """An object of JSON that has a key twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(reversed(pairs))  # the first one counts
+        self.pairs = pairs
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    return plain if len(plain) == len(pairs) else _Doubled(pairs)
+
+
+def _entries(row: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    return row.pairs if isinstance(row, _Doubled) else row.items()
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _rows(document: Any, kind: FileKind) -> Iterator[dict[str, Any]]:
+    entries: Iterable[tuple[Any, Any]] = enumerate(document, 1) if isinstance(document, list) else ()
+    if isinstance(document, dict):
+        entries = _entries(document)
+    for key, entry in entries:
+        if isinstance(document, list) and isinstance(entry, dict):
+            yield entry
+        elif isinstance(document, dict) and kind == "catalogue" and isinstance(entry, dict):
+            named = ("key" if "id" in entry else "id", key)
+            yield _Doubled([named, *entry.pairs]) if isinstance(entry, _Doubled) else {named[0]: key, **entry}
+        elif isinstance(document, dict) and kind == "catalogue" and isinstance(entry, str):
+            yield {"id": key, "title": entry}
+        elif isinstance(document, dict) and kind == "log" and isinstance(entry, list):
+            yield from ({"user": key, "item": item} for item in entry)
+        else:
+            raise Refused(f"As one JSON document, a {kind} is {_FORMS[kind]}. The entry “{str(key)[:60]}” is neither.")

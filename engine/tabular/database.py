@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from app.uploads.limits import MB, UploadLimits
-from app.uploads.refusal import Refused
+from engine.errors import Refused
+from engine.tabular.limits import MB, Limits
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
 TOO_LARGE = (
@@ -19,7 +19,7 @@ TOO_LARGE = (
 
 
 @contextlib.contextmanager
-def connect(work: Path, limits: UploadLimits, *, readable: Sequence[Path] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database of its own; what does not fit into memory goes to files in `work`. readable: files beside it."""
     con = duckdb.connect(
         ":memory:",

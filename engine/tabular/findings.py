@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
+from pydantic import Field
 
-from app.uploads.database import sql, value
-from app.uploads.problems import PROBLEMS
-from app.uploads.reading import Count, FileKind, Finding, LeftOut
+from engine.tabular.database import sql, value
+from engine.tabular.problems import PROBLEMS, Kind
+from engine.tabular.reading import FileKind, Record
 
 VALUE = 100
 """Characters of a value that are kept."""
@@ -32,6 +33,108 @@ _RANKS = {name: 1_000 * _KINDS[p.kind] + ORDER[name] for name, p in PROBLEMS.ite
 _NAMES = {rank: name for name, rank in _RANKS.items()}
 _LEAVES_OUT = {name for name, p in PROBLEMS.items() if p.kind == "bad"} | set(DROPPED)
 _FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"  # as app.text.cell
+
+
+class Finding(Record):
+    """One thing that is wrong."""
+
+    file: FileKind
+    line: int | None
+    """From 1, as an editor counts; the row number in a Parquet file."""
+    column: str
+    value: str
+    """At most 100 characters, not escaped."""
+    problem: str
+    """A key of PROBLEMS."""
+    note: str = ""
+    """More about this one."""
+
+    @property
+    def kind(self) -> Kind:
+        return PROBLEMS[self.problem].kind
+
+
+class Count(Record):
+    """How often something is wrong."""
+
+    file: FileKind
+    problem: str
+    number: int
+    """Of rows; of users or items where the problem is theirs."""
+    note: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return PROBLEMS[self.problem].kind
+
+
+class LeftOut(Record):
+    """Rows that the clean files lack. Every row is counted once, for the first thing that is wrong with it."""
+
+    file: FileKind
+    problem: str
+    rows: int
+
+
+class HeldOut(Record):
+    """What is special about the events that a leave-one-out split holds out for the test."""
+
+    cases: int
+    """How many they are."""
+    counts: dict[str, int]
+    """How many tie, repeat, are negative (engine/runtime/held_out.py), of the log as it would be used."""
+    measured: dict[str, float]
+    """How many events and held-out items repeat (engine/runtime/repeats.py), before repeats are left out."""
+    repeats: Literal["count", "first"]
+    """What becomes of repeats: what was chosen, else what was measured decides."""
+
+
+class CheckResult(Record):
+    """The answer of a check."""
+
+    counts: tuple[Count, ...] = ()
+    """Every problem there is, stops first, then bad rows, then warnings."""
+    first: tuple[Finding, ...] = ()
+    """The first hundred findings: stops, then bad rows, then warnings, by file and line."""
+    findings: int = 0
+    """How many there are in all."""
+    listed: int = 0
+    """How many of them findings.parquet and findings.csv have: the first of each problem."""
+    read: dict[str, int] = Field(default_factory=dict)
+    """File → rows in it."""
+    kept: dict[str, int] = Field(default_factory=dict)
+    """File → rows that the clean files have."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Why the others are not in them. read - kept is their sum."""
+    items: int = 0
+    users: int = 0
+    events: int = 0
+    unknown_share: float = 0.0
+    """Of the events, those whose item the catalogue lacks."""
+    unused_items: int = 0
+    """Of the catalogue, without any event; 0 where there is no log."""
+    attributes: tuple[str, ...] = ()
+    """As clean/items.parquet calls them."""
+    first_time: int | None = None
+    """Unix seconds."""
+    last_time: int | None = None
+    held_out: HeldOut | None = None
+    """None where there is no log."""
+    scale: int | None = None
+    """Top of the scale that the log's weights are ratings on, 5 or 10; None where they are none."""
+    fingerprint: str = ""
+    """sha256 of the clean files; "" where there are none."""
+    seconds: float = 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """Nothing can be used as it is."""
+        return any(count.kind == "stop" for count in self.counts)
+
+    @property
+    def bad_rows(self) -> int:
+        """Rows that are left out because they cannot be used."""
+        return sum(entry.rows for entry in self.left_out if PROBLEMS[entry.problem].kind == "bad")
 
 
 @dataclass

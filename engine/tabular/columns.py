@@ -1,17 +1,71 @@
-"""Which column holds what: by its name where that says it, else by its values."""
+"""Which column holds what: by its name where that says it, else by its values; and files without a header that many people have,
+told by their shape (MovieLens 100K and 1M). Uploads, imports and batches of histories guess by these names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from app.uploads.reading import FileKind, ReadingChoice, Role, Seen, Sure, UploadColumn
-from engine.columns import NAMES as KNOWN
-from engine.columns import called, plain_name
+from engine.tabular.reading import FileKind, ReadingChoice, Role, Seen, Sure, UploadColumn
 
-NAMES = KNOWN | {"weight": ("weight", *KNOWN["rating"], "count", "playcount", "value")}
-"""What columns are called, the surest first."""
+_ITEM_IDS = (
+    "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "trackid", "songid", "bookid",
+    "gameid", "recipeid", "podcastid", "newsid", "appid", "placeid", "venueid", "poiid", "poi", "businessid", "isbn", "isbn13",
+    "stockcode", "productcode", "itemcode", "articlecode", "상품id", "商品id",
+)  # fmt: skip
+_THINGS = (
+    "product", "article", "movie", "film", "track", "song", "book", "game", "recipe", "podcast", "news", "app", "place", "venue",
+    "business",
+)  # fmt: skip
+"""What else the items of a log are called, where no column has their ids."""
+_ATTRIBUTES = ("spot", "location", "artist")
+"""Items of some logs, and attributes of the items of others."""
+
+_RATING_NAMES = ("rating", "overall", "score", "stars", "평점", "評価")
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "user": (
+        "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
+        "accountid", "username", "customerno", "customer", "visitor", "session", "사용자", "고객id", "会员id",
+        "ユーザーid", "kunde", "client",
+    ),
+    "item": (*_ITEM_IDS, "contentid", *_THINGS, "spotid", "locationid", "artistid", "id", *_ATTRIBUTES),
+    "time": (
+        "timestamp", "time", "ts", "unixreviewtime", "unixtime", "datetime", "eventtime", "eventtimestamp", "date",
+        "createdat", "created", "day", "orderdate", "purchasedate", "invoicedate", "transactiondate", "orderedat",
+        "purchasedat", "viewedat", "occurredat", "시간", "일시", "날짜", "日時", "zeit", "datum", "fecha",
+    ),
+    "rating": _RATING_NAMES,
+    "weight": ("weight", *_RATING_NAMES, "count", "playcount", "value"),
+    "quantity": ("quantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),
+    "item_id": (
+        *_ITEM_IDS, "ean", "gtin", "imdbid", "tconst", "spotid", "locationid", "artistid", "id", "code", "key", "번호",
+        "상품코드", "상품번호", "商品コード", "artikelnummer",
+    ),
+    "title": (
+        "title", "itemtitle", "producttitle", "movietitle", "booktitle", "primarytitle", "tracktitle", "songtitle",
+        "itemname", "productname", "moviename", "trackname", "songname", "bookname", "gamename", "recipename", "placename",
+        "venuename", "businessname", "displayname", "name", "label", "headline", "제목", "이름", "상품명", "영화명", "タイトル",
+        "商品名", "標題", "标题", "titel", "titre", "titulo", "título", "bezeichnung", "nombre", "nom",
+    ),
+}  # fmt: skip
+"""Role → names as of `plain_name`, the surest first. item: of a log; item_id and title: of a catalogue."""
+
+
+def plain_name(name: str) -> str:
+    """Lower case, letters and digits only; RecBole's "user_id:token" is "userid"."""
+    return re.sub(r"[\W_]+", "", name.split(":", maxsplit=1)[0].casefold())
+
+
+def called(known: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The columns of `names` that are called like one of `known`, in the order of `known`; of columns called alike the first."""
+    plain: dict[str, str] = {}
+    for name in names:
+        plain.setdefault(plain_name(name), name)
+    return [plain[name] for name in known if name in plain]
+
+
 COUNTS = {"weight", "count", "playcount", "value", "quantity", "qty"}
 """Columns of weights that are no ratings."""
 _LISTS = {
@@ -72,7 +126,7 @@ _COMMON = {
 }  # fmt: skip
 
 
-def guess(
+def guess_roles(
     kind: FileKind, columns: Sequence[Values], *, named: bool, is_time: Callable[[Sequence[str]], bool]
 ) -> tuple[tuple[UploadColumn, ...], ReadingChoice]:
     """The role of every column, and how sure that is. named: the file has names for its columns."""
@@ -88,7 +142,9 @@ def guess(
                 roles[matches[0]] = role
     missing = [role for role in expected if role not in roles.values()]
     free = [column for column in columns if column.name not in roles and column.filled]
-    found_by_value = _catalogue(missing, free) if kind == "catalogue" else _log(missing, free, named, is_time)
+    found_by_value = (
+        _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, named, is_time)
+    )
     for role, name in found_by_value.items():
         roles[name] = role
         by_value.append(name)
@@ -121,7 +177,7 @@ def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: list[st
 # --- by values
 
 
-def _catalogue(missing: list[Role], free: list[Values]) -> dict[Role, str]:
+def _catalogue_roles(missing: list[Role], free: list[Values]) -> dict[Role, str]:
     chosen: dict[Role, str] = {}
     if "item_id" in missing:
         ids = [column for column in free if _is_id(column)]
@@ -157,7 +213,7 @@ def _title_score(column: Values) -> float:
     return (letters - dates) * different * fits * (len(filled) / max(1, len(column.values)))
 
 
-def _log(
+def _log_roles(
     missing: list[Role], free: list[Values], named: bool, is_time: Callable[[Sequence[str]], bool]
 ) -> dict[Role, str]:
     chosen: dict[Role, str] = {}
@@ -223,3 +279,58 @@ def _is_list(column: Values) -> bool:
 
 def _separator(column: Values) -> str:
     return max(_SEPARATORS, key=lambda sign: (column.share(lambda value: sign in value), -_SEPARATORS.index(sign)))
+
+
+_GENRES = (
+    "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy", "Film-Noir",
+    "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
+)  # fmt: skip
+"""The flags of u.item in their order, after the first, which stands for "unknown"."""
+_NUMBER = re.compile(r"\d{1,10}")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A layout: what each column is, and what it is called."""
+
+    title: str
+    roles: tuple[Role, ...]
+    called: dict[int, str] = field(default_factory=dict)
+    flags: str = "tags"
+
+
+_U_ITEM = Known(
+    "u.item of MovieLens 100K",
+    ("item_id", "title", "text", "skip", "skip", "skip", *("flag",) * len(_GENRES)),  # type: ignore[arg-type]
+    {2: "released", **{6 + number: name for number, name in enumerate(_GENRES)}},
+    flags="genres",
+)
+_MOVIES = Known("movies.dat of MovieLens 1M", ("item_id", "title", "list"), {2: "genres"})
+_RATINGS = Known("ratings of MovieLens", ("user", "item", "weight", "time"))
+
+
+def recognise(kind: FileKind, delimiter: str, columns: Sequence[Values]) -> Known | None:
+    """The layout of a file without a header, if it is a known one."""
+    if kind == "catalogue":
+        if delimiter == "|" and len(columns) == len(_U_ITEM.roles) and _flags(columns[5:]) and _ids(columns[0]):
+            return _U_ITEM
+        if delimiter == "::" and len(columns) == 3 and _ids(columns[0]) and _any(columns[2], "|"):
+            return _MOVIES
+        return None
+    if delimiter not in ("\t", "::") or len(columns) != 4:
+        return None
+    stars = columns[2].distinct <= {"1", "2", "3", "4", "5"}
+    moments = columns[3].share(lambda value: bool(re.fullmatch(r"(8|9)\d{8}|1[0-6]\d{8}", value))) > 0.99
+    return _RATINGS if stars and moments and _ids(columns[0]) and _ids(columns[1]) else None
+
+
+def _ids(column: Values) -> bool:
+    return bool(column.filled) and column.share(lambda value: bool(_NUMBER.fullmatch(value))) > 0.99
+
+
+def _flags(columns: Sequence[Values]) -> bool:
+    return all(column.distinct and column.distinct <= {"0", "1"} for column in columns)
+
+
+def _any(column: Values, sign: str) -> bool:
+    return any(sign in value for value in column.values)

@@ -13,12 +13,10 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.uploads.problems import PROBLEMS, Kind
-
 FileKind = Literal["catalogue", "log"]
 KINDS: tuple[FileKind, ...] = ("catalogue", "log")
 Format = Literal["delimited", "jsonl", "json", "parquet"]
-"""jsonl: an object per line; json: one document of them (app/uploads/document.py)."""
+"""jsonl: an object per line; json: one document of them (engine/tabular/rows.py)."""
 Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]
 """item_id, title: of a catalogue; text, list, flag: its attributes (list: several values in one field; flag: 0 or 1, many of
 which become one list of the columns' names); user, item, time, weight (such as a rating), quantity (negative: a cancellation): of
@@ -59,11 +57,11 @@ PATTERN = re.compile(r"(?=.*%)(?:%-?[aAbBdHIjmMpSyYfgznuUW%]|[^%\x00-\x1f']){1,6
 """What a pattern of times may be made of."""
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class UploadColumn(_Record):
+class UploadColumn(Record):
     """One column of a file."""
 
     name: str
@@ -75,7 +73,7 @@ class UploadColumn(_Record):
     """role list: what stands between the values."""
 
 
-class Reading(_Record):
+class Reading(Record):
     """How to read one file."""
 
     format: Format
@@ -158,7 +156,7 @@ def column_names(fields: Sequence[str]) -> list[str]:
     return names
 
 
-class ReadingChoice(_Record):
+class ReadingChoice(Record):
     """One thing about a file that was guessed."""
 
     about: Literal["encoding", "delimiter", "quote", "header", "columns", "time"]
@@ -170,7 +168,7 @@ class ReadingChoice(_Record):
     """What else it may be, the likeliest first."""
 
 
-class Seen(_Record):
+class Seen(Record):
     """What a column looks like. Values are as they are: the page escapes them."""
 
     name: str
@@ -181,7 +179,7 @@ class Seen(_Record):
     distinct: int = 0
 
 
-class Guess(_Record):
+class Guess(Record):
     """What a file seems to be."""
 
     what: FileKind
@@ -201,108 +199,6 @@ class Guess(_Record):
 
     def choice(self, about: str) -> ReadingChoice | None:
         return next((choice for choice in self.choices if choice.about == about), None)
-
-
-class Finding(_Record):
-    """One thing that is wrong."""
-
-    file: FileKind
-    line: int | None
-    """From 1, as an editor counts; the row number in a Parquet file."""
-    column: str
-    value: str
-    """At most 100 characters, not escaped."""
-    problem: str
-    """A key of PROBLEMS."""
-    note: str = ""
-    """More about this one."""
-
-    @property
-    def kind(self) -> Kind:
-        return PROBLEMS[self.problem].kind
-
-
-class Count(_Record):
-    """How often something is wrong."""
-
-    file: FileKind
-    problem: str
-    number: int
-    """Of rows; of users or items where the problem is theirs."""
-    note: str = ""
-
-    @property
-    def kind(self) -> Kind:
-        return PROBLEMS[self.problem].kind
-
-
-class LeftOut(_Record):
-    """Rows that the clean files lack. Every row is counted once, for the first thing that is wrong with it."""
-
-    file: FileKind
-    problem: str
-    rows: int
-
-
-class HeldOut(_Record):
-    """What is special about the events that a leave-one-out split holds out for the test."""
-
-    cases: int
-    """How many they are."""
-    counts: dict[str, int]
-    """How many tie, repeat, are negative (engine/runtime/held_out.py), of the log as it would be used."""
-    measured: dict[str, float]
-    """How many events and held-out items repeat (engine/runtime/repeats.py), before repeats are left out."""
-    repeats: Literal["count", "first"]
-    """What becomes of repeats: what was chosen, else what was measured decides."""
-
-
-class CheckResult(_Record):
-    """The answer of a check."""
-
-    counts: tuple[Count, ...] = ()
-    """Every problem there is, stops first, then bad rows, then warnings."""
-    first: tuple[Finding, ...] = ()
-    """The first hundred findings: stops, then bad rows, then warnings, by file and line."""
-    findings: int = 0
-    """How many there are in all."""
-    listed: int = 0
-    """How many of them findings.parquet and findings.csv have: the first of each problem."""
-    read: dict[str, int] = Field(default_factory=dict)
-    """File → rows in it."""
-    kept: dict[str, int] = Field(default_factory=dict)
-    """File → rows that the clean files have."""
-    left_out: tuple[LeftOut, ...] = ()
-    """Why the others are not in them. read - kept is their sum."""
-    items: int = 0
-    users: int = 0
-    events: int = 0
-    unknown_share: float = 0.0
-    """Of the events, those whose item the catalogue lacks."""
-    unused_items: int = 0
-    """Of the catalogue, without any event; 0 where there is no log."""
-    attributes: tuple[str, ...] = ()
-    """As clean/items.parquet calls them."""
-    first_time: int | None = None
-    """Unix seconds."""
-    last_time: int | None = None
-    held_out: HeldOut | None = None
-    """None where there is no log."""
-    scale: int | None = None
-    """Top of the scale that the log's weights are ratings on, 5 or 10; None where they are none."""
-    fingerprint: str = ""
-    """sha256 of the clean files; "" where there are none."""
-    seconds: float = 0.0
-
-    @property
-    def stopped(self) -> bool:
-        """Nothing can be used as it is."""
-        return any(count.kind == "stop" for count in self.counts)
-
-    @property
-    def bad_rows(self) -> int:
-        """Rows that are left out because they cannot be used."""
-        return sum(entry.rows for entry in self.left_out if PROBLEMS[entry.problem].kind == "bad")
 
 
 assert set(get_args(Role)) == set(ROLE_WORDS)
