@@ -1,8 +1,8 @@
 """Whether visitors are answered, where deployments ask: GET /_stcore/health.
 
 Streamlit's own answer says that the server is up. This middleware looks first at what a page needs, and answers 503 with the
-reason where that hangs: the models (engine/runtime/runs.py), the store, the disk, a thread like those that pages run in. A store
-that another process holds is no such fault: the other pages go on.
+reason where that hangs: the models (engine/runtime/time_limit.py), the store, the disk, a thread like those that pages run
+in. A store that another process holds is no such fault: the other pages go on.
 
 Streamlit's page asks the same address before it connects, and must not be kept from pages that would still work: whatever a
 browser's page asks (it says where it comes from, or has a cookie) gets Streamlit's answer.
@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app import zoo
 from app.store.server import open_store
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, runs
+from engine.runtime import Zoo, time_limit
 
 HANGS = 1 / 3
 """Models hang once all places have been held for this share of the time that a graph may run."""
@@ -73,10 +73,11 @@ class Health:
 
 def models_hang() -> str:
     """Why, in words; "" where they do not."""
-    limit = runs.limit()
-    if (seconds := runs.stalled()) > HANGS * limit:
-        return f"Models are not answered: all {runs.PLACES} places have been held by the same questions for {seconds:.0f} s."
-    late = [run for run in runs.running() if run.options.terminate and run.seconds > run.limit * (1 + HANGS)]
+    limit = time_limit.limit()
+    if (seconds := time_limit.stalled()) > HANGS * limit:
+        held = f"all {time_limit.PLACES} places have been held by the same questions for {seconds:.0f} s."
+        return f"Models are not answered: {held}"
+    late = [run for run in time_limit.running() if run.options.terminate and run.seconds > run.limit * (1 + HANGS)]
     return f"A model came to no end within {late[0].limit:g} s, and could not be ended." if late else ""
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.analysis.cache import cached
+from engine.bundle.items import FEW
 from engine.runtime import Bundle, Zoo
-from engine.runtime.items import FEW
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from app.store import prepared
 from app.store.catalogue import Catalogue
 from app.store.server import open_store
 from app.work import can_open
+from engine.bundle import items
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, embedded_first, items
+from engine.runtime import Zoo, embedded_first
 
 _run = threading.local()  # Streamlit runs a page in one thread
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.index import Float32
 from engine.runtime import Bundle, LeaveOneOut, Zoo
-from engine.runtime.index import Float32
 
 FIFTH = 0.2
 Float64 = npt.NDArray[np.float64]

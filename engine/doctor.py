@@ -15,7 +15,7 @@ from typing import Any
 
 from engine import __version__
 from engine.errors import SeqscopeError
-from engine.memory import memory
+from engine.machine import memory
 
 TRAINING = ("torch", "numpy", "pyarrow", "safetensors")
 IMPORTING = ("duckdb", "numpy", "pyarrow")

@@ -11,7 +11,7 @@ from app.analysis import baselines, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import tidied
 from engine.runtime import Zoo, judge
-from engine.runtime.protocols import history_excluded
+from engine.runtime import protocols as naming
 
 NUMBERS = {
     "popularity-3": "Popularity of the held-out item, thirds",
@@ -77,7 +77,7 @@ def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
     history. Where repeats count, they come first."""
     attributes = [name for name in models.items.column_names if name not in ("item", "item_id", "title", "popularity")]
     parts = {by: words for by, words in _PARTS.items() if _has_both(models, protocol, by)}
-    both = NUMBERS | parts if history_excluded(models.info.repeats) else parts | NUMBERS
+    both = NUMBERS | parts if naming.history_excluded(models.info.repeats) else parts | NUMBERS
     return {
         **both,
         "length": "Length of the history, fifths",

@@ -11,7 +11,7 @@ import pandas as pd
 from app.analysis.cache import cached, of_model
 from app.text import count, md
 from engine.runtime import Zoo
-from engine.runtime.paths import Branch, Float32, walked
+from engine.runtime.graph_paths import Branch, Float32, walked
 
 Titles = Mapping[int, str]
 LISTED = 10

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.analysis.cache import cached, of_model
+from engine.bundle.index import best
 from engine.runtime import Bundle, LeaveOneOut, Neighbours, Zoo, probabilities
-from engine.runtime.index import best
 
 History = tuple[int, ...]
 

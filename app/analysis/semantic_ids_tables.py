@@ -13,8 +13,8 @@ from app.analysis import semantic_ids
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Depth, Ints, Popular, Usage, path, spelled
 from app.text import clean, count
+from engine.bundle.tokenizers import Alike, Teacher
 from engine.runtime import Tokenization
-from engine.runtime.tokenizations import Alike, Teacher
 
 _SHOWN = 6  # levels that a cell tells one by one
 _TITLES = 12  # titles of a group in a cell

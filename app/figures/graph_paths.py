@@ -12,7 +12,7 @@ from app.analysis.graph_paths import Titles, layer_columns, layer_names
 from app.figures.graph_tree import AGAINST, HISTORY, TITLE, Line, Node
 from app.figures.graph_tree import tree as laid_out
 from app.text import label, short
-from engine.runtime.paths import Branch, Float32
+from engine.runtime.graph_paths import Branch, Float32
 
 _LINE = 32  # pixels of a node
 _PLACES = ("middle left", "top right", "top right", "middle right")  # of a column's names, beside their nodes

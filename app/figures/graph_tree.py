@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.analysis.graph_paths import Titles
 from app.text import count
-from engine.runtime.paths import Branch
+from engine.runtime.graph_paths import Branch
 
 HISTORY, QUIET, AGAINST = "#0072b2", "#8a9496", "#b35806"
 ENDS = 12

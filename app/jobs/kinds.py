@@ -20,8 +20,8 @@ from pydantic import Field
 from app.jobs import fresh, spec
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
+from engine.bundle.items import FEW
 from engine.errors import SeqscopeError
-from engine.runtime.items import FEW
 from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"

@@ -13,7 +13,7 @@ from app.reports.document import Asked, Graph, Layers, Listing, PathBranch, Path
 from app.reports.lists import Numbers, explained, item, number
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from engine.runtime.paths import Branch, Float32, Step
+from engine.runtime.graph_paths import Branch, Float32, Step
 
 
 def graph(models: Zoo, names: Sequence[str], asked: Asked, events: Numbers, lists: Sequence[Listing]) -> Graph | None:

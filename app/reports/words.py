@@ -30,7 +30,7 @@ from app.reports.document import (
 from app.text import clean, count, listed, ordinal, short
 from app.views import splits
 from engine.runtime import STILL_IMPROVING, judge
-from engine.runtime.repeats import meaning
+from engine.runtime import repeats as repeated_items
 
 CHANGES = {"up": "up", "down": "down", "same": "stay", "new": "new", "dropped": "dropped"}
 KINDS = ("same", "up", "down", "new", "dropped")
@@ -317,7 +317,7 @@ def apart(found: Metrics, report: Report) -> str:
 
 def repeats(report: Report) -> str:
     """Whether items that users come back to count, and what that means for lists and metrics."""
-    return meaning(report.dataset.repeats, report.dataset.measured)
+    return repeated_items.meaning(report.dataset.repeats, report.dataset.measured)
 
 
 def taken(report: Report) -> set[str]:

@@ -25,8 +25,8 @@ import duckdb
 import pyarrow as pa
 
 from app.store.attributes import PROSE, is_year, names_items, tidied
+from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError
-from engine.runtime.items import mapped, rows
 
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8

@@ -5,7 +5,7 @@
 
     python -m app.store.prepared exports/<dataset> …      # beforehand; the first visitor waits for it otherwise
 
-    <place>/<digest>/   items.arrow, by_id.npy (engine/runtime/items.py), search.duckdb, lists.arrow, facets.json
+    <place>/<digest>/   items.arrow, by_id.npy (engine/bundle/items.py), search.duckdb, lists.arrow, facets.json
                         (app/store/catalogue.py), sizes.json: bytes of the others
 
 The digest is that of items.parquet. The place lies in the folder of a visitor's dataset, and goes with it; of the server's own
@@ -38,8 +38,8 @@ from app import home
 from app.jobs.runner import ROOT, environment
 from app.processes import yields
 from app.store.catalogue import Catalogue
+from engine.bundle import items
 from engine.errors import SeqscopeError
-from engine.runtime import items
 
 log = logging.getLogger("seqscope.store")
 VERSION = 1

@@ -25,7 +25,7 @@ from app import home
 from app.turns import Ahead, Turns
 from app.uploads.limits import UploadLimits, children
 from engine.errors import SeqscopeError
-from engine.memory import memory
+from engine.machine import memory
 from engine.tabular.reading import KINDS
 
 log = logging.getLogger("seqscope.uploads")

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from app.analysis import metrics
 from app.text import count, md
 from app.views import abilities, known, splits
-from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo, judge
-from engine.runtime.repeats import meaning
+from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo, judge, repeats
 
 
 class Entry(NamedTuple):
@@ -283,7 +282,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         "Sparsity": f"{info.sparsity:.2%} of all pairs of person and item never met",
         "Time": _time(info.time),
         "Split": md(splits.words(info.split)),
-        "Repeats": md(meaning(info.repeats, info.measured)),
+        "Repeats": md(repeats.meaning(info.repeats, info.measured)),
         "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
         "Attributes": md(", ".join(info.attributes) or "none", 1_000),
         "Made": md(f"{info.created[:10]} by {info.created_by}"),

@@ -142,7 +142,7 @@ class Generator(Strict):
 
 
 class Text(Strict):
-    """A model that knows items by their words: item_encoder.onnx, tokenizer.json, words.parquet, see `engine/runtime/reader.py`.
+    """A model that knows items by their words: item_encoder.onnx, tokenizer.json, words.parquet, see `engine/runtime/text.py`.
 
     An item is the tokens of its attributes, each the key's and then the value's; [CLS] is put in front by the graphs.
     """
@@ -190,7 +190,7 @@ class Sentence(Strict):
 
 class Graph(Strict):
     """A model that learnt along the graph of people and items, with that graph: people.parquet has a row for each of them,
-    `items` list<int32>, what they have in training, each item once and ascending. See `engine/runtime/paths.py`."""
+    `items` list<int32>, what they have in training, each item once and ascending. See `engine/runtime/graph_paths.py`."""
 
     layers: int = Field(ge=1, le=16)
     """How often vectors are propagated."""

@@ -115,7 +115,7 @@ def _space(embedded: Any, args: argparse.Namespace, facts: dict[str, Any], lines
 
 def _export(encoder: Any, out: Path, facts: dict[str, Any], lines: list[str]) -> None:
     from engine.export.words import export_words
-    from engine.runtime.words import TextEncoder
+    from engine.runtime.text import TextEncoder
 
     start = time.monotonic()
     folder = export_words(encoder, out)

@@ -26,8 +26,8 @@ from engine.export.draft import Draft
 from engine.export.side import USERS, check_name_and_title, exported, file_of
 from engine.models import Recommender
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.sentences import WORDS
 from engine.runtime.studies import STUDIES
+from engine.runtime.text import TEXT_ENCODERS
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
@@ -78,7 +78,12 @@ def export_run(
     model, recipe, record, data = open_run(run, dataset)
     name = name or run.name
     check_name_and_title(name, title)
-    reserved = {IDENTIFIERS: "tokenizers", SPACES: "vectors of items", STUDIES: "studies", WORDS: "text encoders"}
+    reserved = {
+        IDENTIFIERS: "tokenizers",
+        SPACES: "vectors of items",
+        STUDIES: "studies",
+        TEXT_ENCODERS: "text encoders",
+    }
     if name in reserved:
         raise UsageError(f"--name {name}: that folder is for {reserved[name]}; give another name")
     if users < 1:

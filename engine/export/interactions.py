@@ -12,7 +12,7 @@ from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
 from engine.export.draft import Draft
 from engine.models.graph import GraphRecommender
-from engine.runtime.paths import EMBEDDINGS, PEOPLE, InteractionGraph, Paths
+from engine.runtime.graph_paths import EMBEDDINGS, PEOPLE, InteractionGraph, Paths
 
 MOST_EDGES = 5_000_000
 """Of a graph that a bundle carries: more would take longer to walk than a page waits."""

@@ -13,7 +13,7 @@ from engine.errors import SeqscopeError
 from engine.export.draft import Draft
 from engine.export.words import export_words
 from engine.models import TextNeighbours
-from engine.runtime.sentences import CENTRE, WORDS
+from engine.runtime.text import CENTRE, TEXT_ENCODERS
 from engine.training.vectors import SCRATCH, TextVectors
 from engine.words import find
 
@@ -28,7 +28,7 @@ def write(model: TextNeighbours, draft: Draft) -> None:
             raise SeqscopeError(
                 f"the text encoder at {known.place} is not the one that {draft.run} was made with. Train again."
             )
-        export_words(encoder, draft.out / WORDS)
+        export_words(encoder, draft.out / TEXT_ENCODERS)
     draft.sentence = Sentence(
         encoder=known.encoder, title=known.title, digest=known.digest, fields=list(known.fields), without=known.without,
         unknown=known.unknown,

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.bundle.manifest import File
+from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.files import made, put, replacing
 from engine.runtime import Zoo
-from engine.runtime.tokenizations import ABOUT
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

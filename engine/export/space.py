@@ -1,4 +1,4 @@
-"""Write vectors of items that no model owns as exports/<dataset>/spaces/<name>/, as engine.runtime.spaces reads it."""
+"""Write vectors of items that no model owns as exports/<dataset>/spaces/<name>/, as engine.bundle.embedding_spaces reads it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engine import __version__
+from engine.bundle.embedding_spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.export import umap_map
 from engine.export.side import TITLE, check_name_and_title, exported, file_of
 from engine.runtime.bundle import Catalogue
-from engine.runtime.spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
 from engine.runtime.zoo import SPACES
 from engine.texts import Field
 from engine.words import Stored

@@ -1,4 +1,4 @@
-"""Write a tokenizer's run as exports/<dataset>/identifiers/<name>/, as engine.runtime.tokenizations reads it."""
+"""Write a tokenizer's run as exports/<dataset>/identifiers/<name>/, as engine.bundle.tokenizers reads it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.bundle.manifest import Projection
+from engine.bundle.tokenizers import (
+    ABOUT,
+    CODEBOOKS_MAP,
+    LATENTS_MAP,
+    About,
+    Alike,
+    CodeShape,
+    Collisions,
+    Figures,
+    Plane,
+    Ranked,
+    Teacher,
+    Tokenization,
+)
 from engine.data.dataset import Dataset
 from engine.data.identifiers import TABLE, Identifiers
 from engine.errors import SeqscopeError
@@ -23,20 +37,6 @@ from engine.identifiers import constrained
 from engine.identifiers.base import Tokenizer, Vectors
 from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
 from engine.runtime.bundle import Catalogue
-from engine.runtime.tokenizations import (
-    ABOUT,
-    CODEBOOKS_MAP,
-    LATENTS_MAP,
-    About,
-    Alike,
-    Collisions,
-    Figures,
-    Plane,
-    Ranked,
-    Shape,
-    Teacher,
-    Tokenization,
-)
 from engine.runtime.zoo import IDENTIFIERS
 
 LATENT_BYTES = 2_000_000
@@ -191,7 +191,7 @@ def _fill(
         dataset=data.info.name,
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,
-        shape=Shape(
+        shape=CodeShape(
             levels=table.levels,
             sizes=list(table.sizes),
             names=list(table.names),

@@ -22,7 +22,10 @@ import pyarrow.parquet as pq
 from onnx import numpy_helper
 
 from engine import __version__
+from engine.bundle.errors import BundleError
+from engine.bundle.index import Float32, best
 from engine.bundle.manifest import Manifest, Projection, ZeroShot
+from engine.bundle.onnx_graph import WEIGHTS
 from engine.console import Progress, stage
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
@@ -36,10 +39,7 @@ from engine.export.side import TITLE, USERS, check_name_and_title, exported, exp
 from engine.export.words_table import words_table
 from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.faults import BundleError
-from engine.runtime.graphs import WEIGHTS
-from engine.runtime.index import Float32, best
-from engine.runtime.reader import GRAPH
+from engine.runtime.text import ITEM_ENCODER
 from engine.texts import attributes, fields_elsewhere
 from engine.unknown import Known, known
 
@@ -241,8 +241,8 @@ def _fill(folder: Path, bundle: Bundle, words: ItemWords, longest: int, rows: Fl
     for file in GRAPHS:
         if file in bundle.manifest.files:
             (folder / file).write_bytes(_with_words(bundle, file, words, longest))
-    item_encoder = weights.whole(bundle.folder, bundle.manifest.files, GRAPH)
-    (folder / GRAPH).write_bytes(item_encoder.SerializeToString())
+    item_encoder = weights.whole(bundle.folder, bundle.manifest.files, ITEM_ENCODER)
+    (folder / ITEM_ENCODER).write_bytes(item_encoder.SerializeToString())
     shutil.copyfile(bundle.folder.path / TOKENIZER, folder / TOKENIZER)
     index = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
     np.save(folder / "index.npy", index, allow_pickle=False)

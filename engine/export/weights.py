@@ -15,10 +15,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from engine.bundle.files import Folder
 from engine.bundle.manifest import File
-from engine.runtime.files import Folder
-from engine.runtime.graphs import INDEX, WEIGHTS
-from engine.runtime.index import INDEX_BYTES
+from engine.bundle.onnx_graph import INDEX, WEIGHTS
+from engine.bundle.tables import ARRAY_BYTES
 
 LEAST = 1 << 10
 """Bytes of the smallest tensor that is moved out of its graph."""
@@ -61,7 +61,7 @@ def whole(folder: Folder, files: Mapping[str, File], file: str) -> onnx.ModelPro
     """A graph of a bundle with all of its tensors. Raises BundleError where a file is not what `files`, the manifest's, says."""
     for part in (file, WEIGHTS, INDEX):
         if part in files:
-            folder.read(part, limit=INDEX_BYTES, expected=files[part])
+            folder.read(part, limit=ARRAY_BYTES, expected=files[part])
     return onnx.load(folder.path / file)
 
 

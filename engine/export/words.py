@@ -1,4 +1,4 @@
-"""Write a text encoder as a folder that `engine.runtime.words` reads without torch: checked before it appears."""
+"""Write a text encoder as a folder that `engine.runtime.text` reads without torch: checked before it appears."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from engine import __version__
+from engine.bundle.errors import BundleError
 from engine.bundle.manifest import File
 from engine.errors import SeqscopeError
 from engine.export.graphs import OPSET, serialised
 from engine.export.side import staged
-from engine.runtime.faults import BundleError
-from engine.runtime.words import ABOUT, GRAPH, TOKENIZER, TextEncoder, Words
+from engine.runtime.text import ABOUT, TEXT_ENCODER, TOKENIZER, TextEncoder, Words
 from engine.words import Encoder
 
 TOLERANCE = 1e-4
@@ -51,12 +51,12 @@ def is_current(encoder: Encoder, target: Path) -> bool:
 
 def _fill(folder: Path, encoder: Encoder) -> None:
     (folder / TOKENIZER).write_text(encoder.tokenizer.to_str(), "utf-8")
-    _write_graph(encoder, folder / GRAPH)
+    _write_graph(encoder, folder / TEXT_ENCODER)
     about = Words(
         name=encoder.name, title=encoder.title, source=encoder.source, licence=encoder.licence, dim=encoder.dim,
         max_length=encoder.max_length, pad=encoder.pad, pooling="made by the graph; vectors have unit length",
         digest=encoder.digest, max_abs_difference=0.0, created_by=f"seqscope {__version__}, torch {torch.__version__}",
-        files={name: _file(folder / name) for name in (TOKENIZER, GRAPH)},
+        files={name: _file(folder / name) for name in (TOKENIZER, TEXT_ENCODER)},
     )  # fmt: skip
     (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
     difference = float(np.abs(TextEncoder.open(folder).embed(PROBES) - encoder.embed(PROBES)).max())

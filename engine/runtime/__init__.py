@@ -15,15 +15,23 @@
 Everything not exported here is private. docs/bundle.md describes the files.
 """
 
+from engine.bundle.embedding_spaces import Space
+from engine.bundle.errors import BundleError, BusyError, CapabilityError, QuestionError, Refusal
+from engine.bundle.index import Neighbours
 from engine.bundle.manifest import Manifest, Projection
+from engine.bundle.tokenizers import Tokenization
+from engine.data import held_out, repeats
 from engine.data.dataset import DatasetInfo
 from engine.data.identifiers import Identifiers
+from engine.evaluation import protocols
 from engine.evaluation.settled import STILL_IMPROVING
 from engine.runtime import judge
-from engine.runtime.answers import Neighbours, Ranked, Recommendations
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
+from engine.runtime.beam_search import Agreement, CrossAttention, Generation, Trace
 from engine.runtime.bundle import Bundle
-from engine.runtime.compare import (
+from engine.runtime.leave_one_out import LeaveOneOut, probabilities, rank_move
+from engine.runtime.providers import describe
+from engine.runtime.rank_similarity import (
     Move,
     jaccard,
     kendall,
@@ -34,15 +42,9 @@ from engine.runtime.compare import (
     rbo_weight,
     spearman,
 )
-from engine.runtime.explain import LeaveOneOut, rank_move
-from engine.runtime.faults import BundleError, BusyError, CapabilityError, QuestionError, Refusal
-from engine.runtime.probability import probabilities
-from engine.runtime.providers import describe
-from engine.runtime.reader import Word, WordAttention
-from engine.runtime.spaces import Space
+from engine.runtime.retrieval import Ranked, Recommendations
 from engine.runtime.studies import Studies, Study
-from engine.runtime.tokenizations import Tokenization
-from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.text import Word, WordAttention
 from engine.runtime.zoo import EMBEDDED, Zoo, embedded_first
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "describe",
     "embedded_first",
     "entropy",
+    "held_out",
     "jaccard",
     "judge",
     "kendall",
@@ -88,9 +91,11 @@ __all__ = [
     "movement",
     "overlap",
     "probabilities",
+    "protocols",
     "rank_move",
     "rbo",
     "rbo_weight",
+    "repeats",
     "rollout",
     "spearman",
 ]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.errors import CapabilityError
+from engine.bundle.files import Folder
+from engine.bundle.index import Float32
 from engine.bundle.manifest import Attention, Manifest
-from engine.runtime.faults import CapabilityError
-from engine.runtime.files import Folder
-from engine.runtime.index import Float32
 
 
 @dataclass(frozen=True)

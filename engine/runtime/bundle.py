@@ -12,29 +12,33 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.bundle.errors import CapabilityError, QuestionError
+from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
+from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
+from engine.bundle.onnx_graph import WEIGHTS
+from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_places, read_table, side_tables
 from engine.data.identifiers import Identifiers
+from engine.evaluation import protocols
 from engine.evaluation.settled import improving
-from engine.runtime import described, paths, probability, protocols, runs
-from engine.runtime.answerer import Answerer, padded
-from engine.runtime.answers import Neighbours, Ranked, Recommendations
+from engine.runtime import time_limit
 from engine.runtime.attention import AttentionMap, no_rollout, read_map
-from engine.runtime.described import Catalogue
-from engine.runtime.explain import LeaveOneOut, leave_one_out
-from engine.runtime.faults import CapabilityError, QuestionError
-from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.generated import Generated
-from engine.runtime.graphs import WEIGHTS
-from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best
-from engine.runtime.indexed import Indexed
-from engine.runtime.layers import SideBySide, read_layers
-from engine.runtime.lazily import Lazily
-from engine.runtime.paths import InteractionGraph, Paths
-from engine.runtime.reader import Reader, WordAttention
-from engine.runtime.sentences import SentenceReader
+from engine.runtime.beam_search import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.generator import Generated
+from engine.runtime.graph_paths import (
+    EMBEDDINGS,
+    PEOPLE,
+    InteractionGraph,
+    Paths,
+    SideBySide,
+    read_graph,
+    read_layers,
+    read_paths,
+)
+from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out, no_probability
+from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import Graph
-from engine.runtime.tables import TABLE_BYTES, Column, read_places, read_table, side_tables
-from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.text import Reader, SentenceReader, WordAttention
 
 History = Sequence[int] | npt.NDArray[np.integer]
 
@@ -78,17 +82,17 @@ class Bundle:
         self.excludes_history = protocols.history_excluded(repeats)
         self.check_ends()
         files, items = manifest.files, manifest.num_items
-        if WEIGHTS in files and folder.size(WEIGHTS, limit=INDEX_BYTES, expected=files[WEIGHTS]) <= EAGER_BYTES:
-            folder.read(WEIGHTS, limit=INDEX_BYTES, expected=files[WEIGHTS])
+        if WEIGHTS in files and folder.size(WEIGHTS, limit=ARRAY_BYTES, expected=files[WEIGHTS]) <= EAGER_BYTES:
+            folder.read(WEIGHTS, limit=ARRAY_BYTES, expected=files[WEIGHTS])
         self._writer = Generated(folder, manifest) if manifest.generator is not None else None
         self._reader = Reader(folder, manifest, manifest.text) if manifest.text is not None else None
         asks = manifest.sentence
         self._sentences = SentenceReader(folder, manifest, asks) if asks is not None else None
         self._answers: Answerer = self._writer or Indexed(folder, manifest)
-        self._graph = Lazily(lambda: paths.read_graph(folder, manifest))
-        self._paths = Lazily(lambda: paths.read_paths(folder, manifest, self.graph))
-        self._layers = Lazily(lambda: read_layers(folder, manifest, self.index, self._query))
-        for file in (paths.PEOPLE, paths.EMBEDDINGS) if manifest.graph is not None else ():
+        self._graph = Lazy(lambda: read_graph(folder, manifest))
+        self._paths = Lazy(lambda: read_paths(folder, manifest, self.graph))
+        self._layers = Lazy(lambda: read_layers(folder, manifest, self.index, self._query))
+        for file in (PEOPLE, EMBEDDINGS) if manifest.graph is not None else ():
             if file in files:  # read on first use, of whatever size: one page alone needs them
                 folder.size(file, limit=TABLE_BYTES, expected=files[file])
         self._attention: Graph | None = None
@@ -102,7 +106,7 @@ class Bundle:
     def open(cls, path: Path, catalogue: Catalogue) -> Bundle:
         """Raises BundleError where any file is missing or not what it should be; those above 16 MiB are checked on first use."""
         folder = Folder(path, path.name)
-        manifest = described.read(folder, "manifest.json", Manifest, SCHEMA_VERSION)
+        manifest = read_document(folder, "manifest.json", Manifest, SCHEMA_VERSION)
         if manifest.name != path.name:
             raise folder.fault("manifest.json", f"it names the model {manifest.name}, its folder {path.name}")
         if manifest.num_items != catalogue.items:
@@ -148,7 +152,7 @@ class Bundle:
         KeyError for any other.
         """
         if capability == "probability":
-            return probability.lacking(self.manifest.family)
+            return no_probability(self.manifest.family)
         if capability == "distinct_items":
             return self._cannot_tell_apart()
         if capability == "rollout":
@@ -484,8 +488,8 @@ class Bundle:
         """Raises BundleError where one of its graphs did not end when it was run in this process (`runs`)."""
         for file, expected in self.manifest.files.items():
             try:
-                runs.check(expected.sha256)
-            except runs.Endless as error:
+                time_limit.check(expected.sha256)
+            except time_limit.Endless as error:
                 raise self.folder.fault(file, str(error)) from None
 
     def check_items(self, items: Iterable[int]) -> npt.NDArray[np.int64]:
@@ -543,11 +547,11 @@ class Bundle:
             return None
         return f"{count:,} of its {self.manifest.num_items:,} items share an identifier with another; they score alike."
 
-    def _table(self, file: str, columns: dict[str, Column]) -> Lazily[pa.Table | None]:
+    def _table(self, file: str, columns: dict[str, Column]) -> Lazy[pa.Table | None]:
         expected = self.manifest.files.get(file)
         if expected is None:
-            return Lazily(lambda: None)
-        table: Lazily[pa.Table | None] = Lazily(lambda: self._read(file, columns))
+            return Lazy(lambda: None)
+        table: Lazy[pa.Table | None] = Lazy(lambda: self._read(file, columns))
         if self.folder.size(file, limit=TABLE_BYTES, expected=expected) <= EAGER_BYTES:
             table.value()
         return table

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.files import Folder
+from engine.bundle.index import Float32
 from engine.bundle.manifest import Manifest
+from engine.bundle.onnx_graph import FLOAT, INT64
 from engine.bundle.trie import Int64
-from engine.runtime.files import Folder
-from engine.runtime.graphs import FLOAT, INT64
-from engine.runtime.index import Float32
 from engine.runtime.sessions import OPEN, Network
 
 _MEMORY = ("memory_keys", "memory_values", "memory_mask")

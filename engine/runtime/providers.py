@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
-import math
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnxruntime
+
+from engine.machine import cores
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -56,18 +56,6 @@ def describe() -> dict[str, str]:
         "because": choice.reason,
         "threads per graph": f"1, above {SMALL >> 20} MB {choice.threads}",
     }
-
-
-@functools.cache
-def cores() -> int:
-    """CPU cores this process may use: its affinity, and what a container's quota allows."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        count = min(count, math.ceil(int(quota) / int(period)))  # "max" (no quota) is no integer
-    except (OSError, ValueError, ZeroDivisionError):
-        pass
-    return max(1, count)
 
 
 def _missing() -> str:

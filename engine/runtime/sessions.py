@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from engine.bundle.files import EAGER_BYTES, Folder, Lazy
+from engine.bundle.index import Float32
 from engine.bundle.manifest import File
-from engine.runtime import runs
-from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.graphs import FLOAT, INT64, Elsewhere, GraphFault, Signature, Value, inspect
-from engine.runtime.index import INDEX_BYTES, Float32
-from engine.runtime.lazily import Lazily
+from engine.bundle.onnx_graph import FLOAT, INT64, Elsewhere, GraphFault, Signature, Value, inspect
+from engine.bundle.tables import ARRAY_BYTES
+from engine.runtime import time_limit
 from engine.runtime.providers import SMALL, choose_providers
 
 GRAPH_BYTES = 2 << 30
@@ -37,7 +37,7 @@ class Session(abc.ABC):
         self._content: tuple[bytes, list[Elsewhere]] | None = None
         if folder.size(file, limit=GRAPH_BYTES, expected=self._expected) <= EAGER_BYTES:
             self._content = self._read()
-        self._session = Lazily(self._create)
+        self._session = Lazy(self._create)
 
     @property
     def provider(self) -> str:
@@ -48,12 +48,12 @@ class Session(abc.ABC):
         """What the graph answers, not yet looked at. Raises BundleError where it fails or does not end, and BusyError."""
         session = self._session.value()
         try:
-            with runs.place(self._expected.sha256) as options:
+            with time_limit.place(self._expected.sha256) as options:
                 try:
                     answers: list[object] = session.run(outputs, inputs, options)
                 except Exception as error:  # onnxruntime's exceptions share no base; all are the graph's fault
                     raise self.folder.fault(self.file, "the graph failed when it was run", error) from None
-        except runs.Endless as error:
+        except time_limit.Endless as error:
             raise self.folder.fault(self.file, str(error)) from None
         return answers
 
@@ -109,7 +109,7 @@ class Session(abc.ABC):
         """By name; a file is read once, whole, as only all of it can be checked. ONNX Runtime is handed all of them: it opens no
         file by itself."""
         content = {
-            file: self.folder.read(file, limit=INDEX_BYTES, expected=self._files[file])
+            file: self.folder.read(file, limit=ARRAY_BYTES, expected=self._files[file])
             for file in {part.file for part in elsewhere}
         }
         tensors = {}

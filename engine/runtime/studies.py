@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
+from engine.bundle.errors import BundleError, Refusal
+from engine.bundle.files import Catalogue, Folder, read_document
 from engine.bundle.manifest import Strict
-from engine.runtime import described, judge
-from engine.runtime.described import Catalogue
-from engine.runtime.faults import BundleError, Refusal
-from engine.runtime.files import Folder
+from engine.runtime import judge
 
 log = logging.getLogger("seqscope.runtime")
 STUDIES = "studies"
@@ -256,7 +255,7 @@ class Studies:
 def read(path: Path, catalogue: Catalogue) -> Study:
     """Raises BundleError where the file is no study, or one of another dataset."""
     folder, file = Folder(path.parent, path.parent.name), path.name
-    study = described.read(folder, file, Study, SCHEMA_VERSION, limit=LIMIT)
+    study = read_document(folder, file, Study, SCHEMA_VERSION, limit=LIMIT)
     if study.name != path.stem:
         raise folder.fault(file, f"it calls itself {study.name}, its file {path.stem}")
     if study.fingerprint != catalogue.fingerprint:

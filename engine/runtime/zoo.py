@@ -18,17 +18,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
+from engine.bundle.embedding_spaces import Space
+from engine.bundle.errors import BundleError, BusyError, Refusal, complaints
+from engine.bundle.files import Folder
+from engine.bundle.items import Items, hold, rows
+from engine.bundle.tables import Column, read_table
+from engine.bundle.tokenizers import ABOUT, Tokenization
 from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
 from engine.errors import SeqscopeError
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.faults import BundleError, BusyError, Refusal, complaints
-from engine.runtime.files import Folder
-from engine.runtime.items import Items, hold, rows
-from engine.runtime.sentences import WORDS
-from engine.runtime.spaces import Space
 from engine.runtime.studies import STUDIES, Studies
-from engine.runtime.tables import Column, read_table
-from engine.runtime.tokenizations import ABOUT, Tokenization
+from engine.runtime.text import TEXT_ENCODERS
 
 log = logging.getLogger("seqscope.runtime")
 IDENTIFIERS = "identifiers"
@@ -97,7 +97,7 @@ class Zoo:
         Raises BusyError where `warm` finds no place to run.
 
         warm: make every session now and ask it once; what only fails when it is run is refused, too. items: those of this very
-        dataset, from elsewhere (engine/runtime/items.py); None: they are read into memory.
+        dataset, from elsewhere (engine/bundle/items.py); None: they are read into memory.
         """
         path = Path(path).absolute()
         if not path.is_dir():
@@ -113,7 +113,7 @@ class Zoo:
         bundles: list[Bundle] = []
         refused: list[Refusal] = []
         for child in _folders(path):
-            if child.name in (IDENTIFIERS, SPACES, STUDIES, WORDS):
+            if child.name in (IDENTIFIERS, SPACES, STUDIES, TEXT_ENCODERS):
                 continue
             shown = _shown(child)
             try:
@@ -174,7 +174,7 @@ class Zoo:
             *sorted(path.glob(f"{IDENTIFIERS}/*/{ABOUT}")),
             *sorted(path.glob(f"{SPACES}/*/{ABOUT}")),
             *sorted(path.glob(f"{STUDIES}/*.json")),
-            *sorted(path.glob(f"{WORDS}/*/words.json")),
+            *sorted(path.glob(f"{TEXT_ENCODERS}/*/words.json")),
         ]:
             try:
                 status = file.stat()

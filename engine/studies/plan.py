@@ -30,9 +30,9 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from engine.bundle.errors import complaints
 from engine.bundle.manifest import Strict
 from engine.errors import UsageError
-from engine.runtime.faults import complaints
 
 PLANS = Path(__file__).resolve().parent
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from engine.runtime import runs
+from engine.runtime import time_limit
 from tests import clients
 from tests.runtime.bundles import TOYS, make_endless, make_zoo
 
@@ -41,7 +41,7 @@ def test_a_model_that_comes_to_no_end(tmp_path: Path) -> None:
                 heard.append("200" if answer == "ok" and any("503" in earlier for earlier in heard) else answer)
                 await asyncio.sleep(0.1)
 
-        pages, _ = await asyncio.gather(clients.crowd(server.url, runs.PLACES + 1, look), watch())
+        pages, _ = await asyncio.gather(clients.crowd(server.url, time_limit.PLACES + 1, look), watch())
         assert any("did not end within 3 s" in page for page in pages)
         assert heard[0] == "ok" and any("Models are not answered" in answer for answer in heard) and heard[-1] == "200"
         async with clients.visitor(server.url) as later:
@@ -49,5 +49,5 @@ def test_a_model_that_comes_to_no_end(tmp_path: Path) -> None:
             (alert,) = later.shown("alert")
             assert "alpha/encoder.onnx: the graph did not end" in alert.body and not later.errors
 
-    with clients.running(exports.parent, None, **{runs.LIMIT: "3"}) as server:
+    with clients.running(exports.parent, None, **{time_limit.LIMIT: "3"}) as server:
         asyncio.run(visit(server))

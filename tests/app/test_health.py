@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from app import health
-from engine.runtime import runs
+from engine.runtime import time_limit
 
 PATH = "/_stcore/health"
 Ask = Callable[..., httpx.Response]
@@ -59,17 +59,17 @@ def test_what_hangs_is_said_until_it_goes_on(ask: Ask, works: list[Callable[[], 
 
 
 def test_models_that_hang_are_said(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "HANGS", 0.1 / runs.SECONDS)
+    monkeypatch.setattr(health, "HANGS", 0.1 / time_limit.SECONDS)
     release = threading.Event()
 
     def hold() -> None:
-        with runs.place("x"):
+        with time_limit.place("x"):
             release.wait(60)
 
-    threads = [threading.Thread(target=hold) for _ in range(runs.PLACES)]
+    threads = [threading.Thread(target=hold) for _ in range(time_limit.PLACES)]
     for thread in threads:
         thread.start()
-    while runs.stalled() < 0.2:
+    while time_limit.stalled() < 0.2:
         pass
     answer = ask()
     release.set()

@@ -14,8 +14,8 @@ from app.analysis.opened import Opened
 from app.store import prepared
 from app.store.quota import QuotaReached
 from app.store.server import open_store
+from engine.bundle import items
 from engine.errors import SeqscopeError
-from engine.runtime import items
 from tests.app.own import ANNA, own_home, ready
 
 

@@ -15,8 +15,8 @@ from app.analysis.semantic_ids import Usage
 from app.figures import semantic_ids as figures
 from app.figures.axes import log_axis
 from app.zoo import Style
-from engine.runtime.described import Catalogue
-from engine.runtime.tokenizations import Tokenization
+from engine.bundle.files import Catalogue
+from engine.bundle.tokenizers import Tokenization
 from tests.runtime.bundles import FINGERPRINT
 from tests.runtime.tokenizations import ITEMS, write_tokenization
 

@@ -142,7 +142,7 @@ def test_what_is_there_already_is_left_alone(source: Path, tmp_path: Path, monke
     again = carry(source, data, tmp_path / "zoo")
     assert again.found and again.mapped == first.mapped and Zoo.stamp(tmp_path / "zoo") == stamp
     # elsewhere, the rows are found by their content
-    monkeypatch.setattr("engine.runtime.reader.Reader.rows", lambda *args: pytest.fail("read again"))
+    monkeypatch.setattr("engine.runtime.text.Reader.rows", lambda *args: pytest.fail("read again"))
     carry(source, data, tmp_path / "another")
     kept = next((data / "words").glob("rows-recformer-*.npy"))
     kept.write_bytes(kept.read_bytes()[:-4])  # a damaged file is none

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from app import state
 from app.analysis import metrics
 from app.zoo import open_zoo
-from engine.runtime import Bundle, Zoo, judge
-from engine.runtime.protocols import parse
+from engine.runtime import Bundle, Zoo, judge, protocols
 
 HISTORY = ("i1", "a~b", "i9", "ключ", "i21")
 QUESTIONS = ((9,), (1, 3, 9, 5, 21), tuple(range(0, 44, 4)))
@@ -79,7 +78,7 @@ def printed(zoo: Zoo) -> dict[str, dict[str, dict[str, str]]]:
                 if not line.note:
                     for metric in judge.BEYOND.values():
                         rows[line.model][f"{metric.name}@{k}"] = metric.text(getattr(line, metric.field))
-        if parse(protocol).full:
+        if protocols.parse(protocol).full:
             for line in metrics.standing(people, [f"{name}@10" for name in metrics.metrics_of(protocol)]).itertuples():
                 if not line.note:
                     rows[line.model][f"{line.metric}, interval"] = (

@@ -13,7 +13,7 @@ from app.figures.axes import ticks
 from app.reports import drawn, svg
 from app.reports.document import Report
 from app.reports.figures import figures
-from engine.runtime.paths import Branch, Step
+from engine.runtime.graph_paths import Branch, Step
 
 NS = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text><script>alert("1")</script>'

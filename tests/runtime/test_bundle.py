@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SeqscopeError
-from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo, compare
+from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo, rank_similarity
 from tests.runtime.bundles import TOYS, Toy, count_repeats, make_zoo, seal
 
 ALPHA = TOYS[0]
@@ -98,8 +98,8 @@ def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
     assert not bundle.excludes_history and bundle.protocol == "full, repeats"
     assert bundle.recommend_one(history, ALPHA.items).items.tolist() == expected
     assert bundle.recommend_many([history], ALPHA.items).items[0].tolist() == expected
-    assert bundle.ranks(history, range(ALPHA.items)).tolist() == compare.mean_ranks(scores).tolist()
-    assert bundle.leave_one_out(history, 30).rank == compare.mean_ranks(scores)[30]
+    assert bundle.ranks(history, range(ALPHA.items)).tolist() == rank_similarity.mean_ranks(scores).tolist()
+    assert bundle.leave_one_out(history, 30).rank == rank_similarity.mean_ranks(scores)[30]
     assert not {4, 5} & set(bundle.recommend_one(history, ALPHA.items, exclude_history=True).items.tolist())
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.bundle.manifest import Generator
+from engine.bundle.tables import side_tables
 from engine.runtime import Zoo
-from engine.runtime.tables import side_tables
 from tests.runtime.bundles import make_zoo
 from tests.runtime.generators import ToyGenerator, decoder_graph, encoder_graph
 

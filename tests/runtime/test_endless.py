@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtime import BundleError, BusyError, Zoo, runs
+from engine.runtime import BundleError, BusyError, Zoo, time_limit
 from tests.runtime.bundles import TOYS, make_endless, make_zoo
 
 TOY = TOYS[0]
@@ -19,11 +19,11 @@ TOY = TOYS[0]
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A zoo whose "alpha" answers after one event, and comes to no end after more."""
-    monkeypatch.setenv(runs.LIMIT, "0.5")
+    monkeypatch.setenv(time_limit.LIMIT, "0.5")
     zoo = make_zoo(tmp_path, TOYS[:2])
     make_endless(zoo / "alpha", TOY, 1)
     yield zoo
-    runs._endless.clear()
+    time_limit._endless.clear()
 
 
 def test_one_that_never_ends_is_refused_when_it_is_opened(path: Path) -> None:
@@ -62,27 +62,27 @@ def test_all_places_are_free_again(path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, [[1, n] for n in range(8)]))
     assert all("did not end within" in words for words in answers)
-    assert len(zoo.bundles["beta"].recommend_one([1, 2], 3).items) == 3 and runs.stalled() == 0
+    assert len(zoo.bundles["beta"].recommend_one([1, 2], 3).items) == 3 and time_limit.stalled() == 0
 
 
 def test_a_graph_that_gets_no_processor_is_not_the_one_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(runs.LIMIT, "0.1")
+    monkeypatch.setenv(time_limit.LIMIT, "0.1")
     had = time.process_time()
     monkeypatch.setattr(time, "process_time", lambda: had)
-    with runs.place("of a machine that does something else"):
-        time.sleep(0.1 + 2 * runs._TICK)
+    with time_limit.place("of a machine that does something else"):
+        time.sleep(0.1 + 2 * time_limit._TICK)
 
 
 def test_who_gets_no_place_is_told_so(path: Path) -> None:
     zoo, release = Zoo.open(path, warm=True), threading.Event()
 
     def hold(place: int) -> None:
-        with runs.place(f"graph {place}"):
+        with time_limit.place(f"graph {place}"):
             release.wait(60)
 
-    with ThreadPoolExecutor(runs.PLACES) as pool:
-        held = [pool.submit(hold, place) for place in range(runs.PLACES)]
-        while not runs.stalled():
+    with ThreadPoolExecutor(time_limit.PLACES) as pool:
+        held = [pool.submit(hold, place) for place in range(time_limit.PLACES)]
+        while not time_limit.stalled():
             time.sleep(0.01)
         with pytest.raises(BusyError, match="busy"):
             zoo.bundles["beta"].recommend_one([1, 2], 3)

@@ -49,7 +49,7 @@ def test_many_variants_take_several_batches(zoo: Zoo, monkeypatch: pytest.Monkey
     bundle = zoo.bundles["alpha"]
     history = RNG.integers(0, 40, 8).tolist()
     whole = bundle.leave_one_out(history, 3)
-    monkeypatch.setattr("engine.runtime.indexed._TOKENS", 21)  # three variants of seven
+    monkeypatch.setattr("engine.runtime.retrieval._TOKENS", 21)  # three variants of seven
     np.testing.assert_allclose(bundle.leave_one_out(history, 3).effect, whole.effect, atol=1e-6)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.data.identifiers import NONE
-from engine.runtime import Bundle, CapabilityError, QuestionError, Zoo, beam_search, generated
+from engine.runtime import Bundle, CapabilityError, QuestionError, Zoo, beam_search, generator
 from tests.runtime.bundles import Toy, write_bundle
 from tests.runtime.generators import ITEMS, ToyGenerator, full_length, ragged, with_attention, with_vectors, write_zoo
 
@@ -37,7 +37,7 @@ def writers(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
 @pytest.fixture
 def beams(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toys' trees are so small that answers would be exact."""
-    monkeypatch.setattr(generated, "WALK", 0)
+    monkeypatch.setattr(generator, "WALK", 0)
 
 
 # --- exact scores
@@ -81,7 +81,7 @@ def prefixes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_what_is_certain_is_not_asked(writers: Zoo, prefixes: list[int]) -> None:
     bundle = writers.bundles["full"]
-    trie = generated.Trie.build(bundle.identifiers)
+    trie = generator.Trie.build(bundle.identifiers)
     bundle.scores([1, 2])
     assert sum(prefixes) == trie.open.sum() < (trie.counts > 0).sum()
 
@@ -99,7 +99,7 @@ def test_the_best_items_are_exact_though_not_all_prefixes_are_asked(
         np.testing.assert_allclose(scores, np.sort(exact)[::-1][: min(k, ITEMS - 2)], atol=1e-5)
         np.testing.assert_allclose(scores, exact[items], atol=1e-5)
         if k == 1:
-            assert sum(prefixes) < generated.Trie.build(bundle.identifiers).open.sum()
+            assert sum(prefixes) < generator.Trie.build(bundle.identifiers).open.sum()
 
 
 # --- ties
@@ -203,7 +203,7 @@ def test_a_narrow_beam_answers_with_as_many_as_asked_for(
 def test_a_batch_answers_as_each_history_alone_to_the_last_bit(
     writers: Zoo, toy: ToyGenerator, walk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generated, "WALK", walk)
+    monkeypatch.setattr(generator, "WALK", walk)
     bundle = writers.bundles[toy.name]
     together = bundle.recommend(HISTORIES, 6)
     for row, history in enumerate(HISTORIES):
@@ -216,7 +216,7 @@ def test_a_batch_answers_as_each_history_alone_to_the_last_bit(
 def test_when_everything_was_seen(writers: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = writers.bundles["full"]
     for walk in (0, 4_096):
-        monkeypatch.setattr(generated, "WALK", walk)
+        monkeypatch.setattr(generator, "WALK", walk)
         assert len(bundle.recommend_one(range(ITEMS), 5).items) == 0
     assert len(bundle.generate(range(ITEMS), 5)) == 0
     assert len(bundle.trace(range(ITEMS), 5)) == 0
@@ -226,7 +226,7 @@ def test_when_everything_was_seen(writers: Zoo, monkeypatch: pytest.MonkeyPatch)
 def test_more_items_than_a_beam_may_hold_are_scored_exactly(
     beams: None, writers: Zoo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generated, "WIDEST", 6)
+    monkeypatch.setattr(generator, "WIDEST", 6)
     bundle = writers.bundles["deep"]
     exact = bundle.scores([1, 2])
     found = bundle.recommend_one([1, 2], 7)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from engine.runtime.graphs import FLOAT, INT64, GraphFault, Value, inspect
+from engine.bundle.onnx_graph import FLOAT, INT64, GraphFault, Value, inspect
 from tests.runtime.bundles import TOYS, attention_graph, encoder_graph
 
 ATTENDING = [toy for toy in TOYS if toy.attention]
@@ -51,7 +51,7 @@ def test_damage_is_a_fault_or_nothing() -> None:
 
 
 def test_a_file_of_endless_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runtime.graphs._FIELDS", 1000)
+    monkeypatch.setattr("engine.bundle.onnx_graph._FIELDS", 1000)
     with pytest.raises(GraphFault, match="more than 1,000 fields"):
         inspect(b"\x08\x01" * 2000)
 

@@ -668,7 +668,7 @@ def test_refused(pristine: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_a_table_that_unfolds(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runtime.tables.CELLS", 100_000)
+    monkeypatch.setattr("engine.bundle.tables.CELLS", 100_000)
 
     def spoil(folder: Path) -> None:  # a few hundred bytes
         zeros = pa.array(np.zeros(1_000_000, np.int32))
@@ -681,7 +681,7 @@ def test_a_table_that_unfolds(pristine: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_text_that_unfolds(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runtime.tables.TEXT_BYTES", 1_000_000)
+    monkeypatch.setattr("engine.bundle.tables.TEXT_BYTES", 1_000_000)
 
     def spoil(folder: Path) -> None:
         rows = 5_000
@@ -764,7 +764,7 @@ def test_a_gather_beyond_its_table_makes_no_noise(
 def test_large_files_are_checked_before_their_first_use(
     pristine: Path, tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("bundle", "indexed", "sessions"):
+    for module in ("bundle", "retrieval", "sessions"):
         monkeypatch.setattr(f"engine.runtime.{module}.EAGER_BYTES", 0)
     path = tmp_path / "toys"
     shutil.copytree(pristine, path)

@@ -527,7 +527,7 @@ def test_weights_that_are_no_shares(pristine: Path, tmp_path: Path) -> None:
 
 
 def test_too_many_codes(pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runtime.identified.CELLS", 100)
+    monkeypatch.setattr("engine.bundle.tokenizers.CELLS", 100)
     zoo = Zoo.open(pristine)
     assert [refusal.file for refusal in zoo.refused] == ["identifiers.parquet"]
     assert "40 items of 3 codes are more than are read here" in zoo.refused[0].reason
@@ -536,7 +536,7 @@ def test_too_many_codes(pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_large_files_are_checked_before_their_first_use(
     pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("bundle", "generated", "sessions"):
+    for module in ("bundle", "generator", "sessions"):
         monkeypatch.setattr(f"engine.runtime.{module}.EAGER_BYTES", 0)
     for file in ("encoder.onnx", "decoder.onnx", "identifiers.parquet"):
         path = tmp_path / file / "toys"

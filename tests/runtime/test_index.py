@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.bundle import index
+from engine.bundle.errors import BundleError
+from engine.bundle.files import Folder
+from engine.bundle.index import best, products, read_index
 from engine.bundle.manifest import File
-from engine.runtime import index
-from engine.runtime.faults import BundleError
-from engine.runtime.files import Folder
-from engine.runtime.index import best, products, read_index
 
 RNG = np.random.default_rng(8)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.runtime import QuestionError, Zoo
-from engine.runtime import indexed as indexed_module
+from engine.runtime import QuestionError, Zoo, retrieval
 from tests.runtime.bundles import Toy, make_zoo
 from tests.runtime.generators import ToyGenerator, write_generator
 
@@ -59,7 +58,7 @@ def test_what_is_left_out(zoo: Zoo) -> None:
 def test_small_batches_answer_alike(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = histories(len(zoo))
     whole = zoo.bundles["alpha"].recommend_many(asked, 5)
-    monkeypatch.setattr(indexed_module, "_TOKENS", 7)
+    monkeypatch.setattr(retrieval, "_TOKENS", 7)
     parts = zoo.bundles["alpha"].recommend_many(asked, 5)
     assert np.array_equal(whole.items, parts.items) and np.allclose(whole.scores, parts.scores)
 

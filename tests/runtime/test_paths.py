@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.data.ragged import Ragged
-from engine.runtime.paths import InteractionGraph, Paths, walked
+from engine.runtime.graph_paths import InteractionGraph, Paths, walked
 
 HAS = [[0, 1], [1, 2, 3], [0, 2], [3, 4], [1, 4, 5], [2]]
 """Of every person the items; nobody has item 6."""

@@ -10,8 +10,9 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
+from engine.machine import cores
 from engine.runtime import Zoo, describe, providers, sessions
-from engine.runtime.providers import CPU, CUDA, choose_providers, cores, needed_libraries
+from engine.runtime.providers import CPU, CUDA, choose_providers, needed_libraries
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.bundle.index import nearest
 from engine.runtime import BundleError, QuestionError, Zoo
-from engine.runtime.nearest import nearest
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.spaces import DIM, toy_vectors, write_space
 from tests.runtime.tokenizations import PROJECTION, seal
@@ -85,7 +85,7 @@ def test_questions_without_an_answer(pristine: Path) -> None:
 def test_rows_may_be_of_any_width_and_are_compared_in_pieces(geometry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).normal(size=(500, 9)).astype(np.float32)
     whole = nearest(rows, 7, 20, geometry)  # type: ignore[arg-type]
-    monkeypatch.setattr("engine.runtime.nearest._CHUNK", 100)
+    monkeypatch.setattr("engine.bundle.index._WIDENED", 100)
     pieces = nearest(rows, 7, 20, geometry)  # type: ignore[arg-type]
     assert np.array_equal(whole.items, pieces.items) and np.array_equal(whole.similarity, pieces.similarity)
     halves = nearest(rows.astype(np.float16), 7, 20, geometry)  # type: ignore[arg-type]

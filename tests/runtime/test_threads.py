@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.bundle.files import Lazy
 from engine.runtime import BundleError, Zoo
-from engine.runtime.lazily import Lazily
 
 
 def answers(zoo: Zoo, seed: int) -> list[np.ndarray]:
@@ -53,7 +53,7 @@ def test_a_lazy_value_is_made_once() -> None:
         made.append(1)
         return 7
 
-    value = Lazily(make)
+    value = Lazy(make)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: value.value(), range(16))) == [7] * 16
     assert made == [1]
@@ -66,12 +66,12 @@ def test_a_fault_is_kept_and_another_error_is_not() -> None:
         made.append(1)
         raise error
 
-    broken = Lazily(lambda: make(BundleError("a", "b", "c")))
+    broken = Lazy(lambda: make(BundleError("a", "b", "c")))
     for _ in range(3):
         with pytest.raises(BundleError):
             broken.value()
     assert len(made) == 1
-    unlucky = Lazily(lambda: make(MemoryError()))
+    unlucky = Lazy(lambda: make(MemoryError()))
     for _ in range(2):
         with pytest.raises(MemoryError):
             unlucky.value()

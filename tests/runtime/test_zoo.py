@@ -84,16 +84,16 @@ def test_a_name_that_is_not_text(path: Path) -> None:
 def test_whatever_happens_the_others_go_on(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from engine.runtime import indexed
+    from engine.runtime import retrieval
 
-    real = indexed.read_index
+    real = retrieval.read_index
 
     def fail(folder: object, *rest: object) -> object:
         if getattr(folder, "name", "") == "alpha":
             raise ZeroDivisionError
         return real(folder, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(indexed, "read_index", fail)
+    monkeypatch.setattr(retrieval, "read_index", fail)
     zoo = Zoo.open(path)
     assert list(zoo.bundles) == ["beta"] and zoo.refused[0].reason == "the bundle cannot be read"
     assert "ZeroDivisionError" in caplog.text

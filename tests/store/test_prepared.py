@@ -17,8 +17,9 @@ import pytest
 from app import home
 from app.store import prepared
 from app.store.catalogue import DATABASE, LISTS, Among, Between, Catalogue
+from engine.bundle import items
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, items
+from engine.runtime import Zoo
 from tests.large import make
 
 ODD = ["Amélie", "기생충", "أفلام", "It's a_b", "8½", "Der blaue Engel ß", "100% Wolf", "", "\u001c a\tb "]

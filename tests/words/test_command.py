@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine import cli
-from engine.runtime.words import TextEncoder
+from engine.runtime.text import TextEncoder
 from engine.words import scratch
 from engine.words.scratch import ScratchConfig
 from tests.words.tiny import ENGLISH, KOREAN, write_items

@@ -17,11 +17,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from engine.bundle.errors import BundleError, QuestionError
 from engine.errors import SeqscopeError
 from engine.export import words as export
 from engine.export.words import export_words, is_current
-from engine.runtime.faults import BundleError, QuestionError
-from engine.runtime.words import TextEncoder
+from engine.runtime.text import TextEncoder
 from engine.words import Encoder, find
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN, encoder
 
@@ -112,7 +112,7 @@ class TestRuntime:
             import sys
             for name in ("torch", "transformers", "sentence_transformers", "huggingface_hub", "onnx"):
                 sys.modules[name] = None
-            from engine.runtime.words import TextEncoder
+            from engine.runtime.text import TextEncoder
             found = TextEncoder.open({str(exported)!r}).embed({KOREAN!r})
             print(found.shape, bool((abs((found**2).sum(1) - 1) < 1e-4).all()))
         """
@@ -188,7 +188,7 @@ def an_unknown_entry(folder: Path) -> None:
     edit(folder, extra=1)
 
 
-@case("words.json", "schema_version")
+@case("words.json", "written by a newer Seqscope (format 2, this one reads 1)")
 def another_version(folder: Path) -> None:
     edit(folder, schema_version=2)
 

@@ -18,15 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from engine.bundle.files import Catalogue, Folder, Lazy, check_catalogue, read_document
+from engine.bundle.index import Neighbours, nearest
 from engine.bundle.manifest import File, Projection, Strict
-from engine.runtime import described
-from engine.runtime.answers import Neighbours
-from engine.runtime.described import Catalogue
-from engine.runtime.files import Folder
-from engine.runtime.index import read_matrix
-from engine.runtime.lazily import Lazily
-from engine.runtime.nearest import nearest
-from engine.runtime.tables import read_places
+from engine.bundle.tables import read_matrix, read_places
 
 ABOUT, VECTORS, MAP = "about.json", "vectors.npy", "map.parquet"
 SCHEMA_VERSION = 1
@@ -76,15 +71,15 @@ class Space:
     def __init__(self, folder: Folder, about: SpaceAbout, digest: str) -> None:
         self.folder, self.about, self.digest = folder, about, digest
         self.name = about.name
-        self._vectors = Lazily(self._read)
-        self._map = Lazily(self._read_map)
+        self._vectors = Lazy(self._read)
+        self._map = Lazy(self._read_map)
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Space:
         """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
         folder = Folder(path, f"spaces/{path.name}")
-        about = described.read(folder, ABOUT, SpaceAbout, SCHEMA_VERSION)
-        described.fit(folder, ABOUT, about, catalogue, "space", "embed the items again")
+        about = read_document(folder, ABOUT, SpaceAbout, SCHEMA_VERSION)
+        check_catalogue(folder, ABOUT, about, catalogue, "space", "embed the items again")
         return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
 
     def __repr__(self) -> str:

@@ -8,11 +8,14 @@ edges have p(u, i) = 1/√(|N_u|·|N_i|), |N| being how many neighbours there ar
     score(i) = (q⁰ + … + q^K) · (e⁰_i + … + e^K_i) / (K + 1)²             (LightGCN, equations 3, 4 and 8)
 
 and every qᵏ is a sum over walks of length k from the history to an item (k odd) or a person (k even).
+
+A model that keeps its layers side by side (NGCF, equations 9 and 10: query and item rows are layers 0 … K, one after the other)
+scores by a sum over layers, each of the history with the same one of the item: score(i) = Σ_k qᵏ · eᵏ_i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.bundle.files import Folder
+from engine.bundle.index import ItemIndex
 from engine.bundle.manifest import Manifest
+from engine.bundle.tables import Column, read_matrix, read_table
 from engine.data.ragged import Ragged
-from engine.runtime.files import Folder
-from engine.runtime.index import read_matrix
-from engine.runtime.tables import Column, read_table
 
 PEOPLE, EMBEDDINGS = "people.parquet", "embeddings.npy"
 Float32 = npt.NDArray[np.float32]
@@ -240,3 +243,34 @@ def read_paths(folder: Folder, manifest: Manifest, graph: InteractionGraph) -> P
     size = (manifest.num_items + shape.people, shape.dim)
     vectors: Float32 = read_matrix(folder, EMBEDDINGS, manifest.files[EMBEDDINGS], size)
     return Paths(graph, vectors[: manifest.num_items], vectors[manifest.num_items :], shape.layers)
+
+
+class SideBySide:
+    """The layers of a model that scores with all of them side by side."""
+
+    def __init__(self, index: ItemIndex, query: Callable[[Sequence[int]], Float32], layers: int, dim: int) -> None:
+        """index: float32 rows [items, (layers + 1) · dim]; query: history → float32 [(layers + 1) · dim]."""
+        self.index, self.query, self.layers, self.dim = index, query, layers, dim
+
+    def by_layer(self, history: Sequence[int], item: int) -> Float32:
+        """What each layer adds to the item's score, float32 [layers + 1]."""
+        products: Float32 = self.query(history) * self.index.rows[item]
+        return products.reshape(self.layers + 1, self.dim).sum(1)
+
+    def scores(self, history: Sequence[int], without: int | None = None) -> Float32:
+        """Of all items, float32 [items]; `without` one layer: the sum of the others."""
+        query = self.query(history).copy()
+        if without is not None:
+            query[without * self.dim : (without + 1) * self.dim] = 0
+        return self.index.scores(query)
+
+
+def read_layers(
+    folder: Folder, manifest: Manifest, index: ItemIndex, query: Callable[[Sequence[int]], Float32]
+) -> SideBySide:
+    """Raises BundleError where scores have a part that is no layer's."""
+    shape = manifest.graph
+    assert shape is not None and shape.layer_dim is not None
+    if index.table[:, -1].any():
+        raise folder.fault("index.npy", "its items have biases, where layers side by side are the whole score")
+    return SideBySide(index, query, shape.layers, shape.layer_dim)

@@ -1,18 +1,78 @@
-"""Models that turn a history into a query and match it with an index of item vectors."""
+"""What a bundle asks of its model, however that finds its answers, and the models that match a query with an index of items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.files import EAGER_BYTES, Folder, Lazy
+from engine.bundle.index import Float32, Int32, ItemIndex, best, read_index
 from engine.bundle.manifest import Manifest
-from engine.runtime.answerer import Events, padded
-from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_index
-from engine.runtime.lazily import Lazily
+from engine.bundle.tables import ARRAY_BYTES
 from engine.runtime.sessions import Graph
+
+Events = npt.NDArray[np.int64]
+
+
+class Answerer(Protocol):
+    """Histories come checked, uncut and as int64 [length]; the model reads the latest `max_length` events of each."""
+
+    @property
+    def provider(self) -> str:
+        """ONNX Runtime's execution provider that the model really runs on."""
+
+    def warm(self) -> None:
+        """Reads what is read on first use, makes the sessions and asks them once."""
+
+    def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
+        """The k best items but those left out (fewer where there are fewer), best first, equal ones by number; their scores."""
+
+    def top_many(
+        self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
+    ) -> Iterator[tuple[int, Int32, Float32]]:
+        """As `top`, for each history once, in any order: (its place, items, scores). Many are encoded together."""
+
+    def scores(self, events: Events) -> Float32:
+        """float32 [items], a new array, finite."""
+
+    def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
+        """For each history the score of every item; of those that score lower than all of `items`, −inf will do."""
+
+    def near(self, item: int) -> Float32:
+        """How near each item is to `item`, float32 [items]: cosine or minus distance, as the index's geometry says."""
+
+
+def padded(histories: Sequence[Events], longest: int, padding: int) -> Events:
+    """int64 [histories, length], cut to the latest `longest` events and filled up on the left; at least one column, as graphs
+    do not take none."""
+    histories = [history[-longest:] for history in histories]
+    width = max(1, *(len(history) for history in histories))
+    found = np.full((len(histories), width), padding, np.int64)
+    for row, history in enumerate(histories):
+        found[row, width - len(history) :] = history
+    return found
+
+
+class Recommendations(NamedTuple):
+    """The answer to a batch of histories; row r belongs to history r, best item first."""
+
+    items: Int32
+    """[batch, k]; −1 after the last valid one."""
+    scores: Float32
+    """[batch, k]; −inf after the last valid one. Comparable within one model alone."""
+    valid: npt.NDArray[np.int64]
+    """[batch]: how many of a row are recommendations; fewer than k where the catalogue is used up."""
+
+
+class Ranked(NamedTuple):
+    """Items best first, and their scores."""
+
+    items: Int32
+    scores: Float32
+
 
 _TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
 _NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
@@ -28,11 +88,11 @@ class Indexed:
         identity = manifest.index.kind == "identity"
         longest = manifest.encoder.max_length
         self._encoder = Graph(folder, "encoder.onnx", files, longest, "query", (None, dim))
-        self._index = Lazily(lambda: read_index(folder, files["index.npy"], items, dim, identity))
-        if folder.size("index.npy", limit=INDEX_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
+        self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
+        if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
-        self._centre = Lazily(self._middle)
-        self._lengths = Lazily(self._measure)
+        self._centre = Lazy(self._middle)
+        self._lengths = Lazy(self._measure)
 
     @property
     def index(self) -> ItemIndex:
@@ -115,7 +175,7 @@ class Indexed:
 
 
 def nearness(
-    index: ItemIndex, lengths: Lazily[Float32], item: int, geometry: str, centre: Float32 | None = None
+    index: ItemIndex, lengths: Lazy[Float32], item: int, geometry: str, centre: Float32 | None = None
 ) -> Float32:
     """Cosine (of rows less `centre`) or minus Euclidean distance of the item's row to every row, float32 [items]."""
     if geometry == "euclidean":

@@ -1,6 +1,6 @@
 """The runs of graphs in this process: at most so many at a time, none longer than the limit, and no graph again that reached it.
 
-    with runs.place(digest) as options:
+    with time_limit.place(digest) as options:
         session.run(outputs, inputs, options)
 
 A graph may hold a Loop that comes to no end. ONNX Runtime looks at `RunOptions.terminate` between the nodes of a graph and
@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 
 import onnxruntime
 
+from engine.bundle.errors import BusyError
 from engine.errors import SeqscopeError
-from engine.runtime.faults import BusyError
-from engine.runtime.providers import cores
+from engine.machine import cores
 
 LIMIT = "SEQSCOPE_MODEL_SECONDS"
 SECONDS = 30.0

@@ -1,7 +1,10 @@
-"""How much memory this machine has."""
+"""What this machine has: memory, and cores to compute on."""
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 from pathlib import Path
 
 
@@ -18,3 +21,15 @@ def memory() -> tuple[int, int]:
         return min(total, limit), min(free, max(0, limit - used))
     except (OSError, ValueError):  # "max" is no integer: no limit
         return total, free
+
+
+@functools.cache
+def cores() -> int:
+    """CPU cores this process may use: its affinity, and what a container's quota allows."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        count = min(count, math.ceil(int(quota) / int(period)))  # "max" (no quota) is no integer
+    except (OSError, ValueError, ZeroDivisionError):
+        pass
+    return max(1, count)

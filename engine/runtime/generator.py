@@ -8,20 +8,30 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.errors import CapabilityError, QuestionError
+from engine.bundle.files import EAGER_BYTES, Folder, Lazy
+from engine.bundle.index import Float32, Int32, ItemIndex, best
 from engine.bundle.manifest import Manifest
+from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, read_matrix
+from engine.bundle.tokenizers import IDENTIFIERS, read_identifiers
 from engine.bundle.trie import Int64, Trie
 from engine.data.identifiers import NONE, Identifiers
-from engine.runtime.answerer import Events, padded
-from engine.runtime.beam_search import SLACK, Beam, Record, path_scores, search, walk, walk_best, walk_prefixes
+from engine.runtime.beam_search import (
+    SLACK,
+    Agreement,
+    Beam,
+    CrossAttention,
+    Generation,
+    Record,
+    Trace,
+    path_scores,
+    search,
+    walk,
+    walk_best,
+    walk_prefixes,
+)
 from engine.runtime.decoder import Decoder, Memory
-from engine.runtime.faults import CapabilityError, QuestionError
-from engine.runtime.files import EAGER_BYTES, Folder
-from engine.runtime.identified import FILE, read_identifiers
-from engine.runtime.index import INDEX_BYTES, Float32, Int32, ItemIndex, best, read_matrix
-from engine.runtime.indexed import nearness
-from engine.runtime.lazily import Lazily
-from engine.runtime.tables import TABLE_BYTES
-from engine.runtime.traces import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.retrieval import Events, nearness, padded
 
 WALK = 4_096
 """Answers from trees of at most that many nodes are exact: a beam would hardly be faster."""
@@ -38,19 +48,19 @@ class Generated:
         self.folder, self.manifest, self.shape = folder, manifest, manifest.generator
         files = manifest.files
         self.decoder = Decoder(folder, manifest)
-        self._identifiers = Lazily(self._read_identifiers)
-        self._trie = Lazily(lambda: Trie.build(self.identifiers))
+        self._identifiers = Lazy(self._read_identifiers)
+        self._trie = Lazy(lambda: Trie.build(self.identifiers))
         expected = files["identifiers.parquet"]
         if folder.size("identifiers.parquet", limit=TABLE_BYTES, expected=expected) <= EAGER_BYTES:
             self._identifiers.value()
-        self._latents = Lazily(self._read_latents)
-        self._lengths = Lazily(lambda: self._latents.value().lengths())
-        self._codebooks = Lazily(self._read_codebooks)
+        self._latents = Lazy(self._read_latents)
+        self._lengths = Lazy(lambda: self._latents.value().lengths())
+        self._codebooks = Lazy(self._read_codebooks)
         for name, wanted, value in (
             ("latents.npy", self.shape.latents, self._latents),
             ("codebooks.npy", self.shape.codebooks, self._codebooks),
         ):
-            if wanted is not None and folder.size(name, limit=INDEX_BYTES, expected=files[name]) <= EAGER_BYTES:
+            if wanted is not None and folder.size(name, limit=ARRAY_BYTES, expected=files[name]) <= EAGER_BYTES:
                 value.value()
 
     @property
@@ -292,7 +302,7 @@ class Generated:
         )
 
     def _read_identifiers(self) -> Identifiers:
-        return read_identifiers(self.folder, self.manifest.files[FILE], self.manifest.num_items, self.shape)
+        return read_identifiers(self.folder, self.manifest.files[IDENTIFIERS], self.manifest.num_items, self.shape)
 
     def _read_latents(self) -> ItemIndex:
         rows = read_matrix(

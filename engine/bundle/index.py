@@ -1,4 +1,4 @@
-"""index.npy in memory: every item's row and bias, and the exact retrieval over all of them.
+"""index.npy in memory: every item's row and bias, exact retrieval over all of them, and the nearest rows of any table of vectors.
 
 score(i) = query · row_i + bias_i is one matrix-vector product of the file's own layout [items, dim + 1] with [query, 1]:
 nothing is copied, and the index is read once, at the speed of memory.
@@ -6,33 +6,29 @@ nothing is copied, and the index is read once, at the speed of memory.
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import struct
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.errors import QuestionError
+from engine.bundle.files import Folder
 from engine.bundle.manifest import File
-from engine.runtime.faults import BundleError
-from engine.runtime.files import Folder, fill
-from engine.runtime.providers import cores
+from engine.bundle.tables import read_matrix
+from engine.machine import cores
 
 Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]
-
-INDEX_BYTES = 16 << 30
 _ALONE = 128 << 20  # bytes of a table that one core is done with before another would surely have begun
 _PIECE = 8 << 20  # bytes that a core takes at a time from a larger one
 _pool = ThreadPoolExecutor(max(1, cores() - 1), "index")  # makes no thread before its first task
 _ROUNDING = 1e-4  # relative, far beyond what two ways to add a few hundred products differ by
 _SPARE = 16  # items that are looked at besides the k best, so that the next ones can be seen to be worse
-_CHUNK = 1 << 22  # bytes read, hashed and checked at a time: small enough to stay in the cache between the three
+_CHUNK = 1 << 22  # bytes of rows compared at a time
 
 
 @dataclass(frozen=True)
@@ -184,72 +180,60 @@ def read_index(folder: Folder, expected: File, items: int, dim: int, identity: b
     return ItemIndex(read_matrix(folder, "index.npy", expected, (items, 1 if identity else dim + 1)), identity)
 
 
-def read_matrix(folder: Folder, file: str, expected: File, shape: tuple[int, ...], kind: str = "<f4") -> Any:
-    """Reads an array of floats in one pass: content hashed, every number checked to be finite. Raises BundleError.
+Rows = npt.NDArray[np.floating[Any]]
+_WIDENED = 1 << 20  # numbers that are widened to float32 at a time
 
-    kind: "<f4" or "<f2", float32 or float16.
+
+def nearest(rows: Rows, item: int, k: int, geometry: Literal["cosine", "euclidean"]) -> Neighbours:
+    """The k items whose rows are nearest to the item's, nearest first, equal ones by number; fewer where there are fewer.
+
+    rows: float16 or float32 [items, dim]; sums are taken in float32. Under "cosine" a row of zeros stands for nothing: it is
+    nobody's neighbour. Raises QuestionError where the item does not exist, where its own row is such a one, or for k < 1.
     """
-    with folder.open(file, limit=INDEX_BYTES, expected=expected) as (stream, size):
-        header = check_header(folder, file, stream, size, shape, kind)
-        digest = hashlib.sha256(header)
-        try:
-            table = np.empty(shape, kind)
-        except MemoryError:
-            raise folder.fault(file, f"not enough memory for {size:,} bytes") from None
-        step = max(1, _CHUNK // (table.itemsize * int(np.prod(shape[1:]))))
-        for start in range(0, len(table), step):
-            chunk = table[start : start + step]
-            content = chunk.view(np.uint8).reshape(-1).data
-            if fill(stream, content) != len(content):
-                raise folder.fault(file, "the file ends early")
-            digest.update(content)
-            if not np.isfinite(chunk).all():
-                row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))[0])
-                row_of = "the row of item" if len(shape) == 2 else "level"
-                raise folder.fault(file, f"{row_of} {row} holds NaN or infinity")
-    folder.check(file, digest.hexdigest(), expected)
-    table.flags.writeable = False
-    return table
+    if not 0 <= item < len(rows):
+        raise QuestionError(f"There is no item number {item}: this catalogue has 0 to {len(rows) - 1}.")
+    if k < 1:
+        raise QuestionError(f"k must be 1 or more, not {k}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = _cosines(rows, item) if geometry == "cosine" else _distances(rows, item)
+    if np.isnan(near).any() or (geometry == "euclidean" and np.isinf(near).any()):
+        raise QuestionError("The numbers of this space are too large to be compared.")
+    near[item] = -np.inf
+    found = best(near, k)
+    return Neighbours(found, near[found], geometry)
 
 
-def check_header(
-    folder: Folder, file: str, stream: BinaryIO, size: int, shape: tuple[int, ...], kind: str = "<f4"
-) -> bytes:
-    """The bytes before the numbers, once they announce floats of that kind, C order and `shape`, and the file is as long as that
-    takes.
+def _cosines(rows: Rows, item: int) -> npt.NDArray[np.float32]:
+    own = rows[item].astype(np.float32)
+    length = np.sqrt(np.einsum("j,j->", own, own))
+    if not length > 0:
+        raise QuestionError("This item has no vector in this space, so it has no neighbours there.")
+    found = np.full(len(rows), -np.inf, np.float32)
+    step = max(1, _WIDENED // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step].astype(np.float32, copy=False)
+        # numpy's own loops: equal rows give equal products, whichever place they have (see `index.products`)
+        products = np.einsum("ij,j->i", part, own)
+        lengths = np.sqrt(np.einsum("ij,ij->i", part, part))
+        np.divide(products, lengths * length, out=found[start : start + step], where=lengths > 0)
+    return np.clip(found, -1, 1, out=found, where=found > -np.inf)
 
-    numpy's own reader believes the header (it allocates what a header claims, and unpickles objects on request), hence this one.
-    """
 
-    def wrong(reason: str) -> BundleError:
-        return folder.fault(file, reason)
+def _distances(rows: Rows, item: int) -> npt.NDArray[np.float32]:
+    """Minus the distance. By differences, as in `ItemIndex.distances`."""
+    own = rows[item].astype(np.float32)
+    found = np.empty(len(rows), np.float32)
+    step = max(1, _WIDENED // rows.shape[1])
+    for start in range(0, len(rows), step):
+        apart = rows[start : start + step].astype(np.float32, copy=False) - own
+        np.einsum("ij,ij->i", apart, apart, out=found[start : start + step])
+    return np.subtract(0, np.sqrt(found), out=found)
 
-    start = bytearray(12)
-    if fill(stream, memoryview(start)[:10]) < 10 or start[:6] != b"\x93NUMPY":
-        raise wrong("not a NumPy file")
-    if start[6] == 1:
-        length, begin = struct.unpack_from("<H", start, 8)[0], bytes(start[:10])
-    elif start[6] in (2, 3) and fill(stream, memoryview(start)[10:]) == 2:
-        length, begin = struct.unpack_from("<I", start, 8)[0], bytes(start)
-    else:
-        raise wrong("a NumPy file of an unknown version")
-    if length > 10_000:
-        raise wrong("the header is longer than any real one")
-    text = bytearray(length)
-    if fill(stream, memoryview(text)) < length:
-        raise wrong("the file ends early")
-    try:
-        described = ast.literal_eval(text.decode("latin-1").strip())
-        found = (described["descr"], described["fortran_order"], described["shape"])
-    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
-        raise wrong("the header cannot be read") from None
-    if found[0] != kind:
-        raise wrong(f"numbers must be {np.dtype(kind)} ({kind}), not {str(found[0])[:40]}")
-    if found[1] is not False:
-        raise wrong("rows must lie one after the other (C order)")
-    if found[2] != shape or any(type(n) is not int for n in found[2]):
-        raise wrong(f"the shape must be {shape}, not {str(found[2])[:60]}")
-    needed = len(begin) + length + np.dtype(kind).itemsize * int(np.prod(shape, dtype=object))
-    if size != needed:
-        raise wrong(f"the file has {size:,} bytes where its header announces {needed:,}")
-    return begin + bytes(text)
+
+class Neighbours(NamedTuple):
+    """The items nearest to one item in the model's own space, nearest first."""
+
+    items: Int32
+    similarity: Float32
+    """Cosine (−1 to 1) where measure is "cosine"; minus the distance where it is "euclidean". Higher is nearer."""
+    measure: str

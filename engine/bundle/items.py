@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.bundle.files import Folder
+from engine.bundle.tables import Column, read_parts, read_table
 from engine.errors import SeqscopeError
-from engine.runtime.files import Folder
-from engine.runtime.tables import Column, read_parts, read_table
 
 FILE, MAPPED, BY_ID = "items.parquet", "items.arrow", "by_id.npy"
 FEW = 20_000

@@ -8,13 +8,16 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from engine.bundle.errors import BundleError, complaints
 from engine.bundle.manifest import File
-from engine.runtime.faults import BundleError
 
 log = logging.getLogger("seqscope.runtime")
 EAGER_BYTES = 16 << 20
@@ -144,3 +147,86 @@ def _shallow(value: Any, level: int = 1) -> None:
     elif isinstance(value, list):
         for inner in value:
             _shallow(inner, level + 1)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a bundle must fit: the dataset folder it lies in."""
+
+    name: str
+    fingerprint: str
+    items: int
+    repeats: str | None = None
+    """As of `DatasetInfo`: where "count", items of the history are candidates like all others."""
+    split: str | None = None
+    """The kind of its split, as of `DatasetInfo`."""
+
+
+class Described(Protocol):
+    """What `fit` looks at."""
+
+    name: str
+    fingerprint: str
+    num_items: int
+    files: dict[str, File]
+
+
+def read_document(folder: Folder, file: str, kind: type[M], newest: int, *, limit: int = JSON_BYTES) -> M:
+    """The object in `file`; newest: the greatest schema_version that this program reads. Raises BundleError."""
+    raw = folder.json(file, limit=limit)
+    version = raw.get("schema_version", newest)
+    if isinstance(version, int) and version > newest:
+        raise folder.fault(
+            file, f"written by a newer Seqscope (format {version}, this one reads {newest}); update this Seqscope"
+        )
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        raise folder.fault(file, complaints(error)) from None
+
+
+def check_catalogue(folder: Folder, file: str, about: Described, catalogue: Catalogue, what: str, again: str) -> None:
+    """Raises BundleError where `about` (in `file`) has another name than its folder, is of another catalogue, or names files that
+    are missing or of another size. what: it is, in a word; again: what to do where the catalogue is another."""
+    if about.name != folder.path.name:
+        raise folder.fault(file, f"it names the {what} {about.name}, its folder {folder.path.name}")
+    if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
+        raise folder.fault(
+            file,
+            f"made for another dataset or another state of it ({about.num_items:,} items, fingerprint "
+            f"{about.fingerprint[:8]}…; {catalogue.name} has {catalogue.items:,}, {catalogue.fingerprint[:8]}…); {again}",
+        )
+    for name, expected in about.files.items():
+        folder.size(name, limit=expected.bytes, expected=expected)
+
+
+T = TypeVar("T")
+
+
+class Lazy(Generic[T]):
+    """`value()` calls `make` the first time; a BundleError it raises is kept and raised again, without the work.
+
+    functools.cached_property is no substitute: it may make the value twice when two threads come at once.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make: Callable[[], T] | None = make
+        self._lock = threading.Lock()
+        self._value: T | None = None
+        self._fault: BundleError | None = None
+
+    def value(self) -> T:
+        if self._make is not None:
+            with self._lock:
+                if self._make is not None:
+                    try:
+                        self._value = self._make()
+                    except BundleError as fault:
+                        self._fault = fault
+                    self._make = None  # last: other threads look at it without the lock
+        if self._fault is not None:
+            raise BundleError(self._fault.bundle, self._fault.file, self._fault.reason)
+        return self._value  # type: ignore[return-value]  # made above

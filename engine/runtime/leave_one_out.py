@@ -2,6 +2,10 @@
 
 The level of a score moves with the history, so scores before and after a removal have no common zero: a score may fall although
 the item rises. What can be compared is the item's rank among the other items; probabilities and scores stand beside it.
+
+A softmax over scores is a probability of the next item for whatever was trained with cross-entropy over items. Negatives drawn
+uniformly (BCE, BPR, gBCE, sampled softmax) have the same optimum up to a constant, so their softmax is an estimate too, though
+too sure of itself (Petrov & Macdonald, RecSys 2023). Counts are divided by their sum.
 """
 
 from __future__ import annotations
@@ -14,8 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.runtime.index import Float32
-from engine.runtime.probability import probabilities
+from engine.bundle.index import Float32
 
 if TYPE_CHECKING:
     from engine.runtime.bundle import Bundle, History
@@ -118,3 +121,27 @@ def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> 
     above = np.count_nonzero((scores > its_score) & candidates, axis=-1)
     level = np.count_nonzero((scores == its_score) & candidates, axis=-1) - int(candidates[item])
     return np.asarray(1 + above + level / 2, np.float64)
+
+
+_COUNTS = frozenset({"popularity", "markov"})
+_DISTANCES = frozenset({"attrec"})
+
+
+def no_probability(family: str) -> str | None:
+    """Why a family of models gives no probabilities; None where it does."""
+    if family in _DISTANCES:
+        return "Its scores are distances, trained with a margin to be in the right order; they are no probabilities."
+    return None
+
+
+def probabilities(family: str, scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """float64 [..., items], summing to 1 over items, of one model's scores [..., items]; −inf: no candidate, probability 0.
+
+    Not for generators, whose scores are log-probabilities already, nor for families that have `no_probability`.
+    """
+    values = np.asarray(scores, np.float64)
+    if family in _COUNTS:
+        weights = np.where(np.isneginf(values), 0, values)
+    else:
+        weights = np.exp(values - values.max(-1, keepdims=True))
+    return np.asarray(weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(np.float64).tiny))

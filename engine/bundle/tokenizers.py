@@ -1,7 +1,7 @@
 """A tokenizer's identifiers of one catalogue: exports/<dataset>/identifiers/<name>/, beside the models' bundles.
 
     about.json           `About`: what the folder says of itself
-    identifiers.parquet  item, codes
+    identifiers.parquet  item, codes: every item's codes, as in the bundle of a generator
     codebooks.npy        float32 [own levels, codes, dim], where codes have vectors
     latents.npy          float32 [items, dim], what was quantised, where that is small
     codes_map.parquet    level, code, x, y, cluster: the vectors of the codes on a plane, one per level
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,18 +30,62 @@ from pydantic import (
     model_validator,
 )
 
+from engine.bundle.errors import CapabilityError
+from engine.bundle.files import Catalogue, Folder, Lazy, check_catalogue, read_document
+from engine.bundle.index import Float32, Neighbours, nearest
 from engine.bundle.manifest import File, Projection, Strict, stated
+from engine.bundle.tables import Column, read_matrix, read_places, read_table
 from engine.data.identifiers import NONE, Identifiers
-from engine.runtime import described
-from engine.runtime.answers import Neighbours
-from engine.runtime.described import Catalogue
-from engine.runtime.faults import CapabilityError
-from engine.runtime.files import Folder
-from engine.runtime.identified import read_identifiers
-from engine.runtime.index import Float32, read_matrix
-from engine.runtime.lazily import Lazily
-from engine.runtime.nearest import nearest
-from engine.runtime.tables import Column, read_places, read_table
+
+IDENTIFIERS = "identifiers.parquet"
+CELLS = 1 << 26
+"""Items times levels that are read."""
+
+
+class Coded(Protocol):
+    """What a manifest says of identifiers; see `engine.bundle.manifest.Generator`."""
+
+    @property
+    def levels(self) -> int: ...
+    @property
+    def sizes(self) -> Sequence[int]: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def shared(self) -> bool: ...
+    @property
+    def ends(self) -> bool: ...
+
+
+def read_identifiers(folder: Folder, expected: File, items: int, shape: Coded) -> Identifiers:
+    """The identifiers of all `items`, read-only. Raises BundleError where they are not what `shape` announces."""
+    if items * shape.levels > CELLS:
+        raise folder.fault(IDENTIFIERS, f"{items:,} items of {shape.levels} codes are more than are read here")
+    wanted = {
+        "item": Column(pa.int32(), 0, items - 1),
+        "codes": Column(pa.list_(pa.int32()), 0, max(shape.sizes) - 1),
+    }
+    table = read_table(folder, IDENTIFIERS, wanted, expected=expected)
+    if not np.array_equal(table["item"].to_numpy(), np.arange(items)):
+        raise folder.fault(IDENTIFIERS, f"row i must be item i, for all {items:,} items")
+    rows = table["codes"].combine_chunks()
+    lengths = np.diff(rows.offsets.to_numpy())
+    if lengths.min() < 1 or lengths.max() > shape.levels:
+        raise folder.fault(
+            IDENTIFIERS, f"identifiers have {lengths.min()} to {lengths.max()} codes, not 1 to {shape.levels}"
+        )
+    codes = np.full((items, shape.levels), NONE, np.int32)
+    codes[np.arange(shape.levels) < lengths[:, None]] = rows.flatten().to_numpy()
+    try:
+        found = Identifiers(codes, tuple(shape.sizes), shape.shared, tuple(shape.names))
+    except ValueError as error:
+        raise folder.fault(IDENTIFIERS, f"these are no identifiers ({error})") from None
+    if found.ends != shape.ends:
+        words = "some" if found.ends else "none"
+        raise folder.fault(IDENTIFIERS, f"{words} of the identifiers are short, the manifest says otherwise")
+    codes.flags.writeable = False
+    return found
+
 
 ABOUT = "about.json"
 SCHEMA_VERSION = 2
@@ -52,7 +97,7 @@ _OLD = "This export is older than maps of it. Export the tokenizer again."
 _TOO_LARGE = "The vectors that it makes its codes of are too large to be part of an export."
 
 
-class Shape(Strict):
+class CodeShape(Strict):
     """How the identifiers are built."""
 
     levels: int = Field(ge=1, le=64)
@@ -69,7 +114,7 @@ class Shape(Strict):
     items that would share an identifier otherwise: they say nothing of the item."""
 
     @model_validator(mode="after")
-    def _adds_up(self) -> Shape:
+    def _adds_up(self) -> CodeShape:
         if len(self.sizes) != self.levels or len(self.names) not in (0, self.levels) or len(self.own) > self.levels:
             raise ValueError(f"{len(self.sizes)} sizes and {len(self.names)} names for {self.levels} levels")
         if min(self.sizes) < 1 or max(self.sizes) > 1 << 24 or min(self.own) < 1:
@@ -176,7 +221,7 @@ class About(Strict):
     dataset: str
     fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
     num_items: int = Field(ge=1)
-    shape: Shape
+    shape: CodeShape
     policy: str = Field(max_length=64)
     """What was done about items with the same codes: append, needed, sinkhorn or keep."""
     codebooks: int | None = Field(default=None, ge=1, le=2_000_000)
@@ -248,21 +293,21 @@ class Tokenization:
         self.folder, self.about, self.digest = folder, about, digest
         self.name = about.name
         files = about.files
-        self._identifiers = Lazily(
+        self._identifiers = Lazy(
             lambda: read_identifiers(folder, files["identifiers.parquet"], about.num_items, about.shape)
         )
-        self._codebooks = Lazily(lambda: self._read("codebooks.npy", self._shape(about.codebooks)))
-        self._latents = Lazily(lambda: self._read("latents.npy", (about.num_items, about.latents or 1)))
-        self._plane = Lazily(self._read_plane)
-        self._codebooks_map = Lazily(self._read_codebooks_map)
-        self._latents_map = Lazily(self._read_latents_map)
+        self._codebooks = Lazy(lambda: self._read("codebooks.npy", self._shape(about.codebooks)))
+        self._latents = Lazy(lambda: self._read("latents.npy", (about.num_items, about.latents or 1)))
+        self._plane = Lazy(self._read_plane)
+        self._codebooks_map = Lazy(self._read_codebooks_map)
+        self._latents_map = Lazy(self._read_latents_map)
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Tokenization:
         """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
         folder = Folder(path, f"identifiers/{path.name}")
-        about = described.read(folder, ABOUT, About, SCHEMA_VERSION)
-        described.fit(folder, ABOUT, about, catalogue, "tokenizer", "make the identifiers again and export them")
+        about = read_document(folder, ABOUT, About, SCHEMA_VERSION)
+        check_catalogue(folder, ABOUT, about, catalogue, "tokenizer", "make the identifiers again and export them")
         return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
 
     def __repr__(self) -> str:
