@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.analysis.cache import cached
 from engine.bundle.items import FEW
+from engine.cards import Colour, colours, declarations
 from engine.runtime import Bundle, Zoo
 
 
@@ -25,36 +26,21 @@ class Style:
     """Plotly's name of a line style."""
 
 
-_BLUE = Style("#0072b2", "circle", "●", "solid")
-_RED = Style("#d55e00", "square", "■", "dash")
-_GREEN = Style("#009e73", "diamond", "◆", "dashdot")
-_ORANGE = Style("#e69f00", "triangle-up", "▲", "dot")
-_GREY = Style("#8a9496", "cross", "✚", "longdash")
-_PINK = Style("#cc79a7", "star", "★", "longdashdot")
-_SKY = Style("#56b4e9", "hexagon", "⬢", "solid")
-_YELLOW = Style("#c9b82e", "triangle-down", "▼", "dash")
-_VIOLET = Style("#7b5ea7", "pentagon", "⬟", "dot")
-_BROWN = Style("#a5673f", "x", "✖", "dashdot")
-_TEAL = Style("#44aa99", "triangle-right", "▶", "longdash")
-_WINE = Style("#882255", "triangle-left", "◀", "longdashdot")
-_MOSS = Style("#6f8f3d", "star-diamond", "✦", "solid")
-
-_MODELS = {
-    "sasrec": _BLUE,
-    "sasrec-bce": _MOSS,
-    "bert4rec": _RED,
-    "attrec": _GREEN,
-    "lightgcn": _TEAL,
-    "ngcf": _WINE,
-    "mult-vae": _BROWN,
-    "recformer": _SKY,
-    "tiger": _YELLOW,
-    "letter-tiger": _PINK,
-    "lc-rec": _VIOLET,
-    "markov": _ORANGE,
-    "popularity": _GREY,
+PALETTE: dict[Colour, Style] = {
+    "blue": Style("#0072b2", "circle", "●", "solid"),
+    "red": Style("#d55e00", "square", "■", "dash"),
+    "green": Style("#009e73", "diamond", "◆", "dashdot"),
+    "orange": Style("#e69f00", "triangle-up", "▲", "dot"),
+    "grey": Style("#8a9496", "cross", "✚", "longdash"),
+    "pink": Style("#cc79a7", "star", "★", "longdashdot"),
+    "sky": Style("#56b4e9", "hexagon", "⬢", "solid"),
+    "yellow": Style("#c9b82e", "triangle-down", "▼", "dash"),
+    "violet": Style("#7b5ea7", "pentagon", "⬟", "dot"),
+    "brown": Style("#a5673f", "x", "✖", "dashdot"),
+    "teal": Style("#44aa99", "triangle-right", "▶", "longdash"),
+    "wine": Style("#882255", "triangle-left", "◀", "longdashdot"),
+    "moss": Style("#6f8f3d", "star-diamond", "✦", "solid"),
 }
-_TOKENIZERS = {"rqvae": _BLUE, "letter": _RED, "residual-kmeans": _GREEN, "lc-rec-rqvae": _VIOLET, "random": _GREY}
 
 _DOTTED = {"●": "◉", "■": "▣", "◆": "◈", "▶": "▷", "◀": "◁"}
 
@@ -80,22 +66,23 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 def style(zoo: Zoo, model: str) -> Style:
     """The look of a model."""
-    return _style(model, _MODELS, zoo.bundles, (_BROWN, _TEAL, _PINK, _SKY, _YELLOW, _VIOLET, _MOSS))
+    spare: tuple[Colour, ...] = ("brown", "teal", "pink", "sky", "yellow", "violet", "moss")
+    return _style(model, colours(declarations().models), zoo.bundles, spare)
 
 
 def tokenizer_style(zoo: Zoo, name: str) -> Style:
     """The look of a tokenizer."""
-    return _style(name, _TOKENIZERS, zoo.tokenizations, (_PINK, _ORANGE, _SKY, _BROWN))
+    return _style(name, colours(declarations().tokenizers), zoo.tokenizations, ("pink", "orange", "sky", "brown"))
 
 
-def _style(name: str, known: Mapping[str, Style], names: Iterable[str], spare: Sequence[Style]) -> Style:
-    """Those without a look of their own take the spare ones that no other has, in the order of their names."""
+def _style(name: str, known: Mapping[str, Colour], names: Iterable[str], spare: Sequence[Colour]) -> Style:
+    """Those without a colour of their own take the spare ones that no other has, in the order of their names."""
     if name in known:
-        return known[name]
+        return PALETTE[known[name]]
     taken = {known[other] for other in names if other in known}
-    free = [look for look in spare if look not in taken] or spare
+    free = [colour for colour in spare if colour not in taken] or spare
     others = sorted(other for other in names if other not in known)
-    return free[others.index(name) % len(free)] if name in others else free[0]
+    return PALETTE[free[others.index(name) % len(free)] if name in others else free[0]]
 
 
 def titled(zoo: Zoo, item: int) -> str:

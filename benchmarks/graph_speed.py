@@ -35,8 +35,9 @@ from engine.training import device as devices
 from engine.training.distributed import World
 from engine.training.loop import Trainer
 from engine.training.materials import Material, Materials
+from engine.training.objectives import OBJECTIVES
 from engine.training.recipe import load
-from engine.training.run import OBJECTIVES, build_model
+from engine.training.run import build_model
 
 AUTHORS = 2048
 """Pairs in a batch of the peer's."""

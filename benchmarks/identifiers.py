@@ -31,7 +31,8 @@ from benchmarks.quality import floors, options
 from engine.data.dataset import Dataset
 from engine.doctor import find_public_data
 from engine.files import write_json
-from engine.identifiers import Learning, Material, measures
+from engine.identifiers import measures
+from engine.identifiers.base import Learning, Material
 from engine.identifiers.collaborative import together
 from engine.identifiers.collisions import settle
 from engine.identifiers.judge import Judge

@@ -37,7 +37,7 @@ from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.settled import STILL_IMPROVING, improving
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
-from engine.models import MODELS
+from engine.registry import MODELS
 from engine.training.run import open_run
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -156,8 +156,8 @@ def zero_shot(run: Path, other: Path, people: int) -> Path:
         some = np.linspace(0, len(cases) - 1, people).astype(int)
         cases, negatives = cases.take(some), negatives[some]
     training = dataset.training
-    popular = MODELS["popularity"][1](
-        MODELS["popularity"][0](), dataset.num_items, dataset.num_users, torch.Generator()
+    popular = MODELS["popularity"](
+        MODELS["popularity"].Config(), dataset.num_items, dataset.num_users, torch.Generator()
     )
     popular.fit(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
     progress = Progress(len(cases), "zero-shot")

@@ -25,8 +25,8 @@ import torch
 from engine.bundle.manifest import Capabilities, Check, Encoder, File, Generator, Index, Manifest, Training
 from engine.data.identifiers import ABOUT, Identifiers
 from engine.export import generator, graphs
-from engine.generation import EncoderDecoder, EncoderDecoderConfig
-from engine.models import MODELS
+from engine.generation.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
+from engine.registry import MODELS
 from engine.runtime.bundle import Bundle, Catalogue
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -45,7 +45,8 @@ def build(folder: Path, family: str, items: int) -> Bundle:
     """A bundle of a model with random weights."""
     folder = folder / family
     folder.mkdir()
-    config, kind = MODELS[family]
+    kind = MODELS[family]
+    config = kind.Config
     model = kind(config(**SETTINGS[family]), items, 1, torch.Generator().manual_seed(0)).eval()  # type: ignore[call-arg]
     graphs.write_encoder(model, folder / "encoder.onnx")
     rows, bias = model.index()

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "engine.commands.study",
         "train variants that differ in one thing, and compare them over the same people",
     ),
+    "cards": ("engine.commands.cards", "print what models and tokenizers declare of themselves"),
     "sample": ("engine.commands.sample", "make the embedded datasets, or simulated ones for load tests"),
     "doctor": ("engine.commands.doctor", "say what this machine has and what is missing for what"),
 }

@@ -21,6 +21,7 @@ from app.jobs import fresh, spec
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
 from engine.bundle.items import FEW
+from engine.cards import Trainable, declarations, trainable
 from engine.errors import SeqscopeError
 from engine.tabular.reading import Reading
 
@@ -31,50 +32,22 @@ LISTS = "Lists for many histories"
 SHOWN, NEXT = "exports", "next"
 """Where bundles go: to what is shown; or beside it, where that was made of the dataset before it got a log."""
 LICENCE = "Known to whoever uploaded it."
-MODELS: dict[str, str] = {
-    "sasrec": "SASRec",
-    "bert4rec": "BERT4Rec",
-    "attrec": "AttRec",
-    "lightgcn": "LightGCN",
-    "ngcf": "NGCF",
-    "mult-vae": "Mult-VAE",
-    "markov": "Markov chain",
-    "popularity": "Popularity",
-    "text-neighbours": "Text neighbours",
-    "recformer-tuned": "Recformer, fine-tuned",
-    "tiger": "TIGER",
-}
-"""What may be trained from a page → its title: models that need no large machine."""
-_RECIPES = {"tiger": "tiger-small"}
-"""Model → the recipe for a visitor's catalogue, where it is called otherwise."""
-STAGES: dict[str, str] = {"recformer-tuned-stage1": "Recformer, stage 1"}
-"""Trainings that come before another one, and are shown by nobody."""
-START = "recformer"
-"""The bundle that is fine-tuned: carried over to the dataset before."""
-_SIZES = (
-    "attributes", "attribute_tokens", "max_length", "max_tokens", "dim", "layers", "heads", "inner", "attention", "window",
-    "temperature", "item_positions", "token_types",
-)  # fmt: skip
-"""Settings of a model that its start decides."""
-TOKENIZERS: dict[str, str] = {"rqvae": "RQ-VAE", "residual-kmeans": "Residual k-means"}
-"""Those that need nothing but words."""
-STEPS, _BATCH = 1_500, 256
-"""RQ-VAE learns in so many steps at least, each of so many items: in a tenth of that it loses most of what it is given."""
+STEPS = 1_500
+"""A tokenizer that learns does so in so many steps at least: in a tenth of that RQ-VAE loses most of what it is given."""
 LEAST_BATCH, EPOCH_STEPS = 16, 10
 """Batches are halved, down to the first, while an epoch has fewer steps than the second: see `batches`."""
-_EXAMPLES: dict[str, tuple[int, int]] = {
-    "sasrec": (128, 1),
-    "bert4rec": (128, 1),
-    "lightgcn": (8_192, 10),
-    "ngcf": (8_192, 10),
-    "mult-vae": (500, 1),
-    "recformer-tuned": (128, 2),
-    "tiger": (64, 1),
-}
-"""Model → the batch of its recipe (of all its stages), and how many examples one person gives to an epoch (of
-LightGCN and NGCF pairs, of which a person has several). Without AttRec, which learns as much from large batches of few people."""
 NEIGHBOURS = 15
 """A map needs more items than that."""
+
+
+def models() -> dict[str, Trainable]:
+    """What may be trained from a page, by name."""
+    return trainable(declarations().models)
+
+
+def tokenizers() -> dict[str, Trainable]:
+    """Those whose identifiers a catalogue gets when it is prepared, by name."""
+    return trainable(declarations().tokenizers)
 
 
 class TrainingChoice(Strict):
@@ -90,7 +63,9 @@ class TrainingChoice(Strict):
 
     @property
     def recipe(self) -> str:
-        return _RECIPES.get(self.model, self.model)
+        """Of the model, or of a stage before it."""
+        model = models().get(self.model)
+        return (model.page.recipe if model is not None else "") or self.model
 
     @property
     def tried(self) -> dict[str, int | float | str | bool]:
@@ -115,25 +90,28 @@ class TrainingChoice(Strict):
 def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | bool]) -> TrainingChoice:
     """The training of a model on the dataset in `folder`, with what comes before it. Raises SeqscopeError where it cannot be."""
     chosen = {**batches(model, fresh.count(folder / "data", "users")), **settings}
-    if model == "tiger":
-        if not (folder / "runs" / "rqvae" / "identifiers.json").is_file():
+    page = models()[model].page
+    if page.identifiers:
+        if not (folder / "runs" / page.identifiers / "identifiers.json").is_file():
             raise SeqscopeError(
-                "It writes the identifiers of RQ-VAE, which the items have not got. Prepare the dataset first; where that could "
-                "give none, its catalogue has no words."
+                f"It writes the identifiers of {tokenizers()[page.identifiers].title}, which the items have not got. Prepare the "
+                "dataset first; where that could give none, its catalogue has no words."
             )
-        return TrainingChoice(model=model, settings={"model.identifiers": "rqvae", **chosen})
-    if model != "recformer-tuned":
+        chosen = {"model.identifiers": page.identifiers, **chosen}
+    if not page.start:
         return TrainingChoice(model=model, settings=chosen)
-    sizes = _started(folder / SHOWN / START)
-    start = {"model.start": f"{SHOWN}/{START}"}
-    first = TrainingChoice(model="recformer-tuned-stage1", settings={**sizes, **start, **chosen})
+    chosen = {**_sizes(folder / SHOWN / page.start, page.sizes), **chosen}
+    start = {"model.start": f"{SHOWN}/{page.start}"}
+    if not page.first:
+        return TrainingChoice(model=model, settings={**chosen, **start})
+    first = TrainingChoice(model=page.first, settings={**start, **chosen})
     return TrainingChoice(
-        model=model, settings={**sizes, **chosen, "model.start": first.run.removeprefix("runs/")}, before=first
+        model=model, settings={**chosen, "model.start": first.run.removeprefix("runs/")}, before=first
     )
 
 
-def _started(bundle: Path) -> dict[str, int | float | str | bool]:
-    """The sizes that a bundle has, as settings of what starts from it."""
+def _sizes(bundle: Path, names: Sequence[str]) -> dict[str, int | float | str | bool]:
+    """Settings of a bundle's model, as settings of what starts from it."""
     try:
         manifest = json.loads((bundle / "manifest.json").read_text("utf-8"))
         if not manifest["zero_shot"]:
@@ -144,7 +122,7 @@ def _started(bundle: Path) -> dict[str, int | float | str | bool]:
             "It starts from a Recformer that reads words, carried over from another dataset, and there is none here. Prepare the "
             "dataset first; where that could carry none over, the server has none or the catalogue has no words."
         ) from None
-    return {f"model.{name}": model[name] for name in _SIZES if isinstance(model.get(name), (int, float, str))}
+    return {f"model.{name}": model[name] for name in names if isinstance(model.get(name), (int, float, str))}
 
 
 def prepare(
@@ -186,13 +164,14 @@ def prepare(
             JobStep(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
         )
     steps += _trained(TrainingChoice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
-    for tokenizer, called in TOKENIZERS.items():
+    for name, tokenizer in tokenizers().items():
+        needs = ("words",) if "vectors" in tokenizer.declaration.needs else ()
         steps += [
-            _tokenized(tokenizer, items).model_copy(update={"needs": ("words",)}),
+            _tokenized(name, items).model_copy(update={"needs": needs}),
             JobStep(
-                title=f"Show the identifiers of {called}",
-                words=("export", f"runs/{tokenizer}", "--to", into),
-                needs=(tokenizer,),
+                title=f"Show the identifiers of {tokenizer.title}",
+                words=("export", f"runs/{name}", "--to", into),
+                needs=(name,),
                 may_fail=True,
                 goal=True,
                 weight=20 + items / 1_000,
@@ -220,9 +199,10 @@ def train(
     Raises ValueError for models that cannot be trained from a page.
     """
     named = [choice.model for choice in choices]
-    if unknown := [name for name in named if name not in MODELS]:
+    if unknown := [name for name in named if name not in models()]:
         raise ValueError(f"no model that can be trained here: {unknown[0]}")
-    if any(choice.before is not None and choice.before.model not in STAGES for choice in choices):
+    pages = {name: models()[name].page for name in named}
+    if any(choice.before is not None and choice.before.model != pages[choice.model].first for choice in choices):
         raise ValueError("no training that comes before another one")
     if not choices or len({choice.model for choice in choices}) < len(choices):
         raise ValueError("each model once, and at least one")
@@ -231,18 +211,18 @@ def train(
     for choice in choices:
         alone = len(choices) == 1
         needs: tuple[str, ...] = ()
-        if choice.model == "tiger":  # nothing is done again that is there
+        if tokenizer := pages[choice.model].identifiers:  # nothing is done again that is there
             items = fresh.count(folder / "data", "items")
-            steps.append(_tokenized("rqvae", items).model_copy(update={"may_fail": not alone, "weight": 10}))
-            needs = ("rqvae",)
+            steps.append(_tokenized(tokenizer, items).model_copy(update={"may_fail": not alone, "weight": 10}))
+            needs = (tokenizer,)
         if choice.before is not None:
-            steps.append(_learned(choice.before, optional=not alone))
+            steps.append(_learned(choice.before, pages[choice.model].first_title, optional=not alone))
             needs = (steps[-1].key,)
         steps += _trained(choice, True, into, needs=needs, optional=not alone)
     steps += [*_searched(fresh.count(folder / "data", "items"), into), *_turn(into)]
     timed = all(choice.estimate is not None for choice in choices)
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
-    called = ", ".join(MODELS[choice.model] for choice in choices)
+    called = ", ".join(models()[name].title for name in named)
     return _job(id, "train", f"Train {called}"[:200], folder, jobs, steps, owner, dataset, timed)
 
 
@@ -268,8 +248,9 @@ def sized(tokenizer: str, items: int) -> dict[str, int]:
     items = max(items, 1)
     codes = next((count for most, count in ((300, 8), (1_000, 16), (3_000, 32), (10_000, 64)) if items <= most), 256)
     settings = {"tokenizer.codes": codes}
-    if tokenizer == "rqvae":
-        least = math.ceil(STEPS / math.ceil(items / _BATCH))
+    chosen = tokenizers()[tokenizer]
+    if chosen.declaration.learns:
+        least = math.ceil(STEPS / math.ceil(items / chosen.page.batch))
         settings["training.epochs"] = max(20, least, min(150, 3_000_000 // items))
     return settings
 
@@ -277,9 +258,10 @@ def sized(tokenizer: str, items: int) -> dict[str, int]:
 def batches(model: str, people: int) -> dict[str, int]:
     """Settings of a model for a log of so many people: a few hundred of them make two steps an epoch in a recipe's batches, and
     the epochs of the recipe are over before the rate has climbed."""
-    if not people or model not in _EXAMPLES:
+    page = models()[model].page
+    if not people or not page.examples:
         return {}
-    whole, each = _EXAMPLES[model]
+    whole, each = page.batch, page.examples
     batch = whole
     while batch > LEAST_BATCH and people * each < EPOCH_STEPS * batch:
         batch = max(LEAST_BATCH, batch // 2)
@@ -339,9 +321,9 @@ def _trained(
     choice: TrainingChoice, log: bool, into: str, *, needs: tuple[str, ...] = (), optional: bool
 ) -> list[JobStep]:
     """Trained, evaluated, exported."""
-    known, called, run = choice.estimate, MODELS[choice.model], choice.run
+    known, called, run = choice.estimate, models()[choice.model].title, choice.run
     third = 0.0 if known is None else known.start / 3
-    steps = [_learned(choice, optional=optional, needs=needs)]
+    steps = [_learned(choice, called, optional=optional, needs=needs)]
     trained, evaluated = steps[0].key, f"{choice.model}, evaluated"
     if log:
         steps.append(
@@ -367,10 +349,10 @@ def _trained(
     return steps
 
 
-def _learned(choice: TrainingChoice, *, optional: bool, needs: tuple[str, ...] = ()) -> JobStep:
+def _learned(choice: TrainingChoice, called: str, *, optional: bool, needs: tuple[str, ...] = ()) -> JobStep:
     known, run = choice.estimate, choice.run
     return JobStep(
-        title=f"Train {(MODELS | STAGES)[choice.model]}",
+        title=f"Train {called}",
         words=("train", choice.recipe, "--dataset", "data", "--out", run, *overrides(choice.settings)),
         key=f"{choice.model}, trained",
         needs=needs,
@@ -382,10 +364,10 @@ def _learned(choice: TrainingChoice, *, optional: bool, needs: tuple[str, ...] =
 
 def _tokenized(tokenizer: str, items: int) -> JobStep:
     size = sized(tokenizer, items)
-    steps = size.get("training.epochs", 0) * math.ceil(items / _BATCH)
+    steps = size.get("training.epochs", 0) * math.ceil(items / tokenizers()[tokenizer].page.batch)
     settings = ["--set", "words.encoder=auto", *overrides(size)]
     return JobStep(
-        title=f"Give identifiers by {TOKENIZERS[tokenizer]}",
+        title=f"Give identifiers by {tokenizers()[tokenizer].title}",
         words=("tokenize", tokenizer, "--dataset", "data", "--out", f"runs/{tokenizer}", *settings),
         key=tokenizer,
         may_fail=True,

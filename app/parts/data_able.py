@@ -13,17 +13,12 @@ from app.jobs import kinds
 from app.store.records import Dataset
 from app.text import count, md
 from app.views import known
+from engine.cards import Declaration, declarations
 
 _COUNTS = "It counts what people took, which is what a log says."
 _NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
 _WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
 _TASTE = "It reads words already, and learns from a log what people take after what."
-_WHY = {
-    "sasrec": _NUMBERS, "bert4rec": _NUMBERS, "attrec": _NUMBERS, "lightgcn": _NUMBERS, "ngcf": _NUMBERS,
-    "mult-vae": _NUMBERS, "markov": _COUNTS, "popularity": _COUNTS, "recformer-tuned": _TASTE, "tiger": _WRITES,
-}  # fmt: skip
-_ELSEWHERE = {"letter-tiger": "LETTER-TIGER"}
-"""Models that are not trained from a page: they take hours, and several runs before them."""
 
 
 class Able(NamedTuple):
@@ -98,13 +93,31 @@ def identifiers(exports: Path) -> list[Able]:
 def waiting(exports: Path, has_log: bool) -> list[Able]:
     """The models that have not learned anything from this dataset yet."""
     mend = "Train it below." if has_log else "Add a log to train it."
+    models = kinds.models()
     found = [
-        Able(name, title, f"{_WHY[name]} {mend}")
-        for name, title in kinds.MODELS.items()
-        if name in _WHY and not (exports / name / "manifest.json").is_file()
+        Able(name, model.title, f"{_why(model.declaration)} {mend}")
+        for name, model in models.items()
+        if model.declaration.needs_log and not (exports / name / "manifest.json").is_file()
     ]
+    # they take hours, and several runs before them
     mend = "With a log it can be trained on the command line (seqscope train)."
-    return [*found, *(Able(name, title, f"{_WRITES} {mend}") for name, title in _ELSEWHERE.items())]
+    large = [
+        Able(variant.name, variant.title, f"{_WRITES} {mend}")
+        for declaration in declarations().models.values()
+        if "identifiers" in declaration.needs
+        for variant in declaration.card.variants
+        if variant.name not in models
+    ]
+    return [*found, *large]
+
+
+def _why(model: Declaration) -> str:
+    """Why it has to learn from a log."""
+    if not model.learns:
+        return _COUNTS
+    if "identifiers" in model.needs:
+        return _WRITES
+    return _TASTE if model.unseen_items else _NUMBERS
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -18,12 +18,8 @@ from app.store.records import Dataset
 from app.text import count, listed, md
 from engine.errors import SeqscopeError
 
-LEARNED = ("sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer-tuned", "tiger")
-"""Models that are trained step by step; the others count."""
 LONG = 3600.0
 """Seconds from which the estimate advises fewer epochs."""
-MODELS = (*LEARNED, "markov", "popularity")
-_FIRST = ("sasrec", "markov", "popularity")  # a model, and the floor that it has to be above
 _BUDGETS: dict[str, tuple[str, int | None]] = {
     "least": ("3 epochs", 3),
     "short": ("A quick look: 10 epochs", 10),
@@ -49,18 +45,19 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
         if not work.log_prepared(folder):
             st.caption("The log must be prepared first.")
             return
-        missing = [name for name in MODELS if not (folder.exports / name / "manifest.json").is_file()]
+        offered = {name: model for name, model in kinds.models().items() if model.declaration.needs_log}
+        missing = [name for name in offered if not (folder.exports / name / "manifest.json").is_file()]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             models = st.pills(
-                "Models", MODELS, selection_mode="multi", default=[name for name in missing if name in _FIRST],
-                format_func=lambda name: kinds.MODELS.get(name, name), key=f"data_models_{dataset.id}",
+                "Models", list(offered), selection_mode="multi", default=[name for name in missing if offered[name].page.chosen],
+                format_func=lambda name: offered[name].title if name in offered else name, key=f"data_models_{dataset.id}",
             )  # fmt: skip
             budget = st.segmented_control(
                 "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
                 format_func=lambda name: _BUDGETS[name][0] if name in _BUDGETS else str(name),
                 help="Training stops earlier where it brings nothing any more. Models that count need no epochs.",
             )  # fmt: skip
-        chosen = tuple(name for name in MODELS if name in (models or ()))
+        chosen = tuple(name for name in offered if name in (models or ()))
         budget = budget if budget in _BUDGETS else "short"
         key = f"data_estimates_{dataset.id}"
         estimates: _Estimates | None = st.session_state.get(key)
@@ -88,13 +85,13 @@ def show(owner: str, dataset: Dataset, busy: bool) -> None:
 def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
     """What the budget sets in the recipe of a model."""
     epochs = _BUDGETS[budget][1]
-    return {} if epochs is None or model not in LEARNED else {"training.epochs": epochs}
+    return {} if epochs is None or not kinds.models()[model].declaration.learns else {"training.epochs": epochs}
 
 
 def _try(
     owner: str, folder: home.Folder, estimates: _Estimates, model: str, place: DeltaGenerator
 ) -> TrainingChoice | str:
-    number = f"{estimates.models.index(model) + 1} of {len(estimates.models)}, {kinds.MODELS[model]}"
+    number = f"{estimates.models.index(model) + 1} of {len(estimates.models)}, {kinds.models()[model].title}"
 
     def wait(words: str) -> None:
         place.caption(md(f"{number}. {words} …"))
@@ -124,9 +121,9 @@ def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> 
     able = [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)]
     for name, tried in zip(estimates.models, estimates.tried, strict=True):
         if isinstance(tried, str):
-            st.caption(f":material/block: **{md(kinds.MODELS[name])}** cannot be trained: {md(tried, 600)}")
+            st.caption(f":material/block: **{md(kinds.models()[name].title)}** cannot be trained: {md(tried, 600)}")
         else:
-            st.caption(f":material/timer: **{md(kinds.MODELS[name])}** – {md(told(tried))}")
+            st.caption(f":material/timer: **{md(kinds.models()[name].title)}** – {md(told(tried))}")
     if not able:
         return
     every = [one for choice in able for one in choice.estimates]
@@ -150,7 +147,7 @@ def told(choice: TrainingChoice) -> str:
     *first, last = choice.estimates
     if not first or choice.before is None:
         return words(last)
-    stage, one = kinds.STAGES[choice.before.model], first[0]
+    stage, one = kinds.models()[choice.model].page.first_title, first[0]
     most = "at most" if one.at_most else "about"
     return (
         f"first {stage}, {most} {training.span(one.seconds)}: {count(one.epochs, 'epoch')} of {count(one.steps, 'step')}; "

@@ -1,8 +1,7 @@
 """Give every item of a prepared dataset an identifier, and write a tokenizer's run.
 
 The settings come from a recipe, engine/recipes/<dataset or default>/<recipe>.toml unless --recipe names another, and from
---set: rqvae, letter, lc-rec-rqvae, residual-kmeans, p5-tid, p5-semid, p5-cid, random. Interrupted at any moment, the same
-command goes on where it stopped.
+--set. Interrupted at any moment, the same command goes on where it stopped.
 
   seqscope tokenize rqvae --dataset data/beauty
   seqscope tokenize letter --dataset data/beauty --set tokenizer.teacher=sasrec-ce
@@ -18,10 +17,15 @@ import argparse
 import json
 from pathlib import Path
 
+from engine import cards
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recipe_name", metavar="RECIPE", nargs="?", help="name of a tokenizer's recipe, such as rqvae or letter"
+        "recipe_name",
+        metavar="RECIPE",
+        nargs="?",
+        help=f"a tokenizer ({', '.join(cards.names(cards.TOKENIZERS))}) or a recipe (lc-rec-rqvae, …)",
     )
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="RUN", help="finished run of a tokenizer, in place of a recipe"

@@ -12,11 +12,12 @@ import argparse
 import json
 from pathlib import Path
 
+from engine import cards
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model",
-        help="a model (sasrec, bert4rec, attrec, lightgcn, ngcf, mult-vae, markov, popularity) or a recipe (tiger, lc-rec, …)",
+        "model", help=f"a model ({', '.join(cards.names(cards.MODELS))}) or a recipe (tiger, lc-rec, …)"
     )
     parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
     parser.add_argument("--recipe", metavar="R", help="recipe name (ml-1m/sasrec-ce) or TOML file")

@@ -32,21 +32,6 @@ from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
-ORDER = {
-    "sasrec": 10,
-    "bert4rec": 20,
-    "attrec": 30,
-    "lightgcn": 34,
-    "ngcf": 35,
-    "mult-vae": 37,
-    "recformer": 40,
-    "text-neighbours": 70,
-    "encoder-decoder": 50,
-    "decoder-only": 60,
-    "markov": 80,
-    "popularity": 90,
-}
-
 PARTS: dict[str, ModuleType] = {
     "vectors": vectors,
     "generator": generator,
@@ -177,7 +162,7 @@ def _fill(
         family=model.name,
         summary=model.card.summary,
         paper=model.card.paper + draft.paper,
-        order=ORDER.get(model.name, 50) + draft.order,
+        order=model.card.order + draft.order,
         dataset=data.info.name,
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,

@@ -18,10 +18,11 @@ from engine.bundle.manifest import Generator as Described
 from engine.data.dataset import Cases
 from engine.data.identifiers import TABLE
 from engine.errors import SeqscopeError
-from engine.export import graphs, tokenization, vectors
+from engine.export import graphs, vectors
 from engine.export.draft import Draft
 from engine.generation import Generator, Memory
 from engine.generation.search import Past
+from engine.identifiers import registry
 from engine.training.materials import VECTORS
 
 MEMORY = ["memory_keys", "memory_values", "memory_mask"]
@@ -71,9 +72,9 @@ def write(model: Generator, draft: Draft) -> None:
     draft.generator = describe(model, folder)
     draft.index = Index(kind="generated", geometry="none" if draft.rows is None else "euclidean")
     draft.dim = model.dim
-    tokenizer = tokenization.card(str(about.get("tokenizer")), str(about.get("family")))
-    draft.order = tokenizer.order // 10
-    if tokenizer.paper and not tokenizer.paper.startswith(model.card.paper):
+    tokenizer = registry.card(str(about.get("tokenizer")), str(about.get("family")))
+    draft.order = 7 if tokenizer is None else tokenizer.order // 10
+    if tokenizer is not None and not tokenizer.paper.startswith(model.card.paper):
         draft.paper = f"; its identifiers: {tokenizer.paper}"
 
     def check() -> None:

@@ -12,7 +12,7 @@ from engine.bundle.manifest import Sentence
 from engine.errors import SeqscopeError
 from engine.export.draft import Draft
 from engine.export.words import export_words
-from engine.models import TextNeighbours
+from engine.models.text_neighbours import TextNeighbours
 from engine.runtime.text import CENTRE, TEXT_ENCODERS
 from engine.training.vectors import SCRATCH, TextVectors
 from engine.words import find

@@ -21,7 +21,7 @@ from engine.errors import SeqscopeError
 from engine.export import graphs, vectors
 from engine.export.draft import Draft
 from engine.export.words_table import words_table
-from engine.models import Recformer
+from engine.models.recformer import Recformer
 from engine.training import texts
 
 ITEMS = 64

@@ -6,7 +6,7 @@ import datetime
 import json
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from engine.export import umap_map
 from engine.export.side import TITLE, USERS, check_name_and_title, exported, file_of
 from engine.identifiers import constrained
 from engine.identifiers.base import Tokenizer, Vectors
+from engine.identifiers.registry import card
 from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
@@ -43,66 +44,6 @@ LATENT_BYTES = 2_000_000
 """What was quantised goes along up to this size."""
 CLUSTERS = 4
 """Clusters of the codes of a level where the tokenizer itself forms none."""
-
-
-class Card(NamedTuple):
-    order: int
-    summary: str
-    paper: str
-
-
-CARDS = {
-    "rqvae": Card(
-        10,
-        "An autoencoder whose middle is rounded to codes, level after level: the first says what an item is roughly, each "
-        "further one says what the ones before left over. Learned from the items' words alone.",
-        "Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023 (TIGER)",
-    ),
-    "letter": Card(
-        20,
-        "RQ-VAE with two more aims: items that the same people take get like codes, and the vectors of a level's codes are kept "
-        "apart, so that items spread over all of them.",
-        "Wang et al., Learnable Item Tokenization for Generative Recommendation, CIKM 2024 (LETTER)",
-    ),
-    "lc-rec-rqvae": Card(
-        25,
-        "RQ-VAE whose last level is filled evenly: items that would collide are assigned anew by optimal transport, so that no "
-        "further code is needed.",
-        "Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",
-    ),
-    "residual-kmeans": Card(
-        30,
-        "k-means over the items' text vectors, then over what its centres leave over, and so on. Nothing is learned by "
-        "gradient; the plain baseline of RQ-VAE.",
-        "After Rajput et al., NeurIPS 2023, who compare with other ways to make codes",
-    ),
-    "p5-semid": Card(
-        40,
-        "The path of an item's categories in the catalogue, and a number for those of the same path.",
-        "Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
-    ),
-    "p5-cid": Card(
-        50,
-        "Clusters of clusters of items that are taken together in the training histories; words play no part.",
-        "Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
-    ),
-    "p5-tid": Card(
-        60,
-        "The words of an item's title are its codes.",
-        "Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
-    ),
-    "random": Card(
-        90,
-        "Codes drawn at random: what a model can do with codes that say nothing of the item.",
-        "The control of Rajput et al., NeurIPS 2023, section 4.2",
-    ),
-}
-_OTHER = Card(70, "Codes for the items of this catalogue.", "")
-
-
-def card(name: str, family: str) -> Card:
-    """What pages say of a tokenizer; name: its run's."""
-    return CARDS.get(name) or CARDS.get(family, _OTHER)
 
 
 def is_tokenizer(run: Path) -> bool:
@@ -179,7 +120,7 @@ def _fill(
         if len(rows) > umap_map.NEIGHBOURS:
             which, xy, items_placed = umap_map.umap_map(rows.astype(np.float32), "euclidean")
             umap_map.write_map(folder / LATENTS_MAP, xy, item=which)
-    said = card(folder.name, tokenizer.name)
+    said = card(folder.name, tokenizer.name) or tokenizer.card
     return About(
         schema_version=1 if codes_placed is None and items_placed is None else 2,
         name=folder.name,

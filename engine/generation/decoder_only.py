@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card, Variant
 from engine.data.identifiers import Identifiers
 from engine.generation import search
 from engine.generation.base import CODES, Generator, Memory, Past, allowed, shape_of, weigh
 from engine.generation.layers import RMSNorm, rotate
 from engine.models.attention import join_heads
-from engine.models.base import AttentionShape, Card
+from engine.models.base import AttentionShape
 from engine.models.dropout import dropout
 
 
@@ -78,13 +79,17 @@ class Layer(nn.Module):
 class DecoderOnly(Generator):
     name = "decoder-only"
     stop = 1
+    Config = DecoderOnlyConfig
+    objective = "identifier"
     card = Card(
         title="LC-Rec, small",
+        order=60,
         summary="A small language model whose words are codes: it reads the history from left to right as one sequence and "
         "writes the next item's identifier as its continuation.",
         paper="Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",
         geometry="none",
         reasons={"neighbours": CODES, "map": CODES},
+        variants=(Variant("lc-rec", "violet"),),
     )
 
     def __init__(

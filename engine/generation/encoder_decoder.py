@@ -19,12 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card, OnPage, Variant
 from engine.data.identifiers import Identifiers
 from engine.generation import search
 from engine.generation.base import CODES, Generator, Memory, Past, allowed, shape_of, weigh
 from engine.generation.layers import RelativeBias, RMSNorm
 from engine.models.attention import join_heads, split_heads
-from engine.models.base import AttentionShape, Card
+from engine.models.base import AttentionShape
 from engine.models.dropout import dropout
 
 NOBODY = 0.1
@@ -146,13 +147,20 @@ class DecoderLayer(nn.Module):
 
 class EncoderDecoder(Generator):
     name = "encoder-decoder"
+    Config = EncoderDecoderConfig
+    objective = "identifier"
     card = Card(
         title="TIGER",
+        order=50,
         summary="Reads the codes of the history, then writes the next item's identifier code by code. Items "
         "with like codes share what was learned about them.",
         paper="Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023",
         geometry="none",
         reasons={"neighbours": CODES, "map": CODES},
+        variants=(
+            Variant("tiger", "yellow", OnPage(recipe="tiger-small", examples=1, identifiers="rqvae")),
+            Variant("letter-tiger", "pink"),
+        ),
     )
 
     def __init__(

@@ -15,11 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError
 from engine.generation import prompts
 from engine.generation.base import CODES, Generator, Memory, Past
-from engine.models.base import AttentionShape, Card
+from engine.models.base import AttentionShape
 
 UNSEEN = "Which of its words a large language model looked at is not exported."
 
@@ -69,8 +70,11 @@ def open_base(name: str) -> tuple[Any, Any]:
 
 class LanguageModel(Generator):
     name = "language-model"
+    Config = LanguageConfig
+    objective = "instructions"
     card = Card(
         title="LC-Rec",
+        order=65,
         summary="A pretrained language model that learned the codes of items as new words, from a mixture of tasks that tie "
         "codes to sequences and to texts. Asked what comes next, it answers with an identifier.",
         paper="Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",

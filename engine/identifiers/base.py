@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
+from engine.cards import Card, require
 from engine.data.ragged import Ragged
-from engine.training.recipe import OptimiserConfig
+from engine.training.optimiser import OptimiserConfig
 
 CPU = torch.device("cpu")
 Codes = npt.NDArray[np.int32]
@@ -103,15 +104,34 @@ class Learning:
 
 
 class Tokenizer(ABC):
-    """Attributes: name: the family in recipes; needs: what it reads of a Material besides the items; shared: see Identifiers."""
+    """A tokenizer that recipes may name declares here all that the rest of Seqscope knows of it; one without a `name` is a base.
+
+    Attributes:
+        name: the family in recipes.
+        Config: the dataclass of its settings, the table `tokenizer` of recipes.
+        card: what people are told of it. One with a variant that a page trains has a setting `codes`, the codes of a level.
+        needs: what it reads of a Material besides the items.
+        learns: by gradient, so that the table `training` counts.
+        shared: see Identifiers.
+    """
 
     name: ClassVar[str]
+    Config: ClassVar[type[Any]]
+    card: ClassVar[Card]
+    learns: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     shared: ClassVar[bool] = False
 
     config: Any
     record: dict[str, Any]
     """What happened while it was fitted: epochs, curve, …; empty where nothing is learned."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            require(cls, "Config", "card")
+            if any(variant.page for variant in cls.card.variants):
+                require(cls.Config, "codes")
 
     @classmethod
     @abstractmethod

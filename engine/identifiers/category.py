@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from engine.cards import Card
 from engine.data.identifiers import NONE
 from engine.identifiers.base import Codes, Learning, Material, Tokenizer
 
@@ -35,6 +36,13 @@ class CategoryPath(Tokenizer):
     """
 
     name = "p5-semid"
+    Config = CategoryConfig
+    card = Card(
+        title="Category path",
+        order=40,
+        summary="The path of an item's categories in the catalogue, and a number for those of the same path.",
+        paper="Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
+    )
 
     def __init__(self, config: CategoryConfig, column: str, skip: int, levels: list[list[str]]) -> None:
         self.config, self.column, self.skip, self.levels, self.record = config, column, skip, levels, {}

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from engine.cards import Card
 from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
 from engine.identifiers import kmeans
@@ -43,6 +44,13 @@ class CollaborativeClusters(Tokenizer):
     """
 
     name = "p5-cid"
+    Config = CollaborativeConfig
+    card = Card(
+        title="Collaborative clusters",
+        order=50,
+        summary="Clusters of clusters of items that are taken together in the training histories; words play no part.",
+        paper="Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
+    )
     needs = ("training",)
 
     def __init__(self, config: CollaborativeConfig, item_ids: list[str], codes: Codes, vectors: Vectors | None) -> None:

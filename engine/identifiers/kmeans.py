@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from engine.cards import Card, OnPage, Variant
 from engine.identifiers.base import Codes, Learning, Material, Tokenizer, Vectors
 from engine.identifiers.scaling import Scaling
 
@@ -61,6 +62,15 @@ def nearest(points: Vectors, book: Vectors) -> Codes:
 
 class ResidualKMeans(Tokenizer):
     name = "residual-kmeans"
+    Config = ResidualKMeansConfig
+    card = Card(
+        title="Residual k-means",
+        order=30,
+        summary="k-means over the items' text vectors, then over what its centres leave over, and so on. Nothing is "
+        "learned by gradient; the plain baseline of RQ-VAE.",
+        paper="After Rajput et al., NeurIPS 2023, who compare with other ways to make codes",
+        variants=(Variant("residual-kmeans", "green", OnPage()),),
+    )
     needs = ("vectors",)
 
     def __init__(self, config: ResidualKMeansConfig, scaling: Scaling, books: list[Vectors]) -> None:

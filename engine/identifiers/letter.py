@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.cards import Card, Variant
 from engine.identifiers import constrained
 from engine.identifiers.base import Learning, Material, Vectors
 from engine.identifiers.rqvae import Rqvae, RqvaeConfig
@@ -46,6 +47,15 @@ class LetterConfig(RqvaeConfig):
 
 class Letter(Rqvae):
     name = "letter"
+    Config = LetterConfig
+    card = Card(
+        title="LETTER",
+        order=20,
+        summary="RQ-VAE with two more aims: items that the same people take get like codes, and the vectors of a "
+        "level's codes are kept apart, so that items spread over all of them.",
+        paper="Wang et al., Learnable Item Tokenization for Generative Recommendation, CIKM 2024 (LETTER)",
+        variants=(Variant("letter", "red"),),
+    )
     needs: ClassVar[tuple[str, ...]] = ("vectors", "collaborative")
     _collaborative: Vectors
     _clusters: list[constrained.Labels]

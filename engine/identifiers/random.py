@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from engine.cards import Card, Variant
 from engine.identifiers.base import Codes, Learning, Material, Tokenizer
 
 
@@ -21,6 +22,14 @@ class Random(Tokenizer):
     """Codes drawn by the item's id: any item has its own in any catalogue, and the same ones each time."""
 
     name = "random"
+    Config = RandomConfig
+    card = Card(
+        title="Random identifiers",
+        order=90,
+        summary="Codes drawn at random: what a model can do with codes that say nothing of the item.",
+        paper="The control of Rajput et al., NeurIPS 2023, section 4.2",
+        variants=(Variant("random", "grey"),),
+    )
 
     def __init__(self, config: RandomConfig, salt: str) -> None:
         self.config, self.salt, self.record = config, salt, {}

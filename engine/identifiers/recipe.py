@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import UsageError
-from engine.identifiers import TOKENIZERS
 from engine.identifiers.base import LearningConfig
 from engine.identifiers.collisions import CollisionsConfig
-from engine.training.recipe import OptimiserConfig, build_table, read
+from engine.identifiers.registry import tokenizers
+from engine.training.optimiser import OptimiserConfig
+from engine.training.recipe import read
+from engine.training.settings import build_table
 
 UNREAD = {"encoder": "minilm"}
 """Stands in the runs of tokenizers that read no vectors, which need no other identity for what they do not read."""
@@ -32,7 +34,7 @@ class TokenizerRecipe:
     name: str
     """What the run is called; the file's name."""
     family: str
-    """Name of the tokenizer, a key of engine.identifiers.TOKENIZERS."""
+    """Name of the tokenizer, a key of engine.identifiers.registry."""
     tokenizer: Any
     words: WordsConfig = field(default_factory=WordsConfig)
     collisions: CollisionsConfig = field(default_factory=CollisionsConfig)
@@ -49,17 +51,17 @@ def from_dict(raw: dict[str, Any], where: str) -> TokenizerRecipe:
     """A recipe from the tables of a TOML file or of run.json; raises UsageError with `where` in it."""
     raw = dict(raw)
     family, name, title = (raw.pop(key, "") for key in ("family", "name", "title"))
-    if not isinstance(family, str) or family not in TOKENIZERS:
-        raise UsageError(f"{where}: family {family!r} is not a tokenizer; there are {', '.join(TOKENIZERS)}")
+    if not isinstance(family, str) or family not in tokenizers():
+        raise UsageError(f"{where}: family {family!r} is not a tokenizer; there are {', '.join(tokenizers())}")
     if not isinstance(name, str) or not isinstance(title, str):
         raise UsageError(f"{where}: name and title are texts")
     tables = {key: raw.pop(key, {}) for key in TABLES}
     if raw:
         raise UsageError(f"{where}: unknown entries {', '.join(sorted(raw))}")
-    if "vectors" not in TOKENIZERS[family][1].needs and isinstance(tables["words"], dict):
+    if "vectors" not in tokenizers()[family].needs and isinstance(tables["words"], dict):
         tables["words"] = UNREAD | tables["words"]
     kinds: dict[str, type[Any]] = {
-        "words": WordsConfig, "tokenizer": TOKENIZERS[family][0], "collisions": CollisionsConfig,
+        "words": WordsConfig, "tokenizer": tokenizers()[family].Config, "collisions": CollisionsConfig,
         "optimiser": OptimiserConfig, "training": LearningConfig,
     }  # fmt: skip
     built = {key: build_table(kind, tables[key], f"{where}: {key}") for key, kind in kinds.items()}

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engine.cards import Card, OnPage, Variant
 from engine.identifiers import constrained, kmeans
 from engine.identifiers.base import Codes, Learning, Material, Tokenizer, Vectors
 from engine.identifiers.learning import learn
@@ -96,6 +97,27 @@ def _layers(widths: list[int]) -> nn.Sequential:
 
 class Rqvae(Tokenizer):
     name = "rqvae"
+    Config = RqvaeConfig
+    card = Card(
+        title="RQ-VAE",
+        order=10,
+        summary="An autoencoder whose middle is rounded to codes, level after level: the first says what an item is "
+        "roughly, each further one says what the ones before left over. Learned from the items' words alone.",
+        paper="Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023 (TIGER)",
+        variants=(
+            Variant("rqvae", "blue", OnPage()),
+            Variant(
+                "lc-rec-rqvae",
+                "violet",
+                order=25,
+                summary="RQ-VAE whose last level is filled evenly: items that would collide are assigned anew by "
+                "optimal transport, so that no further code is needed.",
+                paper="Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for "
+                "Recommendation, ICDE 2024",
+            ),
+        ),
+    )
+    learns = True
     needs: ClassVar[tuple[str, ...]] = ("vectors",)
 
     def __init__(self, config: RqvaeConfig, scaling: Scaling, network: Network) -> None:

@@ -27,11 +27,12 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
 from engine.files import claimed, replacing, write_json
-from engine.identifiers import TOKENIZERS, stored, teacher
+from engine.identifiers import stored, teacher
 from engine.identifiers.base import Learning, Material, Tokenizer, Vectors
 from engine.identifiers.collisions import settle
 from engine.identifiers.judge import Judge, find_judge
 from engine.identifiers.recipe import TokenizerRecipe, from_dict
+from engine.identifiers.registry import tokenizers
 from engine.identifiers.report import describe
 from engine.training import device as devices
 from engine.training.loop import seed_of
@@ -91,7 +92,7 @@ def _tokenize(
     learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
     generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
     try:
-        tokenizer = TOKENIZERS[recipe.family][1].fit(material, recipe.tokenizer, generator, learning)
+        tokenizer = tokenizers()[recipe.family].fit(material, recipe.tokenizer, generator, learning)
         identifiers = settle(tokenizer, material, recipe.collisions, about)
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None
@@ -171,7 +172,7 @@ def gather(
     fitted: bool = False,
 ) -> tuple[Material, dict[str, Any]]:
     """What the recipe's tokenizer reads of a dataset, and where it comes from. fitted: it reads words alone from now on."""
-    needs = [need for need in TOKENIZERS[recipe.family][1].needs if not fitted or need not in WITHOUT_LOG]
+    needs = [need for need in tokenizers()[recipe.family].needs if not fitted or need not in WITHOUT_LOG]
     about: dict[str, Any] = {
         "tokenizer": recipe.name,
         "family": recipe.family,

@@ -11,9 +11,9 @@ from safetensors.numpy import save_file
 
 from engine.errors import SeqscopeError, UsageError
 from engine.files import replacing
-from engine.identifiers import TOKENIZERS
 from engine.identifiers.base import Tokenizer
-from engine.training.recipe import build_table
+from engine.identifiers.registry import tokenizers
+from engine.training.settings import build_table
 
 FILE = "tokenizer.safetensors"
 
@@ -35,8 +35,8 @@ def load(path: Path) -> Tokenizer:
         with safe_open(path, "numpy") as file:
             facts = json.loads((file.metadata() or {})["tokenizer"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        config, tokenizer = TOKENIZERS[facts.pop("family")]
-        return tokenizer.restore(build_table(config, facts.pop("config"), str(path)), arrays, facts)
+        tokenizer = tokenizers()[facts.pop("family")]
+        return tokenizer.restore(build_table(tokenizer.Config, facts.pop("config"), str(path)), arrays, facts)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, UsageError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise SeqscopeError(

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from engine.cards import Card
 from engine.data.identifiers import NONE
 from engine.identifiers.base import Codes, Learning, Material, Tokenizer
 
@@ -36,6 +37,13 @@ class Titles(Tokenizer):
     """Codes: 0–255 bytes, then words (a piece of a word is a word that goes on: it is written with "·" at its end)."""
 
     name = "p5-tid"
+    Config = TitlesConfig
+    card = Card(
+        title="Title tokens",
+        order=60,
+        summary="The words of an item's title are its codes.",
+        paper="Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
+    )
     shared: ClassVar[bool] = True
 
     def __init__(self, config: TitlesConfig, vocabulary: list[str]) -> None:

@@ -20,8 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card, OnPage, Variant
 from engine.models.attention import sinusoid
-from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+from engine.models.base import AttentionShape, ItemIndex, Recommender
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,16 @@ class AttRecConfig:
 
 class AttRec(Recommender):
     name = "attrec"
+    Config = AttRecConfig
+    objective = "window"
     card = Card(
         title="AttRec",
+        order=30,
         summary="Places people and items in two metric spaces and ranks by distance: one for lasting taste, one for the "
         "intent of the last few items, read by self-attention. Nearer is better.",
         paper="Zhang, Tay, Yao & Sun, Next Item Recommendation with Self-Attention, 2018 (arXiv 1808.06414)",
         geometry="euclidean",
+        variants=(Variant("attrec", "green", OnPage()),),
     )
     trained_users = True
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from engine.cards import Card, require
 
 
 class ItemIndex(NamedTuple):
@@ -32,24 +34,17 @@ class AttentionShape:
     pooled: bool = False
 
 
-@dataclass(frozen=True)
-class Card:
-    """What a page says of the model."""
-
-    title: str
-    summary: str
-    paper: str
-    geometry: str = "cosine"
-    centred: bool = False
-    """Item vectors have one large direction in common: nearness is that of vectors less their mean."""
-    reasons: dict[str, str] = field(default_factory=dict)
-
-
 class Recommender(nn.Module):
     """Base of all models. Items are 0..num_items−1, padding is num_items, histories are padded on the left.
 
+    A model that recipes may name declares here all that the rest of Seqscope knows of it; one that has no `name` is a base. It is
+    built as Model(config, num_items, num_users, generator, **what it needs).
+
     Attributes:
         name: the word used on the command line and in recipes.
+        Config: the dataclass of its settings, the table `model` of recipes.
+        objective: how it learns, one of engine.training.objectives.OBJECTIVES; "counts" where it has a method `fit` instead.
+        card: what people are told of it.
         max_length: how many of the latest items the encoder reads.
         min_history: 0 where the model answers without any history, else 1.
         trained_users: the model keeps a vector per training user.
@@ -61,6 +56,8 @@ class Recommender(nn.Module):
     """
 
     name: ClassVar[str]
+    Config: ClassVar[type[Any]]
+    objective: ClassVar[str]
     card: ClassVar[Card]
     min_history: ClassVar[int] = 1
     trained_users: ClassVar[bool] = False
@@ -76,6 +73,11 @@ class Recommender(nn.Module):
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
     histories: int = 512
     """How many are read at a time where nothing is learnt; fewer where each is long."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            require(cls, "Config", "objective", "card")
 
     @property
     def walks(self) -> bool:
@@ -105,6 +107,10 @@ class Recommender(nn.Module):
     def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """As `query`, and the attention weights, float32 [batch, layers, heads, positions, positions]."""
         raise TypeError(f"{type(self).__name__} has no attention")
+
+    def read_items(self) -> None:
+        """Make the index of the items as they are described now, with what training learned (where `unseen_items`)."""
+        raise TypeError(f"{type(self).__name__} knows items by their numbers")
 
     def scores(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """float32 [batch, items]"""

@@ -16,8 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card, OnPage, Variant
 from engine.models.attention import attend, attend_with_weights, join_heads, split_heads, visible
-from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.dropout import dropout
 
 
@@ -66,12 +67,16 @@ class Layer(nn.Module):
 
 class BERT4Rec(Recommender):
     name = "bert4rec"
+    Config = BERT4RecConfig
+    objective = "cloze"
     card = Card(
         title="BERT4Rec",
+        order=20,
         summary="Reads the history in both directions with [MASK] standing where the next item will be, and fills it in. "
         "It learns from items hidden anywhere in a sequence, so it knows what surrounds an item, not only what follows it.",
         paper="Sun et al., BERT4Rec: Sequential Recommendation with Bidirectional Encoder Representations from "
         "Transformer, CIKM 2019",
+        variants=(Variant("bert4rec", "red", OnPage(examples=1)),),
     )
     min_history = 0
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.base import Card
+from engine.cards import Card, OnPage, Variant
 from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer, squared
 
 
@@ -33,13 +33,17 @@ class LightGCNConfig:
 
 class LightGCN(GraphRecommender):
     name = "lightgcn"
+    Config = LightGCNConfig
+    objective = "pairs"
     card = Card(
         title="LightGCN",
+        order=34,
         summary="Spreads vectors of users and items over the graph of who has what, and takes the mean of all layers: an item is "
         "near a history that reaches it over many short paths. The order of the history does not matter.",
         paper="He, Deng, Wang, Li, Zhang & Wang, LightGCN: Simplifying and Powering Graph Convolution Network for "
         "Recommendation, SIGIR 2020",
         reasons={"attention": NO_ATTENTION},
+        variants=(Variant("lightgcn", "teal", OnPage(examples=10)),),
     )
     sums_paths = True
 

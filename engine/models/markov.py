@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from engine.models.base import Card, ItemIndex, Recommender
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import ItemIndex, Recommender
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,11 @@ class MarkovConfig:
 
 class Markov(Recommender):
     name = "markov"
+    Config = MarkovConfig
+    objective = "counts"
     card = Card(
         title="Markov chain",
+        order=80,
         summary="Counts what came right after the last item and recommends the most frequent; popularity breaks ties. "
         "It sees one item back, so whatever beats it uses more of the history.",
         paper="First-order Markov chain over items; the unfactorised form of FMC (Rendle et al., FPMC, WWW 2010)",
@@ -34,6 +38,7 @@ class Markov(Recommender):
             "neighbours": "A Markov chain keeps counts of what follows what, not a place for each item.",
             "map": "A Markov chain keeps counts of what follows what; there is no space to draw.",
         },
+        variants=(Variant("markov", "orange", OnPage(chosen=True)),),
     )
 
     def __init__(self, config: MarkovConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:

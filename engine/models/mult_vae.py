@@ -20,7 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.base import Card, ItemIndex, Recommender
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import ItemIndex, Recommender
 from engine.models.dropout import dropout
 
 
@@ -40,12 +41,16 @@ class MultVAEConfig:
 
 class MultVAE(Recommender):
     name = "mult-vae"
+    Config = MultVAEConfig
+    objective = "multinomial"
     card = Card(
         title="Mult-VAE",
+        order=37,
         summary="Squeezes the set of items that somebody took into a small code, and draws from it how likely every item is, "
         "all in one step. It learns which items are taken by the same people, whatever came first.",
         paper="Liang, Krishnan, Hoffman & Jebara, Variational Autoencoders for Collaborative Filtering, WWW 2018",
         reasons={"attention": "Mult-VAE adds up the items of a history and attends to none of them."},
+        variants=(Variant("mult-vae", "brown", OnPage(examples=1)),),
     )
     reads_order = False
     histories = 128

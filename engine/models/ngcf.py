@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.base import Card
+from engine.cards import Card, OnPage, Variant
 from engine.models.dropout import dropout
 from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer, squared
 
@@ -77,12 +77,16 @@ class Mix(nn.Module):
 
 class NGCF(GraphRecommender):
     name = "ngcf"
+    Config = NGCFConfig
+    objective = "pairs"
     card = Card(
         title="NGCF",
+        order=35,
         summary="Sends messages along the graph of who has what, layer by layer, through learnt weights; what an item and a user "
         "have in common strengthens them. The order of the history does not matter.",
         paper="Wang, He, Wang, Feng & Chua, Neural Graph Collaborative Filtering, SIGIR 2019",
         reasons={"attention": NO_ATTENTION},
+        variants=(Variant("ngcf", "wine", OnPage(examples=10)),),
     )
 
     def __init__(

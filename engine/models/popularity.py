@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from engine.models.base import Card, ItemIndex, Recommender
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import ItemIndex, Recommender
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,11 @@ class PopularityConfig:
 
 class Popularity(Recommender):
     name = "popularity"
+    Config = PopularityConfig
+    objective = "counts"
     card = Card(
         title="Popularity",
+        order=90,
         summary="Recommends what was taken most often in training, the same list for everybody. "
         "A model that does not beat it has learned nothing.",
         paper="The usual baseline; counts of the training log",
@@ -29,6 +33,7 @@ class Popularity(Recommender):
             "neighbours": "Popularity knows one number per item, not a place among other items.",
             "map": "Popularity knows one number per item; there is no space to draw.",
         },
+        variants=(Variant("popularity", "grey", OnPage(chosen=True)),),
     )
     min_history = 0
     reads_order = False

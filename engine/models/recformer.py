@@ -21,9 +21,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card, OnPage, Variant
 from engine.models import windowed
 from engine.models.attention import join_heads, split_heads
-from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.dropout import dropout
 from engine.words import bert
 
@@ -154,14 +155,31 @@ class Layer(bert.Layer):
         return self.output_norm(x + dropout(self.outer(F.gelu(self.inner(x))), drop, self.training))
 
 
+SIZES = (
+    "attributes", "attribute_tokens", "max_length", "max_tokens", "dim", "layers", "heads", "inner", "attention", "window",
+    "temperature", "item_positions", "token_types",
+)  # fmt: skip
+"""Settings that must be those of the start, where training starts from another Recformer."""
+
+
 class Recformer(Recommender):
     name = "recformer"
+    Config = RecformerConfig
+    objective = "text"
     card = Card(
         title="Recformer",
+        order=40,
         summary="Reads the words of the history as one text, the newest item first, and matches what it understood with what it "
         "understands of each item's own words. Items that nobody has taken yet are as good as any other.",
         paper="Li et al., Text Is All You Need: Learning Language Representations for Sequential Recommendation, KDD 2023",
         centred=True,
+        variants=(
+            Variant("recformer", "sky"),
+            Variant(
+                "recformer-tuned",
+                page=OnPage(examples=2, start="recformer", sizes=SIZES, first="recformer-tuned-stage1"),
+            ),
+        ),
     )
     needs = ("words", "start")
     exports = ("text", "vectors")
@@ -364,6 +382,11 @@ class Recformer(Recommender):
         for name, parameter in found.named_parameters():
             parameter.copy_(self.get_buffer(_then(name)))
         return found
+
+    def read_items(self) -> None:
+        encoder = self.item_encoder()
+        encoder.refresh()
+        self.matrix.copy_(encoder.matrix)
 
     def index(self) -> ItemIndex:
         return ItemIndex(self.matrix, self.matrix.new_zeros(self.num_items))

@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.cards import Card, OnPage, Variant
 from engine.models.attention import attend, attend_with_weights, join_heads, sinusoid, split_heads, visible
-from engine.models.base import AttentionShape, Card, ItemIndex, Recommender
+from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.dropout import dropout
 
 
@@ -78,11 +79,18 @@ class Block(nn.Module):
 
 class SASRec(Recommender):
     name = "sasrec"
+    Config = SASRecConfig
+    objective = "next-item"
     card = Card(
         title="SASRec",
+        order=10,
         summary="Reads the history left to right with causal self-attention; the last position's state is matched with every "
         "item. Recent items usually weigh most, and the order matters.",
         paper="Kang & McAuley, Self-Attentive Sequential Recommendation, ICDM 2018",
+        variants=(
+            Variant("sasrec", "blue", OnPage(chosen=True, examples=1)),
+            Variant("sasrec-bce", "moss"),
+        ),
     )
 
     def __init__(self, config: SASRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:

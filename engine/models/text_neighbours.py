@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.base import Card, ItemIndex, Recommender
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import ItemIndex, Recommender
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,16 @@ class TextNeighboursConfig:
 
 class TextNeighbours(Recommender):
     name = "text-neighbours"
+    Config = TextNeighboursConfig
+    objective = "counts"
     card = Card(
         title="Text neighbours",
+        order=70,
         summary="Recommends the items of which much the same is said as of the latest ones, the newest first and foremost. It "
         "learns from nobody, so it serves items that nobody has taken yet, and what beats it has learned something from people.",
         paper="Mean of sentence vectors (Reimers & Gurevych, Sentence-BERT, EMNLP 2019), newest weighted most; a baseline",
         reasons={"attention": "It weighs items by their age alone; there is nothing it chooses to look at."},
+        variants=(Variant("text-neighbours", page=OnPage()),),
     )
     needs = ("vectors",)
     needs_log = False

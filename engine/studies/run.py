@@ -25,9 +25,9 @@ from engine.errors import UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.protocols import main
 from engine.evaluation.significance import interval
-from engine.identifiers import TOKENIZERS
-from engine.identifiers import recipe as tokenizers
+from engine.identifiers import recipe as tokenizer_recipes
 from engine.identifiers.recipe import TokenizerRecipe
+from engine.identifiers.registry import tokenizers
 from engine.identifiers.run import tokenize
 from engine.runtime import studies
 from engine.runtime.studies import Axis, Figure, Outcome, Study, StudyStep
@@ -146,7 +146,7 @@ def _default(plan: Plan, dataset: Dataset) -> float:
 def _recipe(run: str, dataset: Dataset, settings: list[str]) -> Recipe | TokenizerRecipe:
     name, file = called(run), _file(run)
     raw = read(name, dataset.info.name, file, [], ("model",))
-    kind = tokenizers if raw.get("family") in TOKENIZERS else models
+    kind = tokenizer_recipes if raw.get("family") in tokenizers() else models
     recipe: Recipe | TokenizerRecipe = kind.load(name, dataset.info.name, file, settings)
     return recipe
 

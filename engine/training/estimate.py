@@ -24,7 +24,6 @@ import torch
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.ranks import full_ranks, search_width
-from engine.generation import Generator
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.training import checkpoint
@@ -85,7 +84,7 @@ def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "a
     folder: where the run would be; a training that was interrupted there has less to do. Raises SeqscopeError where the training
     could not begin.
     """
-    kind = MODELS[recipe.family][1]
+    kind = MODELS[recipe.family]
     if kind.needs_log and not len(dataset.training.values):
         raise SeqscopeError(
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from"
@@ -180,7 +179,7 @@ def _ranking(model: Recommender, cases: Cases, trained: bool = False, lists: boo
     """Seconds to rank all of `cases`. lists: as the test items are."""
     if not len(cases):
         return 0.0
-    width = model.beam if isinstance(model, Generator) and not model.walks else None
+    width = None if model.walks else model.beam
     width = search_width(model) if lists else width
 
     def ask(count: int) -> float:
@@ -198,10 +197,9 @@ def _ranking(model: Recommender, cases: Cases, trained: bool = False, lists: boo
 
 
 def _export(model: Recommender, start: float) -> float:
-    graphs = (
-        GRAPHS + (ATTENTION if model.attention is not None else 0.0) + (GRAPHS if isinstance(model, Generator) else 0.0)
-    )
-    mapped = isinstance(model, Generator) or (model.card.geometry != "none" and model.num_items > 15)
+    generates = "generator" in model.exports
+    graphs = GRAPHS + (ATTENTION if model.attention is not None else 0.0) + (GRAPHS if generates else 0.0)
+    mapped = generates or (model.card.geometry != "none" and model.num_items > 15)
     return start * (graphs + (MAP + MAPPED * min(model.num_items, 20_000) if mapped else 0.0))
 
 

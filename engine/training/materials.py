@@ -79,12 +79,12 @@ class Kind(Protocol):
 
 def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """All that the recipe's model needs, to train in `folder`. Raises SeqscopeError where something is missing."""
-    return Materials({n: KINDS[n].gather(recipe, dataset, folder) for n in MODELS[recipe.family][1].needs})
+    return Materials({n: KINDS[n].gather(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
 
 
 def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """The same from a run folder that has its copies."""
-    return Materials({n: KINDS[n].kept(recipe, dataset, folder) for n in MODELS[recipe.family][1].needs})
+    return Materials({n: KINDS[n].kept(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
 
 
 class _Identifiers:
@@ -184,7 +184,7 @@ class _Graph:
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         material = _Graph.kept(recipe, dataset, folder)
-        graph, kind = material.value, MODELS[recipe.family][1]
+        graph, kind = material.value, MODELS[recipe.family]
         assert issubclass(kind, GraphRecommender)
         try:
             graph.check_bytes(kind.bytes_needed(recipe.model, graph))

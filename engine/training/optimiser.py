@@ -5,11 +5,35 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
 
-from engine.training.recipe import OptimiserConfig
+from engine.training.settings import added
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    name: Literal["adam", "adamw", "adagrad"] = "adam"
+    lr: float = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.98
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    """Decoupled for adamw, where biases and LayerNorm are left out of it."""
+    initial_accumulator: float = 0.0
+    """adagrad alone."""
+    warmup_steps: int = 0
+    """The rate climbs linearly over so many steps."""
+    decay: Literal["none", "linear", "cosine", "inverse-sqrt"] = "none"
+    """linear, cosine: to zero at the last of training.epochs; inverse-sqrt (T5, TIGER): lr for warmup_steps without a climb,
+    then lr · sqrt(warmup_steps / step)."""
+    clip_norm: float = 0.0
+    """Global gradient norm limit; 0 leaves gradients alone."""
+    average: float = added(0.0)
+    """Decay of the exponential moving average of the parameters that is validated and kept; 0: the parameters themselves."""
 
 
 def build(config: OptimiserConfig, model: nn.Module) -> torch.optim.Optimizer:

@@ -23,7 +23,7 @@ from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.settled import improving, validated
 from engine.files import claimed, write_json
-from engine.models import Recformer, Recommender
+from engine.models import Recommender
 from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training import device as devices
@@ -31,30 +31,10 @@ from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import Trainer, Validation, seed_of
 from engine.training.materials import Materials, gather, kept, read_elsewhere
-from engine.training.objectives.cloze import Cloze
-from engine.training.objectives.identifier import Identifier
-from engine.training.objectives.instructions import Instructions
-from engine.training.objectives.multinomial import Multinomial
-from engine.training.objectives.next_item import NextItem
-from engine.training.objectives.pairs import Pairs
-from engine.training.objectives.text import text
-from engine.training.objectives.window import Windows
+from engine.training.objectives import OBJECTIVES
 from engine.training.recipe import Recipe, from_dict
 
 ALONE = World()
-OBJECTIVES: dict[str, Any] = (
-    {
-        "sasrec": NextItem,
-        "bert4rec": Cloze,
-        "attrec": Windows,
-        "lightgcn": Pairs,
-        "ngcf": Pairs,
-        "mult-vae": Multinomial,
-        "recformer": text,
-    }
-    | dict.fromkeys(("encoder-decoder", "decoder-only"), Identifier)
-    | {"language-model": Instructions}
-)
 
 
 def identity(recipe: Recipe, dataset: Dataset, materials: Materials) -> str:
@@ -67,7 +47,7 @@ def build_model(recipe: Recipe, num_items: int, num_users: int, materials: Mater
     """materials: what the model needs; None where that is nothing."""
     generator = torch.Generator().manual_seed(seed_of(recipe.training.seed, "model"))
     try:
-        return MODELS[recipe.family][1](
+        return MODELS[recipe.family](
             recipe.model, num_items, num_users, generator, **(materials or Materials()).values_by_name
         )
     except ValueError as error:
@@ -96,7 +76,7 @@ def train(
 
 
 def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: World, finish: bool) -> dict[str, Any]:
-    if not len(dataset.events.values) and MODELS[recipe.family][1].needs_log:
+    if not len(dataset.events.values) and MODELS[recipe.family].needs_log:
         raise SeqscopeError(
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from. "
             "Import it with a log (`seqscope data import`); text-neighbours and `seqscope zero-shot` need none."
@@ -152,8 +132,8 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
 
 def check_order(recipe: Recipe, dataset: Dataset) -> None:
     """Raises SeqscopeError where the model reads an order that the dataset does not have."""
-    if MODELS[recipe.family][1].reads_order and not dataset.info.ordered:
-        others = ", ".join(name for name, (_, model) in MODELS.items() if not model.reads_order)
+    if MODELS[recipe.family].reads_order and not dataset.info.ordered:
+        others = ", ".join(name for name, model in MODELS.items() if not model.reads_order)
         raise SeqscopeError(
             f"{recipe.name} learns from the order of a user's items, and in {dataset.path} they are sets without one. "
             f"Models that read no order: {others}."
@@ -167,9 +147,9 @@ def build_trainer(
     training = dataset.training
     items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
     model.to(where)
-    objective = OBJECTIVES[recipe.family](
-        recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size
-    )
+    make = OBJECTIVES[MODELS[recipe.family].objective].make
+    assert make is not None
+    objective = make(recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size)
     if not objective.steps:
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
     return Trainer(
@@ -202,11 +182,11 @@ def open_run(
     except (ValueError, KeyError, TypeError, UsageError) as error:
         raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
     if data.info.fingerprint != trained_on:
-        if elsewhere and not MODELS[recipe.family][1].needs_log:
+        if elsewhere and not MODELS[recipe.family].needs_log:
             raise SeqscopeError(
                 f"{recipe.name} needs no training: run `seqscope train {recipe.family}` on {data.path} and evaluate that"
             )
-        if elsewhere and MODELS[recipe.family][1].unseen_items:
+        if elsewhere and MODELS[recipe.family].unseen_items:
             return _elsewhere(folder, recipe, data), recipe, record, data
         raise SeqscopeError(
             f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
@@ -218,11 +198,8 @@ def open_run(
 
 def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
     model = build_model(recipe, data.num_items, data.num_users, read_elsewhere(recipe, data, folder))
-    assert isinstance(model, Recformer)
     checkpoint.load(folder / "best.safetensors", model, None, but="matrix")
-    encoder = model.item_encoder()
-    encoder.refresh()
-    model.matrix.copy_(encoder.matrix)
+    model.read_items()
     return model.eval()
 
 

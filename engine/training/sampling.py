@@ -1,12 +1,62 @@
-"""Negatives: items a user did not take."""
+"""What an epoch is made of: windows over sequences, batches of like length, and negatives, items that a user did not take."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+POOL = 32
+"""Batches that are sorted by length together: enough to make lengths alike, few enough to keep batches random."""
 ROUNDS = 20
 """Draws before an item outside a user's own is counted off instead of hoped for: only for somebody who took most of them."""
+
+
+def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: int) -> Tensor:
+    """int64 [rows, width]: `values[end − length : end]` of each row, `pad` on the left. ends, lengths: int64 [rows]."""
+    column = torch.arange(width, device=values.device) - width
+    real = column >= -lengths.clamp(max=width)[:, None]
+    return torch.where(real, values[(ends[:, None] + column).clamp(min=0)], pad)
+
+
+def stride(step: float, size: int) -> int:
+    """Events from one window to the next: the share `step` of `size`, one at least; 0 where there are no other windows."""
+    return max(1, int(step * size)) if step else 0
+
+
+def windows(offsets: Tensor, size: int, step: int) -> tuple[Tensor, Tensor]:
+    """End and length (int64 [windows]) of the windows of at most `size` events, every `step` events from the end.
+
+    offsets: int64 [users + 1], where each sequence starts. Without a step there is the last window alone; a sequence of one event
+    has none, because it predicts nothing.
+    """
+    lengths = offsets.diff()
+    earlier = (lengths - size).clamp(min=0).add(step - 1) // step if step else torch.zeros_like(lengths)
+    count = torch.where(lengths >= 2, 1 + earlier, 0)
+    owner = torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), count)
+    place = torch.arange(len(owner), device=offsets.device) - (count.cumsum(0) - count)[owner]
+    ends = (offsets[1:][owner] - place * step).clamp(min=0)
+    # the earliest window is full as well, so it may overlap the next one by more than size − step
+    ends = torch.maximum(ends, offsets[:-1][owner] + torch.minimum(lengths[owner], torch.tensor(size)))
+    return ends, torch.minimum(lengths[owner], torch.tensor(size))
+
+
+def shuffled(examples: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """int64 [≤ batch_size] at a time: every example once, in random order."""
+    yield from torch.randperm(examples, generator=generator).split(batch_size)
+
+
+def by_length(lengths: Tensor, batch_size: int, generator: torch.Generator) -> list[Tensor]:
+    """As `shuffled`, each batch of like `lengths` (int64 [examples]); the order of batches is random.
+
+    Examples are shuffled, sorted by length within pools of `POOL` batches, and cut.
+    """
+    batches: list[Tensor] = []
+    for pool in torch.randperm(len(lengths), generator=generator).split(batch_size * POOL):
+        ordered = pool[torch.argsort(lengths[pool], stable=True)]
+        batches.extend(ordered.split(batch_size))
+    return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
 class Taken:

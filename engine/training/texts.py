@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
-from engine.models import RecformerConfig
+from engine.models.recformer import RecformerConfig
 from engine.training import started
 from engine.unknown import Known, known
 from engine.words import attributes, find

@@ -345,7 +345,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     start = "exports/recformer"
     assert asked == [("recformer-tuned-stage1", start), ("recformer-tuned", start), ("tiger-small", None)]
     text = said(test).replace("\\", "")
-    assert "first Recformer, stage 1, at most 30 min" in text and "At most 1.6 h" in text
+    assert "first Recformer, fine-tuned, stage 1, at most 30 min" in text and "At most 1.6 h" in text
     assert "more than an hour" in "\n".join(one.value for one in test.warning)
     test.button(key=f"data_train_{dataset.id}").click().run()
     assert not test.exception and not test.error

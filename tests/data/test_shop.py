@@ -6,7 +6,8 @@ import torch
 
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
-from engine.models import Markov, MarkovConfig, Popularity, PopularityConfig
+from engine.models.markov import Markov, MarkovConfig
+from engine.models.popularity import Popularity, PopularityConfig
 from tests import shop
 from tests.data.conftest import Bench
 

@@ -16,10 +16,9 @@ from engine.data.without_log import fingerprint
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
 from engine.export.side import write_dataset_side
-from engine.models import MODELS
 from engine.runtime import Zoo
 from engine.training.run import train
-from tests.models.contract import build
+from tests.models.contract import MATCHING, build
 from tests.training.tiny import recipe, text_encoder
 
 MESSY = """item_id,title,brand,categories
@@ -109,7 +108,7 @@ def test_an_export_folder_without_people(shop: Path, tmp_path: Path) -> None:
     assert len(zoo) == 3 and zoo.popularity.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("name", [name for name, (_, model) in MODELS.items() if model.needs_log])
+@pytest.mark.parametrize("name", [name for name, model in MATCHING.items() if model.needs_log])
 def test_what_learns_from_people_says_what_is_missing(shop: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(
         SeqscopeError, match=re.escape(f"a catalogue without a log, so there is nothing to learn {name}")

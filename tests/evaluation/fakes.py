@@ -8,14 +8,11 @@ from torch import Tensor, nn
 
 from engine.data.dataset import Cases
 from engine.data.ragged import Ragged
-from engine.models import Card, ItemIndex, Recommender
+from engine.models import ItemIndex, Recommender
 
 
 class Fixed(Recommender):
     """Scores of user u are row u of a table; reads the user from the first item of the history."""
-
-    name = "fixed"
-    card = Card(title="Fixed", summary="Fixed.", paper="None.")
 
     def __init__(self, table: np.ndarray) -> None:
         super().__init__()

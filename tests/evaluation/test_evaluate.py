@@ -15,19 +15,19 @@ from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.metrics import CUTOFFS
 from engine.evaluation.ranks import full_ranks
-from engine.models import MODELS
 from engine.training.run import open_run
+from tests.models.contract import MATCHING
 
 PROTOCOLS = {"full", "u100", "p100"}
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", list(MATCHING))
 def test_what_is_written(dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
     folder = run_of(name)
     found = json.loads((folder / "metrics.json").read_text("utf-8"))
     table = pq.read_table(folder / "ranks.parquet")
     assert table.column_names == ["user", "target", "history_length", "protocol", "rank"]
-    expected = PROTOCOLS | ({f"{p}+user" for p in PROTOCOLS} if MODELS[name][1].trained_users else set())
+    expected = PROTOCOLS | ({f"{p}+user" for p in PROTOCOLS} if MATCHING[name].trained_users else set())
     assert set(found) == set(table["protocol"].to_pylist()) == expected
     cases = dataset.cases("test")
     for protocol in expected:
@@ -42,12 +42,12 @@ def test_what_is_written(dataset: Dataset, run_of: Callable[[str], Path], name: 
             assert found[protocol][key] == pytest.approx(value)
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", list(MATCHING))
 def test_exposure_adds_up(dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
     folder = run_of(name)
     found = json.loads((folder / "metrics.json").read_text("utf-8"))
     table = pq.read_table(folder / "exposure.parquet").to_pydict()
-    protocols = {"full", "full+user"} if MODELS[name][1].trained_users else {"full"}
+    protocols = {"full", "full+user"} if MATCHING[name].trained_users else {"full"}
     assert set(table["protocol"]) == protocols
     for protocol in protocols:
         for k in CUTOFFS:

@@ -10,7 +10,7 @@ import torch
 
 from engine.evaluation.metrics import CUTOFFS
 from engine.evaluation.ranks import full_ranks, mean_rank, sampled_ranks
-from engine.models import Popularity, PopularityConfig
+from engine.models.popularity import Popularity, PopularityConfig
 from tests.evaluation.fakes import Fixed, cases, random_cases
 
 

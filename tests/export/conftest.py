@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.export.bundle import export_run
-from engine.models import MODELS
+from tests.models.contract import MATCHING
 from tests.training.fixtures import dataset, one_thread, run_of, shared
 from tests.training.tiny import once
 
@@ -18,6 +18,6 @@ def exports(shared: Path, run_of: Callable[[str], Path]) -> Path:
     """The bundles of all small runs. No test may change them."""
     out = shared / "exports" / "tiny"
     with once(out) as first:
-        for name in MODELS if first else ():
+        for name in MATCHING if first else ():
             export_run(run_of(name), out)
     return out

@@ -15,10 +15,11 @@ import torch
 
 from engine.data.dataset import Dataset
 from engine.export.weights import LEAST
-from engine.models import MODELS, Recommender
+from engine.models import Recommender
 from engine.models.ngcf import NGCF
 from engine.runtime import CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
+from tests.models.contract import MATCHING
 
 SHARING = ("sasrec", "bert4rec", "attrec", "recformer", "text-neighbours")
 """Whose encoder holds what their attention, or their index, holds as well."""
@@ -47,7 +48,7 @@ def test_every_model_is_offered(zoo: Zoo) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", list(MATCHING))
 def test_scores_are_those_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
     model, *_ = open_run(run_of(name))
     bundle = zoo.bundles[name]
@@ -85,7 +86,7 @@ def test_somebody_without_a_history(zoo: Zoo, run_of: Callable[[str], Path], nam
     np.testing.assert_allclose(zoo.bundles[name].scores([]), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", list(MATCHING))
 def test_ranks_are_those_of_the_evaluation(
     zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str
 ) -> None:
@@ -121,7 +122,7 @@ def test_lists_are_those_of_the_exposure(zoo: Zoo, dataset: Dataset, name: str) 
     assert found == {item: int(count) for item, count in enumerate(counts) if count}
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", list(MATCHING))
 def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
     model, recipe, record, _ = open_run(run_of(name))
     manifest = zoo.bundles[name].manifest
@@ -281,5 +282,5 @@ def test_nobodys_vector_is_in_a_graph(exports: Path, run_of: Callable[[str], Pat
 
 def test_nothing_is_left_beside_the_bundles(exports: Path) -> None:
     beside = {"dataset.json", "items.parquet", "users.parquet", "words"}
-    assert {path.name for path in exports.iterdir()} == {*MODELS, *beside}
+    assert {path.name for path in exports.iterdir()} == {*MATCHING, *beside}
     assert [path.name for path in (exports / "words").iterdir()] == ["scratch"]

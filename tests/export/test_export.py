@@ -22,7 +22,8 @@ from engine.errors import SeqscopeError, UsageError
 from engine.export import bundle, graphs, vectors
 from engine.export.bundle import export_run
 from engine.export.side import write_dataset_side
-from engine.models import MODELS, Recommender
+from engine.models import Recommender
+from engine.registry import MODELS
 from engine.runtime import Zoo
 from engine.training.run import train
 from tests.models.contract import batch, histories, move, small
@@ -123,7 +124,7 @@ def test_lengths_that_are_tried() -> None:
     ],
 )
 def test_unusual_models_have_graphs_too(dataset: Any, tmp_path: Path, name: str, settings: dict[str, Any]) -> None:
-    model = MODELS[name][1](small(name, **settings), 150, 3, torch.Generator().manual_seed(0))
+    model = MODELS[name](small(name, **settings), 150, 3, torch.Generator().manual_seed(0))
     move(model, 1)
     graphs.write_encoder(model.eval(), tmp_path / "encoder.onnx")
     rows, bias = model.index()
@@ -136,7 +137,7 @@ def test_unusual_models_have_graphs_too(dataset: Any, tmp_path: Path, name: str,
 def test_the_exporter_is_quiet(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
-    model = MODELS["popularity"][1](small("popularity"), 23, 3, torch.Generator())
+    model = MODELS["popularity"](small("popularity"), 23, 3, torch.Generator())
     graphs.write_encoder(model, tmp_path / "encoder.onnx")
     assert capfd.readouterr() == ("", "")
     assert not list(recwarn)

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 
 from engine.data.identifiers import NONE, Identifiers
-from engine.generation import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig, Generator
+from engine.generation import Generator
+from engine.generation.decoder_only import DecoderOnly, DecoderOnlyConfig
+from engine.generation.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from tests.models.contract import move
 
 ITEMS = 29

@@ -9,15 +9,16 @@ import pytest
 
 from engine.data.identifiers import NONE, Identifiers
 from engine.errors import SeqscopeError
-from engine.identifiers import TOKENIZERS, stored
+from engine.identifiers import stored
 from engine.identifiers.collisions import CollisionsConfig, extend, settle
+from engine.identifiers.registry import tokenizers
 from tests.identifiers.tiny import CONFIGS, fit, fitted, material
 
-every = pytest.mark.parametrize("name", list(TOKENIZERS))
+every = pytest.mark.parametrize("name", list(tokenizers()))
 
 
 def test_every_tokenizer_is_here() -> None:
-    assert CONFIGS.keys() == TOKENIZERS.keys()
+    assert CONFIGS.keys() == tokenizers().keys()
 
 
 @every
@@ -103,7 +104,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
 
 @every
 def test_it_says_what_it_misses(name: str) -> None:
-    needs = TOKENIZERS[name][1].needs
+    needs = tokenizers()[name].needs
     bare = material()
     bare = type(bare)(bare.items)
     if needs:

@@ -8,7 +8,8 @@ import pytest
 
 from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
-from engine.identifiers import Material, collaborative, measures
+from engine.identifiers import collaborative, measures
+from engine.identifiers.base import Material
 from engine.identifiers.category import CategoryPath
 from engine.identifiers.collaborative import CollaborativeClusters, spectral, together
 from engine.identifiers.titles import Titles

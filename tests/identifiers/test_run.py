@@ -18,13 +18,14 @@ from safetensors.numpy import load_file
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
-from engine.errors import SeqscopeError
-from engine.identifiers import TOKENIZERS, teacher
+from engine.errors import SeqscopeError, UsageError
+from engine.identifiers import teacher
 from engine.identifiers.judge import Judge
 from engine.identifiers.recipe import from_dict, load
+from engine.identifiers.registry import tokenizers
 from engine.identifiers.run import gather, open_tokenizer
 from engine.runtime import Zoo
-from engine.training.recipe import RECIPES, UsageError
+from engine.training.recipe import RECIPES
 from engine.training.recipe import load as load_model
 
 SMALL = ["tokenizer.codes=8", "tokenizer.levels=2", "tokenizer.dim=4", "tokenizer.hidden=[8]", "training.batch_size=16"]
@@ -180,7 +181,7 @@ def _find(value: object, key: str) -> dict[str, float]:
     [
         path
         for path in sorted(RECIPES.glob("*/*.toml"))
-        if tomllib.loads(path.read_text("utf-8")).get("family") in TOKENIZERS
+        if tomllib.loads(path.read_text("utf-8")).get("family") in tokenizers()
     ],
     ids=lambda path: f"{path.parent.name}/{path.stem}",
 )

@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from engine.data.ragged import Ragged
-from engine.identifiers import TOKENIZERS, Learning, LearningConfig, Material, Tokenizer
-from engine.training.recipe import OptimiserConfig, build_table
+from engine.identifiers.base import Learning, LearningConfig, Material, Tokenizer
+from engine.identifiers.registry import tokenizers
+from engine.training.optimiser import OptimiserConfig
+from engine.training.settings import build_table
 
 ITEMS, OUTER, INNER = 320, 4, 4
 
@@ -73,11 +75,11 @@ def learning(epochs: int = 30, **changes: Any) -> Learning:
 
 
 def config(name: str, **changes: Any) -> Any:
-    return build_table(TOKENIZERS[name][0], CONFIGS[name] | changes, name)
+    return build_table(tokenizers()[name].Config, CONFIGS[name] | changes, name)
 
 
 def fit(name: str, given: Material, seed: int = 1, epochs: int = 30, **changes: Any) -> Tokenizer:
-    return TOKENIZERS[name][1].fit(given, config(name, **changes), np.random.default_rng(seed), learning(epochs))
+    return tokenizers()[name].fit(given, config(name, **changes), np.random.default_rng(seed), learning(epochs))
 
 
 @functools.cache

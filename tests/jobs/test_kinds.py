@@ -47,7 +47,7 @@ def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> No
     jobs = [prepare(tmp_path, log=log, title="-- $(rm) a shop")]
     if log:
         settings = {"training.epochs": 3, "objective.loss": "bce"}
-        jobs.append(train(tmp_path, *(TrainingChoice(model=model) for model in kinds.MODELS), log=log))
+        jobs.append(train(tmp_path, *(TrainingChoice(model=model) for model in kinds.models()), log=log))
         jobs.append(train(tmp_path, TrainingChoice(model="sasrec", settings=settings), log=log))
     for job in jobs:
         for words in commands(job):

@@ -28,6 +28,8 @@ from engine.models.graph import Graph
 from engine.registry import MODELS
 from engine.words.tokenizer import learn
 
+MATCHING = {name: model for name, model in MODELS.items() if "identifiers" not in model.needs}
+"""Those that score items by vectors or counts; the others generate identifiers, which a tokenizer has to make first."""
 ITEMS, USERS = 23, 9  # primes: no other dimension of a model is as long
 SMALL = {
     "dim": 8, "blocks": 2, "layers": 2, "heads": 2, "max_length": 8, "window": 3, "fold_in": 6, "dropout": 0.3,
@@ -37,7 +39,7 @@ SMALL = {
 
 def small(name: str, **settings: Any) -> Any:
     """A configuration of the model `name` that is quick to compute."""
-    kind = MODELS[name][0]
+    kind = MODELS[name].Config
     fields = {field.name for field in dataclasses.fields(kind)}
     return kind(**{key: value for key, value in SMALL.items() if key in fields} | settings)
 
@@ -95,7 +97,7 @@ MATERIALS: dict[str, Any] = {
 
 def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
     """What the model `name` needs, made up. new: int64 [items], the number that each item gets instead of its own."""
-    found = {key: MATERIALS[key] for key in MODELS[name][1].needs}
+    found = {key: MATERIALS[key] for key in MODELS[name].needs}
     if new is not None and "identifiers" in found:
         codes = np.empty_like(found["identifiers"].codes)
         codes[new.numpy()] = found["identifiers"].codes
@@ -113,7 +115,7 @@ def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
 def build(name: str, seed: int = 3, new: Tensor | None = None, **settings: Any) -> Recommender:
     """A model in evaluation mode as training leaves one: nothing is zero that training would move."""
     config, generator = small(name, **settings), torch.Generator().manual_seed(seed)
-    model = MODELS[name][1](config, ITEMS, USERS, generator, **materials(name, new))
+    model = MODELS[name](config, ITEMS, USERS, generator, **materials(name, new))
     if hasattr(model, "fit"):
         model.fit(*log())
     move(model, seed)
@@ -154,14 +156,14 @@ class Contract:
     # --- who it is
 
     def test_it_answers_to_its_name(self, name: str) -> None:
-        kind = MODELS[name][1]
+        kind = MODELS[name]
         assert kind.name == name
         assert issubclass(kind, Recommender)
         assert kind.min_history in (0, 1)
-        assert dataclasses.is_dataclass(MODELS[name][0])
+        assert dataclasses.is_dataclass(MODELS[name].Config)
 
     def test_its_card_is_complete(self, name: str) -> None:
-        model, card = build(name), MODELS[name][1].card
+        model, card = build(name), MODELS[name].card
         assert 0 < len(card.title) <= 60
         assert 0 < len(card.summary) <= 2000
         assert 0 < len(card.paper) <= 2000
@@ -173,7 +175,7 @@ class Contract:
         assert all(reason.endswith(".") for reason in card.reasons.values())
 
     def test_every_setting_is_explained(self, name: str) -> None:
-        kind = MODELS[name][0]
+        kind = MODELS[name].Config
         source = Path(sys.modules[kind.__module__].__file__ or "").read_text("utf-8")
         body = source.partition(f"class {kind.__name__}:")[2].partition("\n\n\n")[0].splitlines()
         for field in dataclasses.fields(kind):
@@ -281,7 +283,7 @@ class Contract:
     def test_the_generator_alone_decides_how_it_starts(self, name: str) -> None:
         def start(seed: int, elsewhere: int) -> dict[str, Tensor]:
             torch.manual_seed(elsewhere)
-            kind = MODELS[name][1]
+            kind = MODELS[name]
             return kind(small(name), ITEMS, USERS, torch.Generator().manual_seed(seed), **materials(name)).state_dict()
 
         one, same, other = start(1, 1), start(1, 2), start(2, 1)
@@ -298,7 +300,7 @@ class Contract:
         model = build(name)
         save_file({k: v.contiguous() for k, v in model.state_dict().items()}, tmp_path / "model.safetensors")
         generator = torch.Generator().manual_seed(99)
-        other = MODELS[name][1](small(name), ITEMS, USERS, generator, **materials(name)).eval()
+        other = MODELS[name](small(name), ITEMS, USERS, generator, **materials(name)).eval()
         other.load_state_dict(load_file(tmp_path / "model.safetensors"))
         items = batch(model, histories(model))
         assert torch.equal(other.scores(items), model.scores(items))

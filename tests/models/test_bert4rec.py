@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.models import BERT4Rec
+from engine.models.bert4rec import BERT4Rec
 from tests.models import numpy_bert4rec
 from tests.models.contract import ITEMS, batch, build, histories
 
@@ -80,7 +80,7 @@ def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
 
 
 def test_where_it_starts() -> None:
-    from engine.models import BERT4RecConfig
+    from engine.models.bert4rec import BERT4RecConfig
 
     model = BERT4Rec(BERT4RecConfig(dim=64), 300, 0, torch.Generator().manual_seed(0))
     weight = model.items.weight[:300]

@@ -10,7 +10,8 @@ from collections import Counter
 import numpy as np
 import torch
 
-from engine.models import Markov, MarkovConfig, Popularity, PopularityConfig
+from engine.models.markov import Markov, MarkovConfig
+from engine.models.popularity import Popularity, PopularityConfig
 from tests.models.contract import ITEMS, build, log
 
 SEQUENCES = [[0, 1, 0, 1, 2], [], [3], [1, 2, 2], []]

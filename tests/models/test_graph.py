@@ -14,8 +14,7 @@ from engine.export import graphs
 from engine.models.graph import Graph, GraphRecommender, Propagation, distinct
 from engine.models.ngcf import NGCF
 from engine.registry import MODELS
-from engine.training.objectives.pairs import Pairs
-from engine.training.recipe import PairsConfig
+from engine.training.objectives.pairs import Pairs, PairsConfig
 from tests.models import numpy_graph
 from tests.models.contract import ITEMS, build, move, small
 from tests.models.numpy_graph import HISTORIES
@@ -38,7 +37,7 @@ def ten_nodes() -> Graph:
 
 def model(name: str = "lightgcn", **settings: object) -> GraphRecommender:
     """Over the ten nodes."""
-    recommender = MODELS[name][1](
+    recommender = MODELS[name](
         small(name, **settings), numpy_graph.ITEMS, numpy_graph.USERS, torch.Generator().manual_seed(0),
         graph=ten_nodes(),
     )  # fmt: skip
@@ -270,7 +269,7 @@ def test_layers_are_kept_until_training_goes_on(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    config, graph, kind = small(name), ten_nodes(), MODELS[name][1]
+    config, graph, kind = small(name), ten_nodes(), MODELS[name]
     assert issubclass(kind, GraphRecommender)
     needed = kind.bytes_needed(config, graph)
     assert needed > graph.bytes + 4 * 4 * 10 * config.dim  # parameters, gradient and Adam's moments alone

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from engine.export import graphs
-from engine.models import MultVAE, mult_vae
-from engine.training.objectives.multinomial import Multinomial
-from engine.training.recipe import MultinomialConfig
+from engine.models import mult_vae
+from engine.models.mult_vae import MultVAE
+from engine.training.objectives.multinomial import Multinomial, MultinomialConfig
 from tests.models import numpy_mult_vae
 from tests.models.contract import ITEMS, batch, build, histories
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models import Recformer, RecformerConfig, windowed
+from engine.models import windowed
+from engine.models.recformer import Recformer, RecformerConfig
 from engine.words.bert import Bert, BertConfig
 from tests.models import numpy_recformer
 from tests.models.contract import ITEMS, MATERIALS, USERS, batch, build, close, histories, small

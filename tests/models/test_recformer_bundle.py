@@ -16,7 +16,7 @@ from engine.bundle.manifest import Manifest
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
 from engine.export.bundle import export_run
-from engine.models import Recformer
+from engine.models.recformer import Recformer
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run, train
 from tests.training.tiny import mixed, recipe, write_log

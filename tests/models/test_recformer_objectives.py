@@ -12,10 +12,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.errors import SeqscopeError, UsageError
-from engine.models import Recformer
-from engine.models.recformer import Sequences
-from engine.training.objectives.text import IGNORED, FineTuning, Pretraining, contrast, hide, text
-from engine.training.recipe import TextConfig
+from engine.models.recformer import Recformer, Sequences
+from engine.training.objectives.text import IGNORED, FineTuning, Pretraining, TextConfig, contrast, hide, text
 from engine.training.run import open_run, train
 from engine.words import find
 from engine.words.bert import Sentence

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.models import SASRec, SASRecConfig
+from engine.models.sasrec import SASRec, SASRecConfig
 from tests.models import numpy_sasrec
 from tests.models.contract import ITEMS, USERS, batch, build, histories, move, small
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.models import TextNeighbours, TextNeighboursConfig
+from engine.models.text_neighbours import TextNeighbours, TextNeighboursConfig
 from tests.models.contract import ITEMS, batch, build, histories, vectors
 
 

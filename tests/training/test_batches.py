@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.training.batches import POOL, by_length, shuffled
+from engine.training.sampling import POOL, by_length, shuffled
 
 
 @pytest.mark.parametrize("examples", [0, 1, 7, 128, 129, 1000])

@@ -12,8 +12,7 @@ from torch import nn
 from engine.errors import SeqscopeError
 from engine.training import checkpoint
 from engine.training.checkpoint import State
-from engine.training.optimiser import build
-from engine.training.recipe import OptimiserConfig
+from engine.training.optimiser import OptimiserConfig, build
 
 
 def pair(name: str) -> tuple[nn.Module, torch.optim.Optimizer]:

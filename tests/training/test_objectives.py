@@ -11,13 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.models import MODELS, AttRec, BERT4Rec, SASRec
-from engine.training.objectives import gather_last, windows
-from engine.training.objectives.cloze import Cloze
-from engine.training.objectives.next_item import NextItem
-from engine.training.objectives.window import Windows
-from engine.training.recipe import ClozeConfig, NextItemConfig, WindowConfig
-from engine.training.sampling import Taken
+from engine.models.attrec import AttRec
+from engine.models.bert4rec import BERT4Rec
+from engine.models.sasrec import SASRec
+from engine.registry import MODELS
+from engine.training.objectives.cloze import Cloze, ClozeConfig
+from engine.training.objectives.next_item import NextItem, NextItemConfig
+from engine.training.objectives.window import WindowConfig, Windows
+from engine.training.sampling import Taken, gather_last, windows
 from tests.models import numpy_attrec
 from tests.models.contract import move, small
 
@@ -31,7 +32,7 @@ def flat(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
 
 
 def model(name: str, **settings: Any) -> Any:
-    found = MODELS[name][1](small(name, **settings), ITEMS, len(SEQUENCES), torch.Generator().manual_seed(0))
+    found = MODELS[name](small(name, **settings), ITEMS, len(SEQUENCES), torch.Generator().manual_seed(0))
     move(found, 2)
     return found
 

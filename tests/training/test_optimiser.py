@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.training.optimiser import Average, build, learning_rate
-from engine.training.recipe import OptimiserConfig
+from engine.training.optimiser import Average, OptimiserConfig, build, learning_rate
 
 
 def test_rates() -> None:

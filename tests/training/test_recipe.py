@@ -13,7 +13,8 @@ import torch
 
 from engine.errors import UsageError
 from engine.registry import MODELS
-from engine.training.recipe import OBJECTIVES, RECIPES, TrainingConfig, from_dict, load
+from engine.training.objectives import OBJECTIVES
+from engine.training.recipe import RECIPES, TrainingConfig, from_dict, load
 from engine.training.run import build_model
 
 FAMILIES = {path: tomllib.loads(path.read_text("utf-8"))["family"] for path in sorted(RECIPES.glob("*/*.toml"))}
@@ -37,14 +38,14 @@ def test_a_shipped_recipe_can_be_used(path: Path) -> None:
     assert found.title or path.stem == family  # two recipes of one model are told apart
     assert len(found.title) <= 60
     assert load(path.stem, path.parent.name, None, []) == found  # a recipe's name is as good a word as the model's
-    if not MODELS[family][1].needs:
+    if not MODELS[family].needs:
         assert build_model(found, 30, 3).max_length >= 1
 
 
-@pytest.mark.parametrize("name", [name for name, (_, model) in MODELS.items() if not model.needs])
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model.needs])
 def test_every_model_has_a_default_recipe(name: str) -> None:
     assert load(name, "a-dataset-without-recipes", None, []).family == name
-    assert name in OBJECTIVES
+    assert MODELS[name].objective in OBJECTIVES
 
 
 def test_a_setting_that_was_added_tells_trainings_apart_only_where_it_is_used() -> None:
@@ -174,7 +175,7 @@ def test_a_value_that_nothing_could_be_trained_with_is_refused_by_name(family: s
 
 def test_every_number_has_limits() -> None:
     """A setting that is added is covered too: what is far out of any range is refused."""
-    for family, (_, model) in MODELS.items():
+    for family, model in MODELS.items():
         of = (
             {
                 "encoder-decoder": "default/tiger",

@@ -13,9 +13,9 @@ from safetensors.torch import load_file
 
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.models import MODELS
 from engine.training import checkpoint
 from engine.training.run import open_run, train
+from tests.models.contract import MATCHING
 from tests.training.tiny import cycles, mixed, recipe, tiny_dataset, write_log
 
 LEARNED = ["sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer"]
@@ -37,13 +37,13 @@ def small_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
-    for name in MODELS:
+    for name in MATCHING:
         folder = run_of(name)
         files = {path.name for path in folder.iterdir()} - {".lock"}
         learned = {"checkpoint.safetensors", "curve.json"} if name in LEARNED else set()
-        if "vectors" in MODELS[name][1].needs:
+        if "vectors" in MATCHING[name].needs:
             learned |= {"text_vectors.npy", "text_vectors.json"}
-        if "words" in MODELS[name][1].needs:
+        if "words" in MATCHING[name].needs:
             learned |= {"words.safetensors", "tokenizer.json"}
         assert files == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json"} | learned
         record = json.loads((folder / "run.json").read_text("utf-8"))
@@ -77,7 +77,7 @@ def test_one_seed_one_result(small_dataset: Dataset, tmp_path: Path, name: str) 
 # --- nothing held out is learned from
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", list(MATCHING))
 def test_nothing_held_out_is_learned_from(tmp_path: Path, name: str) -> None:
     """Two datasets that differ in nothing but their validation and test items give one and the same model."""
     sequences = cycles(40, 30)
@@ -255,7 +255,7 @@ def test_what_diverges_keeps_its_best(small_dataset: Dataset, tmp_path: Path, mo
 def test_nobody_has_two_training_events(tmp_path: Path) -> None:
     data = write_log(tmp_path / "data", [[1, 2, 3], [2, 3, 1], [3], [1, 3, 2]], 4)
     in_order = [
-        name for name in LEARNED if MODELS[name][1].reads_order
+        name for name in LEARNED if MATCHING[name].reads_order
     ]  # who took one item says something to the others
     for name in in_order:
         with pytest.raises(SeqscopeError, match="nothing to learn from"):
@@ -266,7 +266,7 @@ def test_nobody_has_two_training_events(tmp_path: Path) -> None:
 
 def test_the_smallest_log_that_can_be_trained_on(tmp_path: Path) -> None:
     data = write_log(tmp_path / "data", [[0, 1, 2, 3], [3], [0, 1], [2, 2, 2]], 4)
-    for name in MODELS:
+    for name in MATCHING:
         train(recipe(name, training=SHORT if name in LEARNED else {}), data, tmp_path / name, device="cpu")
         open_run(tmp_path / name)
 

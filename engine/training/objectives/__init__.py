@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from engine.models import Recommender
+from engine.training.objectives.cloze import Cloze, ClozeConfig
+from engine.training.objectives.identifier import Identifier, IdentifierConfig
+from engine.training.objectives.instructions import InstructionConfig, Instructions
+from engine.training.objectives.multinomial import Multinomial, MultinomialConfig
+from engine.training.objectives.next_item import NextItem, NextItemConfig
+from engine.training.objectives.pairs import Pairs, PairsConfig
+from engine.training.objectives.text import TextConfig, text
+from engine.training.objectives.window import WindowConfig, Windows
 
 
 class Objective(Protocol):
@@ -65,33 +73,29 @@ class Staged(Objective, Protocol):
         """After the last step of an epoch, before validation."""
 
 
-def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: int) -> Tensor:
-    """int64 [rows, width]: `values[end − length : end]` of each row, `pad` on the left. ends, lengths: int64 [rows]."""
-    column = torch.arange(width, device=values.device) - width
-    real = column >= -lengths.clamp(max=width)[:, None]
-    return torch.where(real, values[(ends[:, None] + column).clamp(min=0)], pad)
+@dataclass(frozen=True)
+class CountConfig:
+    """Nothing is learned by gradient: the model counts."""
 
 
-def stride(step: float, size: int) -> int:
-    """Events from one window to the next: the share `step` of `size`, one at least; 0 where there are no other windows."""
-    return max(1, int(step * size)) if step else 0
+class Kind(NamedTuple):
+    """An objective that models name."""
+
+    Config: type[Any]
+    """The table `objective` of recipes."""
+    make: Callable[..., Objective] | None
+    """(settings, model, items, offsets, batch size) → the objective on a training log: items int64 [events], on the device,
+    offsets int64 [users + 1]. None where nothing is learned step by step."""
 
 
-def windows(offsets: Tensor, size: int, step: int) -> tuple[Tensor, Tensor]:
-    """End and length (int64 [windows]) of the windows of at most `size` events, every `step` events from the end.
-
-    offsets: int64 [users + 1], where each sequence starts. Without a step there is the last window alone; a sequence of one event
-    has none, because it predicts nothing.
-    """
-    lengths = offsets.diff()
-    earlier = (lengths - size).clamp(min=0).add(step - 1) // step if step else torch.zeros_like(lengths)
-    count = torch.where(lengths >= 2, 1 + earlier, 0)
-    owner = torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), count)
-    place = torch.arange(len(owner), device=offsets.device) - (count.cumsum(0) - count)[owner]
-    ends = (offsets[1:][owner] - place * step).clamp(min=0)
-    # the earliest window is full as well, so it may overlap the next one by more than size − step
-    ends = torch.maximum(ends, offsets[:-1][owner] + torch.minimum(lengths[owner], torch.tensor(size)))
-    return ends, torch.minimum(lengths[owner], torch.tensor(size))
-
-
-__all__ = ["Objective", "Recommender", "gather_last", "stride", "windows"]
+OBJECTIVES: dict[str, Kind] = {
+    "next-item": Kind(NextItemConfig, NextItem),
+    "cloze": Kind(ClozeConfig, Cloze),
+    "window": Kind(WindowConfig, Windows),
+    "pairs": Kind(PairsConfig, Pairs),
+    "multinomial": Kind(MultinomialConfig, Multinomial),
+    "text": Kind(TextConfig, text),
+    "identifier": Kind(IdentifierConfig, Identifier),
+    "instructions": Kind(InstructionConfig, Instructions),
+    "counts": Kind(CountConfig, None),
+}

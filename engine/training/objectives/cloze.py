@@ -7,17 +7,32 @@ step · max_length items before it. A share of examples hides the last item alon
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engine.models.bert4rec import BERT4Rec
 from engine.training import losses
-from engine.training.batches import by_length
-from engine.training.objectives import gather_last, stride, windows
-from engine.training.recipe import ClozeConfig
+from engine.training.sampling import by_length, gather_last, stride, windows
 
 Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class ClozeConfig:
+    """Items hidden behind [MASK] are filled in (BERT4Rec)."""
+
+    mask_share: float = 0.2
+    """Share ρ of items hidden (authors: .6 Beauty, .4 Steam, .2 MovieLens)."""
+    max_masked: int = 40
+    """At most this many hidden items per sequence (authors: 30 Beauty, 20 Steam, 40 ML-1M, 20 ML-20M)."""
+    last_only: float = 0.1
+    """Share of examples in which the last item alone is hidden, as at recommendation time (authors: one more copy beside
+    10 randomly masked ones)."""
+    step: float = 0.5
+    """Windows over sequences longer than max_length start every step · max_length items (authors: .5; Beauty .1); 0: the last
+    window alone."""
 
 
 class Cloze:

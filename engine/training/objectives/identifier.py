@@ -9,17 +9,29 @@ In both, the decoder reads the true codes of its target, so all levels are learn
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from engine.generation import Generator
-from engine.training.batches import by_length
-from engine.training.objectives import gather_last, stride, windows
-from engine.training.recipe import IdentifierConfig
+from engine.training.sampling import by_length, gather_last, stride, windows
 
 Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class IdentifierConfig:
+    """The codes of the next item are written after the codes of the history (TIGER, LETTER, LC-Rec)."""
+
+    temperature: float = 1.0
+    """Logits are divided by τ before the softmax (LETTER's ranking-guided loss; 1 is plain cross-entropy)."""
+    per_user: int = 0
+    """Targets drawn per user and epoch, where each needs a pass of its own (an encoder that looks both ways); 0 takes all."""
+    step: float = 0.5
+    """Where targets share a pass: windows over sequences longer than max_length start every step · max_length items, and
+    every item is a target once."""
 
 
 class Identifier:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -17,13 +18,24 @@ from torch import Tensor
 from engine.errors import UsageError
 from engine.generation.language import LanguageModel
 from engine.generation.prompts import TASKS
-from engine.training.batches import shuffled
-from engine.training.recipe import InstructionConfig
+from engine.training.sampling import shuffled
 
 Batch = tuple[Tensor, ...]
 PADDING, QUESTION, ANSWER = 0, 1, 2
 MEASURED = 64
 """Examples that are written out once in order to know how long answers are."""
+
+
+@dataclass(frozen=True)
+class InstructionConfig:
+    """A language model answers questions about sequences and items in codes and words (LC-Rec)."""
+
+    tasks: str = "seqrec,item2index,index2item,fusionseqrec,itemsearch,preferenceobtain"
+    """Which tasks are mixed, of those in engine/generation/prompts.py."""
+    words: int = 64
+    """Tokens kept of a text in a question or an answer (the last ones)."""
+    temperature: float = 1.0
+    """Logits are divided by τ before the softmax (LETTER's ranking-guided loss; 1 is plain cross-entropy)."""
 
 
 class Instructions:

@@ -7,6 +7,7 @@ has its cap; it follows the number of the step, so that an interruption does not
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -14,11 +15,20 @@ from torch import Tensor
 
 from engine.models.base import score
 from engine.models.mult_vae import MultVAE
-from engine.training.batches import shuffled
-from engine.training.objectives import gather_last
-from engine.training.recipe import MultinomialConfig
+from engine.training.sampling import gather_last, shuffled
 
 Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class MultinomialConfig:
+    """All items of a history are draws of one distribution (Mult-VAE)."""
+
+    beta: float = 0.2
+    """Cap of β, the weight of the KL divergence (authors: .2 on ML-20M; best on validation, so each dataset has its own)."""
+    anneal_steps: int = 200_000
+    """β grows from 0 by 1 / anneal_steps a step until it has its cap, after beta · anneal_steps (authors: 200,000, thus 40,000);
+    0: it has its cap from the beginning."""
 
 
 class Multinomial:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -10,12 +12,24 @@ from torch import Tensor
 
 from engine.models.sasrec import SASRec
 from engine.training import losses
-from engine.training.batches import by_length
-from engine.training.objectives import gather_last, stride, windows
-from engine.training.recipe import NextItemConfig
-from engine.training.sampling import Taken
+from engine.training.sampling import Taken, by_length, gather_last, stride, windows
+from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class NextItemConfig:
+    """Every position of a sequence predicts the item after it (SASRec)."""
+
+    loss: Literal["bce", "gbce", "sampled-softmax", "cross-entropy"] = "bce"
+    """bce: one or more sampled negatives; gbce: BCE corrected for sampling; cross-entropy: the whole catalogue."""
+    negatives: int = 1
+    """Uniform negatives per target, outside the user's training items (all losses but cross-entropy)."""
+    gbce_t: float = 0.75
+    """Calibration t of gBCE."""
+    step: float = added(0.0)
+    """Windows over sequences longer than max_length start every step · max_length items; 0: the latest window alone (authors)."""
 
 
 class NextItem:

@@ -7,17 +7,30 @@ computed once per batch, whatever its size: large batches mean fewer propagation
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.graph import GraphRecommender
-from engine.training.batches import shuffled
-from engine.training.recipe import PairsConfig
-from engine.training.sampling import Taken
+from engine.training.sampling import Taken, shuffled
 
 Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class PairsConfig:
+    """An item that a user has scores above one that the user has not: BPR (LightGCN, NGCF)."""
+
+    sampling: Literal["pairs", "users"] = "pairs"
+    """pairs: every training pair once an epoch, as BPR is defined. users: as many draws of a uniform user and one of their items,
+    as both authors' code does, so that users with few items weigh as much as those with many."""
+    negatives: int = 1
+    """Negatives per pair, uniform outside the user's training items."""
+    l2: float = 1e-4
+    """λ of ½‖·‖² per example (LightGCN: 10⁻⁴ over the batch's rows of E⁰; NGCF: 10⁻⁵)."""
 
 
 class Pairs:

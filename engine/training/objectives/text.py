@@ -7,6 +7,8 @@ and hides words besides; `FineTuning` has the whole catalogue, encoded before th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -15,13 +17,26 @@ from torch import Tensor
 from engine.errors import UsageError
 from engine.models.recformer import CLASS, Recformer, Sequences
 from engine.training import losses
-from engine.training.batches import by_length
 from engine.training.distributed import everywhere
-from engine.training.objectives import gather_last
-from engine.training.recipe import TextConfig
+from engine.training.sampling import by_length, gather_last
 
 Batch = tuple[Tensor, ...]
 IGNORED = -100
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """The text of a history meets the text of the item after it (Recformer)."""
+
+    stage: Literal["pre-train", "fine-tune", "frozen"] = "fine-tune"
+    """pre-train: hidden words are filled in, and histories meet the items of their batch. fine-tune: histories meet all items,
+    encoded anew before every epoch (stage 1). frozen: the same with the items as they are where training starts (stage 2)."""
+    per_user: int = 1
+    """Targets drawn per user and epoch (authors: 1); 0 takes all. In pre-training from the later half of the history."""
+    masked_weight: float = 0.1
+    """λ of the hidden words in pre-training (paper: .1); 0 leaves them out."""
+    mask_share: float = 0.15
+    """Share of words hidden in pre-training (paper: .15): 80 % become [MASK], 10 % any token, 10 % stay."""
 
 
 def text(

@@ -7,6 +7,7 @@ windows near the end have fewer targets.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -14,12 +15,25 @@ from torch import Tensor
 
 from engine.models.attrec import AttRec
 from engine.models.dropout import dropout
-from engine.training.batches import shuffled
-from engine.training.objectives import gather_last
-from engine.training.recipe import WindowConfig
-from engine.training.sampling import Taken
+from engine.training.sampling import Taken, gather_last, shuffled
 
 Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class WindowConfig:
+    """L items in a row predict the T after them (AttRec)."""
+
+    targets: int = 3
+    """Items predicted per window, T."""
+    negatives: int = 1
+    """Negatives per target, uniform outside the user's training items."""
+    margin: float = 0.5
+    """Hinge margin γ."""
+    dropout: float = 0.0
+    """On the gathered vectors of users and items (an option of later implementations)."""
+    l2: float = 0.001
+    """Weight of ½‖·‖² over the vectors that an example touches (authors' code: .001 over whole tables)."""
 
 
 class Windows:

@@ -1,0 +1,185 @@
+"""What a model or a tokenizer declares of itself (docs/extending.md), and how the app and `--help` read it, which load neither.
+
+The copy in cards.json is written by `seqscope cards --write` from the classes; a test says when it is out of date. Where other
+packages add models or tokenizers, the same command is asked once per process instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from engine.errors import SeqscopeError
+from engine.plugins import points
+
+FILE = Path(__file__).with_suffix(".json")
+MODELS, TOKENIZERS = "seqscope.models", "seqscope.tokenizers"
+"""Entry points of other packages: a name → the class that declares it."""
+SECONDS = 120
+"""What asking for declarations of other packages may take."""
+
+Colour = Literal[
+    "blue", "red", "green", "orange", "grey", "pink", "sky", "yellow", "violet", "brown", "teal", "wine", "moss"
+]
+"""Of figures: a colour with its marker and its dash (app.looks.PALETTE)."""
+
+
+@dataclass(frozen=True)
+class OnPage:
+    """How the page Your data trains a recipe."""
+
+    recipe: str = ""
+    """The recipe for a visitor's catalogue, where it is called otherwise than the variant."""
+    chosen: bool = False
+    """Chosen until the visitor chooses."""
+    examples: int = 0
+    """How many examples a user gives to an epoch: with few users the batches are made smaller. 0: they never are."""
+    identifiers: str = ""
+    """The tokenizer run whose identifiers it generates."""
+    start: str = ""
+    """The bundle that it starts from: carried over to the dataset before. It decides the settings `sizes`."""
+    sizes: tuple[str, ...] = ()
+    first: str = ""
+    """The recipe of the stage that is trained before it."""
+    first_title: str = ""
+    batch: int = 0
+    """This and the titles are those of the recipes, filled in by `seqscope cards`."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A recipe of a model or of a tokenizer, by the name that its runs and bundles bear."""
+
+    name: str
+    colour: Colour | None = None
+    """None: one that no other has."""
+    page: OnPage | None = None
+    """None: it is trained on the command line alone."""
+    order: int | None = None
+    summary: str = ""
+    paper: str = ""
+    """These three where they differ from those of the card."""
+    title: str = ""
+    """The recipe's, filled in by `seqscope cards`."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a page says of a model or a tokenizer."""
+
+    title: str
+    summary: str
+    paper: str
+    order: int
+    """Its place in lists, from 10 to 90: learned models, generators from 50, what counts from 70."""
+    variants: tuple[Variant, ...] = ()
+    """Recipes with a colour of their own, or that a page trains."""
+    geometry: Literal["cosine", "euclidean", "none"] = "cosine"
+    """Of item vectors."""
+    centred: bool = False
+    """Item vectors have one large direction in common: nearness is that of vectors less their mean."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Capability of a bundle that it lacks → why, in a sentence."""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "summary", "paper"):
+            if not getattr(self, name).strip():
+                raise SeqscopeError(f"the card of {self.title or 'a model'} has no {name} (docs/extending.md)")
+
+    def variant(self, name: str) -> Variant:
+        """That of the name, or one that says what the card says."""
+        return next((variant for variant in self.variants if variant.name == name), Variant(name))
+
+
+def require(kind: type, *attributes: str) -> None:
+    """Raises SeqscopeError where a class that recipes may name declares one of `attributes` nowhere."""
+    missing = [name for name in attributes if not hasattr(kind, name)]
+    if missing:
+        raise SeqscopeError(
+            f"{kind.__module__}.{kind.__qualname__} declares no {' and no '.join(missing)} (docs/extending.md)"
+        )
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A class as far as those need it who do not load it; the fields are those of the class."""
+
+    card: Card
+    needs: tuple[str, ...]
+    learns: bool
+    """Step by step; False where it counts."""
+    needs_log: bool = True
+    unseen_items: bool = False
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """By name, in the order of lists."""
+
+    models: dict[str, Declaration]
+    tokenizers: dict[str, Declaration]
+
+
+@dataclass(frozen=True)
+class Trainable:
+    """What a page can train."""
+
+    title: str
+    page: OnPage
+    declaration: Declaration
+
+
+def trainable(of: Mapping[str, Declaration]) -> dict[str, Trainable]:
+    """By the names of variants."""
+    return {
+        variant.name: Trainable(variant.title, variant.page, declaration)
+        for declaration in of.values()
+        for variant in declaration.card.variants
+        if variant.page is not None
+    }
+
+
+def colours(of: Mapping[str, Declaration]) -> dict[str, Colour]:
+    """By the names of variants, of those that have one of their own."""
+    variants = (variant for declaration in of.values() for variant in declaration.card.variants)
+    return {variant.name: variant.colour for variant in variants if variant.colour is not None}
+
+
+def read(text: str) -> Declarations:
+    """Raises ValueError where `text` is no JSON of declarations."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Declarations).validate_json(text)
+
+
+def write(declarations: Declarations) -> str:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Declarations).dump_json(declarations, indent=1, exclude_defaults=True).decode() + "\n"
+
+
+def names(group: str) -> list[str]:
+    """Of models or of tokenizers (`MODELS`, `TOKENIZERS`), in the order of lists; those of other packages last."""
+    shipped = read(FILE.read_text("utf-8"))
+    return list(dict.fromkeys([*(shipped.models if group == MODELS else shipped.tokenizers), *points(group)]))
+
+
+@cache
+def declarations() -> Declarations:
+    """Of this package and of all others that are installed, without loading any of them into this process."""
+    if points(MODELS) or points(TOKENIZERS):
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "engine", "cards"], capture_output=True, text=True, timeout=SECONDS, check=True
+            )
+            return read(done.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            reason = str(getattr(error, "stderr", "") or error).strip()[-2_000:]
+            logging.getLogger(__name__).warning("what other packages add is left out: %s", reason)
+    return read(FILE.read_text("utf-8"))

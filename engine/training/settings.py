@@ -1,0 +1,89 @@
+"""A table of settings: a dataclass, of which every value is typed and within its limits, whatever file it comes from."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from dataclasses import field
+from typing import Any, Literal
+
+from engine.errors import UsageError
+
+POSITIVE = 1e-12
+LIMITS: dict[str, tuple[float, float]] = {
+    # networks
+    "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
+    "dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99), "node_dropout": (0, 0.99),
+    "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1),
+    "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf), "successors": (1, math.inf),
+    "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
+    "decay": (POSITIVE, 1),
+    "head_dim": (1, math.inf), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
+    # objectives
+    "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),
+    "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
+    "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf), "anneal_steps": (0, math.inf),
+    # optimiser and training
+    "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
+    "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
+    "clip_norm": (0, math.inf), "average": (0, 0.999999),
+    "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
+    "patience": (0, math.inf), "seed": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
+    # tokenizers
+    "levels": (1, 16), "codes": (2, 1 << 20), "hidden": (1, math.inf), "commitment": (0, math.inf), "beta": (0, math.inf),
+    "dead_after": (0, math.inf), "rounds": (0, math.inf), "iterations": (1, math.inf), "epsilon": (0, math.inf),
+    "clusters": (1, math.inf), "words": (1, 1 << 20), "least": (1, math.inf), "leaf": (1, math.inf), "depth": (1, 60),
+    "length": (1, 60), "scale": (0, math.inf),
+}  # fmt: skip
+"""Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
+
+
+def added(default: Any) -> Any:
+    """A setting that came after trainings had been begun without it: at its default they go on as they were."""
+    return field(default=default, metadata={"added": True})
+
+
+def typed(value: Any, hint: Any, where: str) -> Any:
+    """`value` as the type `hint` says, or a UsageError that names `where`."""
+    if typing.get_origin(hint) is Literal:
+        choices = typing.get_args(hint)
+        if value not in choices:
+            raise UsageError(f"{where}: {value!r} is not one of {', '.join(map(str, choices))}")
+        return value
+    if isinstance(hint, types.UnionType):
+        raise UsageError(f"{where}: cannot be set")
+    if typing.get_origin(hint) is tuple:  # tuple[int, ...] or tuple[str, ...], a list in TOML
+        if not isinstance(value, list | tuple):
+            raise UsageError(f"{where}: {value!r} is not a list")
+        return tuple(typed(entry, typing.get_args(hint)[0], where) for entry in value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise UsageError(f"{where}: {value!r} is not of type {hint.__name__}")
+    return value
+
+
+def _bounded(value: Any, where: str) -> Any:
+    """`value`, or a UsageError where it is a number (or holds one) out of its `LIMITS`."""
+    if isinstance(value, tuple):
+        return tuple(_bounded(entry, where) for entry in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    low, high = LIMITS.get(where.rpartition(".")[2], (-math.inf, math.inf))
+    if not math.isfinite(value) or not low <= value <= high:
+        ends = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        raise UsageError(f"{where}: {value!r} is out of range; it must be {ends}")
+    return value
+
+
+def build_table(kind: type[Any], table: dict[str, Any], where: str) -> Any:
+    """The dataclass `kind` from one table of a recipe, every key typed and within its limits, or a UsageError."""
+    hints = typing.get_type_hints(kind)
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: {table!r} is not a table of settings")
+    unknown = sorted(table.keys() - hints.keys())
+    if unknown:
+        raise UsageError(f"{where}: no setting {', '.join(unknown)}; there are {', '.join(hints) or 'none'}")
+    values = {key: typed(value, hints[key], f"{where}.{key}") for key, value in table.items()}
+    return kind(**{key: _bounded(value, f"{where}.{key}") for key, value in values.items()})

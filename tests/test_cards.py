@@ -1,0 +1,69 @@
+"""Declarations of models and tokenizers: the copy of the app is up to date, and what is lacking is said by name."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from app.looks import PALETTE
+from engine import cards
+from engine.cards import Card, Colour
+from engine.commands.cards import declared
+from engine.errors import SeqscopeError
+from engine.identifiers.random import Random, RandomConfig
+from engine.models import Recommender
+from engine.models.popularity import Popularity
+from engine.plugins import classes
+
+
+def test_the_copy_is_up_to_date() -> None:
+    assert cards.FILE.read_text("utf-8") == cards.write(declared()), "run `seqscope cards --write`"
+    assert cards.declarations() == declared()
+
+
+def test_colours_are_in_the_palette_and_differ() -> None:
+    assert set(PALETTE) == set(typing.get_args(Colour))
+    for declarations in (declared().models, declared().tokenizers):
+        chosen = list(cards.colours(declarations).values())
+        assert len(chosen) == len(set(chosen)) and set(chosen) <= set(PALETTE)
+
+
+def test_what_a_page_trains_names_what_is_there() -> None:
+    models, tokenizers = (cards.trainable(of) for of in (declared().models, declared().tokenizers))
+    assert {model.page.identifiers for model in models.values()} <= {"", *tokenizers}
+    assert all(tokenizer.declaration.needs in ((), ("vectors",)) for tokenizer in tokenizers.values())
+
+
+def test_a_declaration_that_lacks_something_says_what() -> None:
+    with pytest.raises(TypeError, match="'order'"):
+        Card(title="x", summary="x", paper="x")  # type: ignore[call-arg]
+    with pytest.raises(SeqscopeError, match="no paper"):
+        Card(title="x", summary="x", paper=" ", order=10)
+    with pytest.raises(SeqscopeError, match=r"Bare declares no Config and no objective"):
+        type("Bare", (Recommender,), {"name": "bare", "card": Popularity.card})
+    with pytest.raises(SeqscopeError, match=r"NoCodes declares no codes"):
+        page = Card(title="x", summary="x", paper="x", order=1, variants=(cards.Variant("x", page=cards.OnPage()),))
+        type("Toy", (Random,), {"name": "x", "card": page, "Config": type("NoCodes", (), {})})
+    assert RandomConfig.codes
+
+
+def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pretend(name: str, kind: object) -> None:
+        monkeypatch.setattr("engine.plugins.objects", lambda group: [(name, kind)])
+
+    pretend("popularity", type("Other", (Popularity,), {"name": "popularity"}))
+    with pytest.raises(SeqscopeError, match="both declare 'popularity'"):
+        classes(Recommender, ("engine.models",), "any")
+    pretend("gru", Popularity)
+    with pytest.raises(SeqscopeError, match="'gru'"):
+        classes(Recommender, ("engine.models",), "any")
+
+
+def test_declarations_of_a_broken_package_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cards, "points", lambda group: {"toy": None})
+    monkeypatch.setattr(cards.sys, "executable", "/nowhere/python")
+    assert cards.declarations.__wrapped__() == declared()
+    assert "left out" in caplog.text
