@@ -97,7 +97,7 @@ class Ours:
         where = devices.choose("auto")
         model = build_model(recipe, num_items, len(offsets) - 1, needs).to(where)
         log = torch.from_numpy(items).to(where), torch.from_numpy(offsets).to(where)
-        objective = OBJECTIVES["lightgcn"](recipe.objective, model, *log, size)
+        objective = OBJECTIVES["pairs"].make(recipe.objective, model, *log, size)
         self.trainer = Trainer(recipe, model, objective, None, Path("."), where, World())  # type: ignore[arg-type]
         model.train()
 

@@ -34,13 +34,14 @@ from engine.data.dataset import Dataset
 from engine.training import device, recipe, run
 from engine.training.distributed import World
 from engine.training.loop import Trainer
+from engine.training.objectives import OBJECTIVES
 dataset, steps = Dataset(sys.argv[1]), int(sys.argv[2])
 found = recipe.load("sasrec", dataset.info.name, sys.argv[3], sys.argv[4:])
 where = device.choose("auto")
 model = run.build_model(found, dataset.num_items, dataset.num_users).to(where)
 items = torch.from_numpy(dataset.training.values.astype("int64")).to(where)
 offsets = torch.from_numpy(dataset.training.offsets).to(where)
-objective = run.OBJECTIVES["sasrec"](found.objective, model, items, offsets, found.training.batch_size)
+objective = OBJECTIVES["next-item"].make(found.objective, model, items, offsets, found.training.batch_size)
 trainer = Trainer(found, model, objective, None, Path("."), where, World())
 trainer.choose_compute()
 model.train()
