@@ -31,16 +31,16 @@ from benchmarks.quality import floors, options
 from engine.data.dataset import Dataset
 from engine.doctor import find_public_data
 from engine.files import write_json
-from engine.identifiers import measures
-from engine.identifiers.base import Learning, Material
-from engine.identifiers.collaborative import together
-from engine.identifiers.collisions import settle
-from engine.identifiers.judge import Judge
-from engine.identifiers.kmeans import ResidualKMeans
-from engine.identifiers.letter import Letter
-from engine.identifiers.recipe import load
-from engine.identifiers.report import categories, describe, figures
-from engine.identifiers.run import tokenize
+from engine.tokenizers import measures
+from engine.tokenizers.base import Learning, Material
+from engine.tokenizers.collaborative import together
+from engine.tokenizers.collisions import settle
+from engine.tokenizers.judge import Judge
+from engine.tokenizers.kmeans import ResidualKMeans
+from engine.tokenizers.letter import Letter
+from engine.tokenizers.recipe import load
+from engine.tokenizers.report import categories, describe, figures
+from engine.tokenizers.run import tokenize
 from engine.training import device as devices
 from engine.training.run import commit
 

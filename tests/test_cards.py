@@ -11,10 +11,10 @@ from engine import cards
 from engine.cards import Card, Colour
 from engine.commands.cards import declared
 from engine.errors import SeqscopeError
-from engine.identifiers.random import Random, RandomConfig
 from engine.models import Recommender
 from engine.models.popularity import Popularity
 from engine.plugins import classes
+from engine.tokenizers.random import Random, RandomConfig
 
 
 def test_the_copy_is_up_to_date() -> None:

@@ -33,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
 def declared() -> Declarations:
     """Of all classes, with what their default recipes say. Raises UsageError where one names a recipe that is not there."""
     from engine.cards import Declaration, Declarations
-    from engine.identifiers import recipe as tokenizer_recipes
-    from engine.identifiers.registry import tokenizers
     from engine.registry import MODELS
+    from engine.tokenizers import recipe as tokenizer_recipes
+    from engine.tokenizers.registry import tokenizers
     from engine.training import recipe as model_recipes
 
     return Declarations(

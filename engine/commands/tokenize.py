@@ -62,10 +62,10 @@ def run(args: argparse.Namespace) -> int:
 
     from engine.data.dataset import Dataset
     from engine.errors import UsageError
-    from engine.identifiers.recipe import load
-    from engine.identifiers.report import table
-    from engine.identifiers.run import tokenize
-    from engine.identifiers.transfer import transfer
+    from engine.tokenizers.recipe import load
+    from engine.tokenizers.report import table
+    from engine.tokenizers.run import tokenize
+    from engine.tokenizers.transfer import transfer
 
     if (args.recipe_name is None) == (args.source is None):
         raise UsageError("give the name of a recipe, or the run of a fitted tokenizer with --from")

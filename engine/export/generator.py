@@ -22,7 +22,7 @@ from engine.export import graphs, vectors
 from engine.export.draft import Draft
 from engine.generation import Generator, Memory
 from engine.generation.search import Past
-from engine.identifiers import registry
+from engine.tokenizers import registry
 from engine.training.materials import VECTORS
 
 MEMORY = ["memory_keys", "memory_values", "memory_mask"]

@@ -33,12 +33,12 @@ from engine.data.identifiers import TABLE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export import umap_map
 from engine.export.side import TITLE, USERS, check_name_and_title, exported, file_of
-from engine.identifiers import constrained
-from engine.identifiers.base import Tokenizer, Vectors
-from engine.identifiers.registry import card
-from engine.identifiers.run import LATENTS, RECORD, REPORT, open_tokenizer
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
+from engine.tokenizers import constrained
+from engine.tokenizers.base import Tokenizer, Vectors
+from engine.tokenizers.registry import card
+from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer
 
 LATENT_BYTES = 2_000_000
 """What was quantised goes along up to this size."""

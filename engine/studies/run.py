@@ -25,13 +25,13 @@ from engine.errors import UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.protocols import main
 from engine.evaluation.significance import interval
-from engine.identifiers import recipe as tokenizer_recipes
-from engine.identifiers.recipe import TokenizerRecipe
-from engine.identifiers.registry import tokenizers
-from engine.identifiers.run import tokenize
 from engine.runtime import studies
 from engine.runtime.studies import Axis, Figure, Outcome, Study, StudyStep
 from engine.studies.plan import Plan, Variant, called
+from engine.tokenizers import recipe as tokenizer_recipes
+from engine.tokenizers.recipe import TokenizerRecipe
+from engine.tokenizers.registry import tokenizers
+from engine.tokenizers.run import tokenize
 from engine.training import recipe as models
 from engine.training.recipe import Recipe, read
 from engine.training.run import open_run, train

@@ -66,7 +66,7 @@ def test_lorenz_begins_with_the_least_used() -> None:
 
 
 def test_figures_agree_with_those_of_the_engine() -> None:
-    from engine.identifiers import measures
+    from engine.tokenizers import measures
 
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)

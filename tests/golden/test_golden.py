@@ -18,8 +18,8 @@ from app.jobs.runner import Runner
 from app.store.database import Store
 from app.store.server import open_store
 from engine.cli import main
-from engine.identifiers.run import open_tokenizer
 from engine.runtime import Zoo
+from engine.tokenizers.run import open_tokenizer
 from engine.training.run import open_run
 from tests.app.own import own_home
 from tests.golden import ARCHIVE, KEPT_ANSWERS, KEPT_METRICS, KEPT_STATES, OWNER, VISITOR

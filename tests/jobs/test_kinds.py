@@ -17,8 +17,8 @@ from app.jobs.spec import Job, JobStep
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
 from engine.export import umap_map
-from engine.identifiers.recipe import load as load_tokenizer
 from engine.tabular.reading import Reading
+from engine.tokenizers.recipe import load as load_tokenizer
 from engine.training.recipe import load
 
 ESTIMATE = JobEstimate(

@@ -16,9 +16,9 @@ import pytest
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.significance import paired
-from engine.identifiers.recipe import from_dict as read_tokenizer
-from engine.identifiers.recipe import load as load_tokenizer
 from engine.runtime import EMBEDDED, Bundle, Zoo
+from engine.tokenizers.recipe import from_dict as read_tokenizer
+from engine.tokenizers.recipe import load as load_tokenizer
 from engine.training.recipe import from_dict as read_model
 from engine.training.recipe import load as load_model
 

@@ -1,0 +1,237 @@
+"""A tokenizer's run: one recipe on one catalogue, in one folder. From dataset to identifiers and back.
+
+run.json                 kind "tokenizer", resolved recipe, dataset fingerprint, command, device, what happened
+identifiers.parquet      with identifiers.json: engine.data.identifiers
+tokenizer.safetensors    enough to identify any item: engine.tokenizers.stored
+latents.npy              float32 [items, d], what was quantised (not where nothing is)
+report.json              engine.tokenizers.report
+checkpoint.safetensors   of tokenizers that learn by gradient
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from engine.console import note
+from engine.data.dataset import Dataset
+from engine.data.identifiers import Identifiers
+from engine.errors import SeqscopeError, UsageError
+from engine.files import claimed, replacing, write_json
+from engine.tokenizers import stored, teacher
+from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors
+from engine.tokenizers.collisions import settle
+from engine.tokenizers.judge import Judge, find_judge
+from engine.tokenizers.recipe import TokenizerRecipe, from_dict
+from engine.tokenizers.registry import tokenizers
+from engine.tokenizers.report import describe
+from engine.training import device as devices
+from engine.training.loop import seed_of
+from engine.training.run import provenance
+
+WITHOUT_LOG = {
+    "collaborative": "learns from the vectors of a SASRec, which learns from what people take",
+    "training": "groups items by what people take together",
+}
+"""What a tokenizer needs → why a catalogue alone will not do."""
+LATENTS, REPORT, RECORD = "latents.npy", "report.json", "run.json"
+OWN = {RECORD, REPORT, LATENTS, stored.FILE, "checkpoint.safetensors", "identifiers.json", "identifiers.parquet"}
+
+
+def tokenize(
+    recipe: TokenizerRecipe,
+    dataset: Dataset,
+    folder: Path,
+    *,
+    device: str = "auto",
+    vectors: Vectors | None = None,
+    restart: bool = False,
+    judge: Path | None = None,
+) -> dict[str, Any]:
+    """Fit the tokenizer of `recipe` to the catalogue of `dataset` and write its run into `folder`.
+
+    Goes on where an interrupted run of the same stopped. vectors: float32 [items, d] instead of those of the recipe's text
+    encoder; judge: the SASRec run that figures are taken against (one beside `folder` if not given). Returns what report.json
+    holds. Raises SeqscopeError where the folder holds another run (and `restart` is not given), or where another process writes
+    in it.
+    """
+    with taken(folder, restart):
+        return _tokenize(recipe, dataset, folder, device, vectors, judge)
+
+
+@contextmanager
+def taken(folder: Path, restart: bool) -> Iterator[None]:
+    """A run's folder, for one process alone; without a tokenizer's run where `restart` replaces that."""
+    there = {path.name for path in folder.iterdir()} - {".lock"} if folder.is_dir() else set()
+    if restart and there and (not there & OWN or "best.safetensors" in there):
+        raise SeqscopeError(
+            f"{folder} is not a run of a tokenizer, so --restart does not replace it. Give another --out."
+        )
+    with claimed(folder, OWN if restart else ()):
+        yield
+
+
+def _tokenize(
+    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None, judge: Path | None
+) -> dict[str, Any]:
+    where = devices.choose(device)
+    material, about = gather(recipe, dataset, folder, device, vectors)
+    key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
+    if finished(folder, key):
+        return _reported(recipe, dataset, folder, material, judge)
+    began = time.monotonic()
+    learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
+    generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
+    try:
+        tokenizer = tokenizers()[recipe.family].fit(material, recipe.tokenizer, generator, learning)
+        identifiers = settle(tokenizer, material, recipe.collisions, about)
+    except ValueError as error:
+        raise UsageError(f"{recipe.name}: {error}") from None
+    record = {
+        "identity": key,
+        **provenance(recipe.to_dict(), dataset, where),
+        "seconds": round(time.monotonic() - began, 1),
+        **tokenizer.record,
+    }
+    judge_run = find_judge(judge, recipe, dataset, folder.parent)
+    return write(folder, tokenizer, identifiers, material, dataset, record, judge_run)
+
+
+def finished(folder: Path, key: str) -> bool:
+    """Whether `folder` holds a finished run of the identity `key`. Raises SeqscopeError where it is another one."""
+    record = _stored_record(folder)
+    if record and record.get("identity") != key:
+        raise SeqscopeError(
+            f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
+        )
+    return bool(record) and (folder / REPORT).exists()
+
+
+def write(
+    folder: Path,
+    tokenizer: Tokenizer,
+    identifiers: Identifiers,
+    material: Material,
+    dataset: Dataset,
+    record: dict[str, Any],
+    judge: Judge | None,
+) -> dict[str, Any]:
+    """The files of a run, run.json last; returns what report.json holds."""
+    latents = tokenizer.latents(material)
+    if latents is not None:
+        with replacing(folder / LATENTS) as staged, staged.open("wb") as file:
+            np.save(file, latents, allow_pickle=False)
+    stored.save(tokenizer, folder / stored.FILE)
+    identifiers.write(folder)
+    report = describe(tokenizer, identifiers, material, dataset, judge)
+    write_json(folder / REPORT, report)
+    write_json(folder / RECORD, {"kind": "tokenizer", **record, "about": identifiers.about})
+    return report
+
+
+def _reported(
+    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, material: Material, judge: Path | None
+) -> dict[str, Any]:
+    """The report of a finished run; taken anew where another judge is asked for than the one that it was taken with."""
+    report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+    if judge is None or report.get("neighbours", {}).get("of") == judge.name:
+        return report
+    tokenizer, identifiers, _, _ = open_tokenizer(folder)
+    report = describe(tokenizer, identifiers, material, dataset, find_judge(judge, recipe, dataset, folder.parent))
+    write_json(folder / REPORT, report)
+    return report
+
+
+def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecipe, dict[str, Any]]:
+    """The tokenizer of a finished run, the identifiers it gave, its recipe and its record."""
+    record = _stored_record(folder)
+    if not record:
+        raise SeqscopeError(f"{folder} is no finished run of a tokenizer. Run `seqscope tokenize` first.")
+    try:
+        recipe = from_dict(dict(record["recipe"]), str(folder / RECORD))
+    except (KeyError, TypeError, ValueError, UsageError) as error:
+        raise SeqscopeError(f"{folder / RECORD} cannot be used ({error}). Run `seqscope tokenize` with --restart.")
+    return stored.load(folder / stored.FILE), Identifiers.read(folder), recipe, record
+
+
+def gather(
+    recipe: TokenizerRecipe,
+    dataset: Dataset,
+    folder: Path,
+    device: str,
+    vectors: Vectors | None = None,
+    fitted: bool = False,
+) -> tuple[Material, dict[str, Any]]:
+    """What the recipe's tokenizer reads of a dataset, and where it comes from. fitted: it reads words alone from now on."""
+    needs = [need for need in tokenizers()[recipe.family].needs if not fitted or need not in WITHOUT_LOG]
+    about: dict[str, Any] = {
+        "tokenizer": recipe.name,
+        "family": recipe.family,
+        "dataset": dataset.info.name,
+        "fingerprint": dataset.info.fingerprint,
+        "collisions": recipe.collisions.policy,
+    }
+    if not len(dataset.training.values):
+        for need, lacks in WITHOUT_LOG.items():
+            if need in needs:
+                raise SeqscopeError(
+                    f"{recipe.title or recipe.name} {lacks}, and {dataset.path} is a catalogue without a log"
+                )
+    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    material = Material(items, training=dataset.training)
+    if "collaborative" in needs:
+        run = teacher.find(recipe.tokenizer.teacher, folder.parent)
+        rows, _, origin = teacher.table(run, dataset)
+        try:
+            rows, _, explained = teacher.fitted(
+                rows, recipe.tokenizer.dim, recipe.tokenizer.scale, recipe.tokenizer.unit
+            )
+        except ValueError as error:
+            raise UsageError(f"{recipe.name}: {error}") from None
+        material = replace(material, collaborative=rows)
+        about["teacher"] = {**origin, "kept": round(explained, 4)}
+    if "vectors" in needs or vectors is not None:
+        vectors_about: dict[str, Any] = {"source": "a file"}
+        if vectors is None:
+            from engine.words import embed, understood
+
+            where = devices.choose(device).type
+            embedded = embed(dataset, recipe.words.encoder, recipe.words.fields or None, device=where)
+            words, vectors = understood(embedded, dataset), embedded.vectors
+            note(words.sentence(embedded.encoder.name, "set words.encoder=scratch"))
+            vectors_about = {
+                "source": recipe.words.encoder,
+                "encoder": embedded.encoder.name,
+                "unknown": round(words.share, 4),
+            }
+        try:
+            material = replace(material, vectors=vectors)
+        except ValueError as error:
+            raise UsageError(f"item vectors: {error}") from None
+        about["vectors"] = {**vectors_about, "dim": vectors.shape[1], "digest": _digest(vectors)}
+    return material, about
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _stored_record(folder: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise SeqscopeError(f"{folder / RECORD} cannot be read ({error}). Run `seqscope tokenize` with --restart.")
+    if not isinstance(record, dict) or record.get("kind") != "tokenizer":
+        raise SeqscopeError(f"{folder} holds a run of a model, not of a tokenizer. Give another --out.")
+    return record

@@ -1,0 +1,94 @@
+"""Policies for items of the same codes, on cases small enough to write down."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.data.identifiers import NONE
+from engine.tokenizers import uniform
+from engine.tokenizers.collisions import CollisionsConfig, append, extend, settle
+from tests.tokenizers.tiny import fitted, material
+
+CODES = np.array([[1, 0], [0, 2], [1, 0], [1, 0], [0, 1]], np.int32)
+
+
+def test_tiger_counts_the_items_of_a_group() -> None:
+    found, sizes = append(CODES, (2, 3))
+    assert found.tolist() == [[1, 0, 0], [0, 2, 0], [1, 0, 1], [1, 0, 2], [0, 1, 0]]
+    assert sizes == (2, 3, 3)
+
+
+def test_only_those_that_collide() -> None:
+    found, sizes = append(CODES, (2, 3), always=False)
+    assert found.tolist() == [[1, 0, 0], [0, 2, NONE], [1, 0, 1], [1, 0, 2], [0, 1, NONE]]
+    assert sizes == (2, 3, 3)
+    same, unchanged = append(CODES[[0, 1]], (2, 3), always=False)
+    assert (same.tolist(), unchanged) == (CODES[[0, 1]].tolist(), (2, 3))
+
+
+def test_short_identifiers_take_their_number_where_they_end() -> None:
+    codes = np.array([[0, NONE], [0, NONE], [0, 1], [1, 0]], np.int32)
+    found, sizes = append(codes, (2, 2))
+    assert found.tolist() == [[0, 2, NONE], [0, 3, NONE], [0, 1, 0], [1, 0, 0]]
+    assert sizes == (2, 4, 1)
+
+
+def test_shared_levels_grow_together() -> None:
+    codes = np.array([[3, 1], [3, 1], [2, NONE]], np.int32)
+    found, sizes = append(codes, (4, 4), shared=True, always=False)
+    assert found.tolist() == [[3, 1, 4], [3, 1, 5], [2, NONE, NONE]]
+    assert sizes == (6, 6, 6)
+
+
+def test_counting_goes_on_for_further_items() -> None:
+    known = settle(fitted("rqvae"), material(), CollisionsConfig("append"), {})
+    more = extend(fitted("rqvae"), known, material(), CollisionsConfig("append"))  # the same items once more
+    assert np.array_equal(more[:, :-1], known.codes[:, :-1])
+    top = known.sizes[-1] - 1
+    size = np.unique(known.codes[:, :-1], axis=0, return_inverse=True)
+    groups = np.bincount(size[1].reshape(-1))[size[1].reshape(-1)]
+    assert np.array_equal(more[:, -1], np.minimum(known.codes[:, -1] + groups, top))
+
+
+def test_groups() -> None:
+    assert [rows.tolist() for rows in uniform.crowded(CODES)] == [[0, 2, 3]]
+    assert uniform.neighbourhood(CODES).tolist() == [0, 2, 3]
+    assert uniform.crowded(CODES[:2]) == []
+
+
+def test_uniform_mapping_parts_a_group() -> None:
+    codes = np.zeros((6, 2), np.int32)
+    last = np.random.default_rng(0).random((6, 8)).astype(np.float32)
+    found = uniform.reassign(codes, last)
+    assert (found[:, 0] == 0).all()
+    assert len(np.unique(found, axis=0)) == 6
+    assert (codes == 0).all()  # the argument is left alone
+
+
+def test_items_of_equal_vectors_are_parted_by_free_codes_alone() -> None:
+    codes = np.zeros((4, 2), np.int32)
+    last = np.tile(np.array([[0.0, 1.0, 2.0]], np.float32), (4, 1))
+    left = uniform.reassign(codes, last)
+    assert len(np.unique(left, axis=0)) == 1
+    parted = uniform.separate(left, last)
+    assert len(np.unique(parted, axis=0)) == 3  # three last codes for four items: two of them remain a tie
+
+
+def test_codes_in_use_are_not_taken_from_their_items() -> None:
+    codes = np.array([[0, 0], [0, 0], [0, 1], [1, 0]], np.int32)
+    last = np.tile(np.array([[0.0, 1.0, 2.0]], np.float32), (4, 1))
+    assert uniform.separate(codes, last).tolist() == [[0, 0], [0, 2], [0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("name", ["rqvae", "letter", "residual-kmeans"])
+def test_re_assignment_lowers_collisions_and_moves_last_codes_alone(name: str) -> None:
+    before = fitted(name).identify(material())
+    found = settle(fitted(name), material(), CollisionsConfig("sinkhorn", separate=True), {}).codes
+    assert np.array_equal(found[:, :-1], before[:, :-1])
+    assert len(np.unique(found, axis=0)) > len(np.unique(before, axis=0))
+
+
+def test_tokenizers_without_distances_say_so() -> None:
+    with pytest.raises(ValueError, match=r"another collisions\.policy"):
+        settle(fitted("random"), material(), CollisionsConfig("sinkhorn"), {})

@@ -1,0 +1,102 @@
+"""Figures of the report on cases that can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.data.identifiers import NONE
+from engine.data.ragged import Ragged
+from engine.tokenizers import measures, report
+
+CODES = np.array([[0, 1], [0, 1], [0, 2], [3, 1]], np.int32)
+
+
+def test_usage() -> None:
+    first, second = measures.usage(CODES, (4, 3))
+    assert (first["used"], first["dead"], second["used"], second["dead"]) == (2, 2, 2, 1)
+    assert first["perplexity"] == pytest.approx(np.exp(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25))))
+    even = measures.usage(np.arange(4, dtype=np.int32)[:, None], (4,))[0]
+    assert (even["perplexity"], even["perplexity_share"], even["gini"]) == pytest.approx((4, 1, 0))
+    one = measures.usage(np.zeros((9, 1), np.int32), (4,))[0]
+    assert (one["perplexity"], one["gini"]) == pytest.approx((1, 0.75))
+
+
+def test_both_collision_rates() -> None:
+    found = measures.collisions(CODES)
+    assert (found["different"], found["excess"], found["sharing"], found["groups"], found["largest"]) == (
+        3,
+        0.25,
+        0.5,
+        1,
+        2,
+    )
+
+    assert measures.collisions(np.arange(10)[:, None] % 2)["excess"] == 0.8
+    assert measures.collisions(np.arange(3)[:, None])["largest"] == 1
+
+
+def test_neighbours_and_similarity() -> None:
+    vectors = np.array([[1, 0], [2, 0.1], [0, 1], [0.1, 5]], np.float32)
+    near = measures.neighbours(measures.unit(vectors))
+    assert near.tolist() == [1, 0, 3, 2]
+    assert measures.neighbours(vectors).tolist() == [1, 0, 3, 2]
+    assert measures.neighbours(np.array([[1.0, 0.0], [9.0, 9.0], [0.0, 1.0]])).tolist() == [1, 0, 1]
+    assert measures.shared(CODES, near) == (2 + 2 + 0 + 0) / 4
+    assert measures.shared(np.array([[0, 1], [0, NONE]], np.int32), np.array([1, 0])) == 1
+
+
+def test_chance_is_what_random_pairs_have() -> None:
+    codes = np.random.default_rng(0).integers(0, 5, (4000, 3)).astype(np.int32)
+    pairs = np.random.default_rng(1).permutation(4000)
+    assert measures.shared(codes, pairs) == pytest.approx(measures.shared_by_chance(codes), abs=0.03)
+
+
+def test_codes_express_what_is_a_sum_of_codes() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 6, (500, 2)).astype(np.int32)
+    tables = rng.normal(size=(2, 6, 3))
+    vectors = tables[0][codes[:, 0]] + tables[1][codes[:, 1]]
+    assert np.allclose(measures.expressed(codes, vectors, ridge=1e-6), vectors, atol=1e-3)
+    noise = rng.normal(size=(500, 3))
+    lost = (
+        np.square(noise - measures.expressed(codes, noise, ridge=1e-6)).sum() / np.square(noise - noise.mean(0)).sum()
+    )
+    assert lost > 0.9
+
+
+def test_ndcg() -> None:
+    vectors = np.eye(4, dtype=np.float32)
+    queries = np.array([[4, 3, 2, 1], [4, 3, 2, 1], [1, 1, 1, 1]], np.float32)
+    history = Ragged.of([[0], [], []])
+    found = measures.ndcg10(queries, vectors, history, np.array([1, 1, 2]))
+    ranks = np.array([1, 2, 2.5])  # the item of the history steps aside; ties take the mean rank
+    assert found == pytest.approx((1 / np.log2(ranks + 1)).mean())
+
+
+def test_purity() -> None:
+    categories = np.array([0, 0, 1, 1])
+    first, second = measures.purity(CODES, categories)
+    assert (first["groups"], first["items"], first["purity"]) == (2, 3, pytest.approx(2 / 3))
+    assert (second["groups"], second["items"], second["purity"]) == (3, 2, 1)
+    assert measures.purity(CODES, np.array([0, -1, 1, 1]))[0]["items"] == 2
+
+
+def test_squeeze() -> None:
+    popularity = np.arange(90)[::-1]
+    codes = np.concatenate([np.arange(30), np.arange(30), np.zeros(30)]).astype(np.int32)[:, None]
+    found = measures.squeeze(codes, popularity)
+    assert found["head"]["perplexity"] == pytest.approx(30)
+    assert found["tail"]["perplexity"] == pytest.approx(1)
+    assert found["ratio"] == pytest.approx(1 / 30)
+    assert found["tail"]["sharing"] == 1
+
+
+def test_a_depth_that_nobody_shares_has_no_purity_in_the_table() -> None:
+    found = report.figures(CODES, (4, 3), np.ones(4, int), ("genres", np.zeros(4, int)), None)
+    found["purity"]["depths"] = [
+        {"depth": 1, "items": 3, "purity": 0.5, "chance": 0.25},
+        {"depth": 2, "items": 0, "purity": 0.0, "chance": 0.0},
+    ]
+    line = next(line for line in report.table(found).splitlines() if line.startswith("purity"))
+    assert "depth 1 0.500 (chance 0.250, 3 items); depth 2 – (no two items share a prefix)" in line

@@ -1,0 +1,257 @@
+"""`seqscope tokenize`: the run folder, the record of where things come from, interruptions, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from engine.cli import main
+from engine.data.dataset import Dataset
+from engine.data.identifiers import Identifiers
+from engine.errors import SeqscopeError, UsageError
+from engine.runtime import Zoo
+from engine.tokenizers import teacher
+from engine.tokenizers.judge import Judge
+from engine.tokenizers.recipe import from_dict, load
+from engine.tokenizers.registry import tokenizers
+from engine.tokenizers.run import gather, open_tokenizer
+from engine.training.recipe import RECIPES
+from engine.training.recipe import load as load_model
+
+SMALL = ["tokenizer.codes=8", "tokenizer.levels=2", "tokenizer.dim=4", "tokenizer.hidden=[8]", "training.batch_size=16"]
+
+
+def command(name: str, dataset: Dataset, out: Path, *words: str, settings: list[str] | None = None) -> list[str]:
+    sets = [word for text in (SMALL if settings is None else settings) for word in ("--set", text)]
+    return ["tokenize", name, "--dataset", str(dataset.path), "--out", str(out), "--device", "cpu", *sets, *words]
+
+
+def test_a_run_holds_what_the_formats_say(
+    dataset: Dataset, vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rqvae"
+    words = ["--vectors", str(vectors), "--set", "training.epochs=3"]
+    assert main(command("rqvae", dataset, out, *words)) == 0
+    assert "perplexity" in capsys.readouterr().out
+    tokenizer, identifiers, recipe, record = open_tokenizer(out)
+    assert (record["kind"], record["fingerprint"], record["epochs"]) == ("tokenizer", dataset.info.fingerprint, 3)
+    assert record["recipe"]["tokenizer"]["hidden"] == [8]
+    assert recipe.tokenizer.hidden == (8,)
+    assert identifiers.about["vectors"]["dim"] == 6
+    assert identifiers.names == ("level 1", "level 2", "number")
+    assert len(np.unique(identifiers.codes, axis=0)) == dataset.num_items
+    material, _ = gather(recipe, dataset, out, "cpu", np.load(vectors))
+    assert np.array_equal(tokenizer.identify(material), identifiers.codes[:, :2])
+    assert np.array_equal(np.load(out / "latents.npy"), tokenizer.latents(material))
+    report = json.loads((out / "report.json").read_text("utf-8"))
+    assert report["before"]["different"] < report["after"]["different"] == dataset.num_items
+    # the same command again finds everything done, another one is told apart
+    before = (out / "identifiers.parquet").stat().st_mtime_ns
+    assert main(command("rqvae", dataset, out, *words)) == 0
+    assert (out / "identifiers.parquet").stat().st_mtime_ns == before
+    assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2")) == 1
+    assert "other settings" in capsys.readouterr().err
+    assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2", "--restart")) == 0
+
+
+KILLED = """
+import os, signal, sys
+from engine import cli
+from engine.training import checkpoint
+save = checkpoint.save
+checkpoint.save = lambda *words: (save(*words), os.kill(os.getpid(), signal.SIGKILL))
+cli.main(sys.argv[1:])
+"""
+"""A command that is killed when it has written its first checkpoint."""
+
+
+def test_a_killed_run_ends_as_one_that_was_not(dataset: Dataset, vectors: Path, tmp_path: Path, root: Path) -> None:
+    words = ["--vectors", str(vectors), "--set", "training.epochs=10", "--set", "training.checkpoint_seconds=0"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    killed = [sys.executable, "-c", KILLED, *command("rqvae", dataset, cut, *words)]
+    assert subprocess.run(killed, cwd=root, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert (cut / "checkpoint.safetensors").exists() and not (cut / "run.json").exists()
+    for folder in (cut, whole):
+        assert main(command("rqvae", dataset, folder, *words)) == 0
+    one, other = (load_file(folder / "tokenizer.safetensors") for folder in (whole, cut))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    assert Identifiers.read(whole).digest() == Identifiers.read(cut).digest()
+
+
+def test_letter_learns_from_a_run_and_says_from_which(
+    dataset: Dataset, vectors: Path, run_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run = run_of("sasrec")
+    settings = [*SMALL, f"tokenizer.teacher={run}", "tokenizer.clusters=2", "training.epochs=2"]
+    assert main(command("letter", dataset, tmp_path / "letter", "--vectors", str(vectors), settings=settings)) == 0
+    about = Identifiers.read(tmp_path / "letter").about["teacher"]
+    record = json.loads((run / "run.json").read_text("utf-8"))
+    assert (about["fingerprint"], about["recipe"], about["commit"]) == tuple(
+        record[name] for name in ("fingerprint", "recipe", "commit")
+    )
+    assert len(about["digest"]) == 64
+    assert 0 < about["kept"] <= 1
+    report = json.loads((tmp_path / "letter" / "report.json").read_text("utf-8"))
+    assert set(report["ranking"]) == {"of", "own", "quantised", "latents", "validation"}
+    # and so does what is exported
+    assert main(["export", str(tmp_path / "letter"), "--to", str(tmp_path / "exports")]) == 0
+    said = Zoo.open(tmp_path / "exports").tokenizations["letter"].about
+    assert said.teacher is not None and said.figures.ranking is not None
+    assert said.teacher.model_dump() == {name: about[name] for name in type(said.teacher).model_fields}
+    assert said.figures.ranking.model_dump() == {name: report["ranking"][name] for name in ("of", "own", "quantised")}
+
+
+def test_settings_can_be_chosen_without_the_test_items(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    rows, model, _ = teacher.table(run_of("sasrec"), dataset)
+    cases = dataset.cases("valid")
+    gains = []
+    for history, target in zip((cases.history[row] for row in range(len(cases))), cases.targets, strict=True):
+        scores = (
+            model.query(torch.from_numpy(history[None, -model.max_length :].astype(np.int64))).detach().numpy() @ rows.T
+        )[0]
+        rivals = np.delete(scores, [*history, target])
+        rank = 1 + (rivals > scores[target]).sum()
+        gains.append(1 / np.log2(rank + 1) if rank <= 10 else 0)
+    assert Judge.of(run_of("sasrec"), dataset).rank(rows, "valid") == pytest.approx(np.mean(gains))
+
+
+def test_the_teachers_rows_are_the_items(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    """Padding stands behind the items in our tables: nothing is off by one."""
+    rows, model, _ = teacher.table(run_of("sasrec"), dataset)
+    assert len(rows) == dataset.num_items
+    assert model.pad == dataset.num_items
+    assert np.array_equal(rows, model.table.detach().numpy()[: dataset.num_items])
+
+
+def test_graph_models_teach_too(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    rows, model, _ = teacher.table(run_of("lightgcn"), dataset)
+    assert np.array_equal(rows, model.eval().index().rows.numpy())
+    judge = Judge.of(run_of("lightgcn"), dataset)
+    measured = json.loads((run_of("lightgcn") / "metrics.json").read_text("utf-8"))
+    assert judge.rank(judge.vectors) == pytest.approx(_find(measured, "full")["NDCG@10"], abs=1e-4)
+
+
+@pytest.mark.parametrize("family", ["popularity", "bert4rec", "attrec"])
+def test_who_scores_by_more_than_a_dot_product_teaches_nobody(
+    family: str, dataset: Dataset, run_of: Callable[[str], Path]
+) -> None:
+    with pytest.raises(SeqscopeError, match=f"a run of {family}; .* dot product"):
+        teacher.table(run_of(family), dataset)
+
+
+def test_fewer_dimensions_keep_dot_products() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(50, 3)) @ rng.normal(size=(3, 8)) + 0.01 * rng.normal(size=(50, 8))).astype(np.float32)
+    short, axes, kept = teacher.fitted(vectors, 3)
+    assert np.allclose(short @ short.T, vectors @ vectors.T, atol=0.1)
+    assert np.allclose(short, vectors @ axes, atol=1e-5)
+    assert kept > 0.99
+    assert np.linalg.norm(teacher.fitted(vectors, 8, 2.0)[0], axis=1).mean() == pytest.approx(2)
+    assert np.allclose(np.linalg.norm(teacher.fitted(vectors, 4, 3.0, unit=True)[0], axis=1), 3, atol=1e-4)
+    with pytest.raises(ValueError, match="8 dimensions"):
+        teacher.fitted(vectors, 9)
+
+
+def test_the_judge_ranks_as_the_run_does(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    judge = Judge.of(run_of("sasrec"), dataset)
+    measured = json.loads((run_of("sasrec") / "metrics.json").read_text("utf-8"))
+    assert judge.rank(judge.vectors) == pytest.approx(_find(measured, "full")["NDCG@10"], abs=1e-4)
+    assert judge.rank(np.zeros_like(judge.vectors)) < judge.rank(judge.vectors)
+
+
+def _find(value: object, key: str) -> dict[str, float]:
+    assert isinstance(value, dict)
+    if key in value:
+        return value[key]  # type: ignore[no-any-return]
+    return next(_find(entry, key) for entry in value.values() if isinstance(entry, dict) and key in str(entry))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in sorted(RECIPES.glob("*/*.toml"))
+        if tomllib.loads(path.read_text("utf-8")).get("family") in tokenizers()
+    ],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
+def test_recipes_of_tokenizers_are_sound(path: Path) -> None:
+    recipe = load(path.stem, path.parent.name, None, [])
+    assert recipe.name == path.stem
+    assert from_dict({**recipe.to_dict()}, "again") == recipe
+
+
+LETTERS = [path for path in sorted(RECIPES.glob("*/*.toml")) if 'family = "letter"' in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("path", LETTERS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_letter_learns_from_short_vectors_of_a_teacher_trained_with_negatives(path: Path) -> None:
+    """At a mean length of 5 and equal for all (α .1), the term made codes worse than none (benchmarks/README.md)."""
+    settings = load(path.stem, path.parent.name, None, []).tokenizer
+    assert not settings.unit and 0 < settings.scale <= 0.3 and settings.alpha >= 0.3
+    assert load_model(settings.teacher, path.parent.name, None, []).objective.loss == "bce"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "tokenizer.nothing=1"], "no setting nothing"),
+        (["--set", "tokenizer.levels=0"], "out of range"),
+        (["--set", "tokenizer.hidden=8"], "not a list"),
+        (["--set", "model.dim=8"], "write it as table.key=value"),
+        (["--vectors", "nowhere.npy"], "nowhere.npy"),
+        (["--recipe", "nothing"], "no recipe"),
+    ],
+)
+def test_wrong_use(
+    words: list[str], message: str, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command("rqvae", dataset, tmp_path / "out", *words)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_vectors_of_other_items_are_refused(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "v.npy", np.zeros((3, 4), np.float32))
+    assert main(command("rqvae", dataset, tmp_path / "out", "--vectors", str(tmp_path / "v.npy"))) == 2
+    assert "float32 [150, d]" in capsys.readouterr().err
+
+
+def test_a_models_run_is_not_replaced(
+    dataset: Dataset, run_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command("random", dataset, run_of("sasrec"), settings=[])) == 1
+    assert "run of a model" in capsys.readouterr().err
+
+
+def test_restart_leaves_what_is_not_its_own(
+    dataset: Dataset, run_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command("random", dataset, run_of("sasrec"), "--restart", settings=[])) == 1
+    assert "not a run of a tokenizer" in capsys.readouterr().err
+    assert (run_of("sasrec") / "run.json").exists()
+
+
+def test_a_tokenizers_run_is_no_models(dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command("random", dataset, tmp_path / "random", settings=[])) == 0
+    with pytest.raises(UsageError, match="not a tokenizer"):
+        from_dict({"family": "sasrec"}, "here")
+    assert main(["evaluate", str(tmp_path / "random")]) == 1
+
+
+def test_a_letter_without_a_teacher_says_how_to_get_one(
+    dataset: Dataset, vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command("letter", dataset, tmp_path / "letter", "--vectors", str(vectors))) == 1
+    assert "seqscope train sasrec" in capsys.readouterr().err
