@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -163,18 +164,36 @@ def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple
     )
 
 
+class Spread(NamedTuple):
+    """Over how many of the lists their items are spread."""
+
+    different: int
+    """Items in all lists together."""
+    by_all: int
+    by_one: int
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Spread:
+        times = list(Counter(item for items in lists for item in items).values())
+        return cls(len(times), times.count(len(lists)), times.count(1))
+
+
 def agreement_words(answers: Sequence[Answer], k: int) -> str:
     """The agreement in one sentence."""
-    able = [answer for answer in answers if answer.top is not None]
-    if len(able) < 2:
+    lists = [answer.items for answer in answers if answer.top is not None]
+    if len(lists) < 2:
         return "With one list there is nothing to compare."
-    counts = shared(able)
-    by_all = sum(1 for times in counts.values() if times == len(able))
-    alone = sum(1 for times in counts.values() if times == 1)
-    items = count(len(counts), "item")
-    models = "both models" if len(able) == 2 else f"all {len(able)} models"
-    verb = "is" if by_all < 2 else "are"
-    return f"Of {items} in these lists, {by_all or 'none'} {verb} recommended by {models} and {alone} by one alone."
+    return spread_words(Spread.of(lists), len(lists))
+
+
+def spread_words(spread: Spread, lists: int) -> str:
+    """lists: how many there are."""
+    models = "both models" if lists == 2 else f"all {lists} models"
+    verb = "is" if spread.by_all < 2 else "are"
+    return (
+        f"Of {count(spread.different, 'item')} in these lists, {spread.by_all or 'none'} {verb} recommended by {models} and "
+        f"{spread.by_one} by one alone."
+    )
 
 
 def rbo_words(k: int) -> str:
@@ -220,20 +239,23 @@ class Why:
     """The others, with their reasons."""
 
 
+def explain(models: Zoo, model: str, history: tuple[int, ...], item: int) -> LeaveOneOut:
+    """Leave-one-out of one model. Raises SeqscopeError where it cannot answer, or there is nothing to leave out."""
+    effect = recommend.leave_one_out(models, model, history, item)
+    if np.isnan(effect.rank_without).all():
+        raise SeqscopeError("It needs at least one item, so nothing can be left out of a history of one.")
+    return effect
+
+
 def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: int) -> Why:
     """Leave-one-out of every model."""
     able, effects, cannot = [], [], []
     for answer in answers:
         try:
-            found = recommend.leave_one_out(models, answer.name, history, item)
+            effects.append(explain(models, answer.name, history, item))
+            able.append(answer)
         except SeqscopeError as reason:
             cannot.append(f"{answer.title}: {reason}")
-            continue
-        if np.isnan(found.rank_without).all():
-            cannot.append(f"{answer.title}: needs at least one item, so nothing can be left out of a history of one.")
-        else:
-            able.append(answer)
-            effects.append(found)
     return Why(able, effects, cannot)
 
 

@@ -26,17 +26,17 @@ _PARTS = {
 
 
 @cached(20, by=of_content)
-def protocols(models: Zoo) -> list[str]:
-    """Every protocol that some model was evaluated under, full rankings first."""
-    return metrics.protocols({name: bundle.ranks_table() for name, bundle in models.bundles.items()})
+def protocols(models: Zoo, names: tuple[str, ...] | None = None) -> list[str]:
+    """Every protocol that some of the models was evaluated under, full rankings first. names: None: all."""
+    return metrics.protocols({name: models.bundles[name].ranks_table() for name in names or models.bundles})
 
 
 @cached(20, by=of_content)
-def people(models: Zoo, protocol: str) -> tuple[dict[str, metrics.Ranks], int]:
+def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> tuple[dict[str, metrics.Ranks], int]:
     """(the ranks of every row that has them (`metrics.ranked`), over the same people in the same order, the floor first; how many
-    people some row lacks)."""
-    tables = {name: bundle.ranks_table() for name, bundle in models.bundles.items()}
-    measured = {name: bundle.manifest.metrics for name, bundle in models.bundles.items()}
+    people some row lacks). names: of the models; None: all."""
+    tables = {name: models.bundles[name].ranks_table() for name in names or models.bundles}
+    measured = {name: models.bundles[name].manifest.metrics for name in tables}
     found = metrics.ranked(tables, measured, protocol)
     return metrics.common({row: found[row] for row in baselines.first(found, families(models, found))})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.bars import bar
 from app.figures.attention import beside as lines
 from app.text import clean, label, md, ordinal, percent, short, wide
 from app.views import abilities
-from engine.runtime import Zoo
+from engine.runtime import LeaveOneOut, Zoo
 
 _COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
 _SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
@@ -122,7 +123,7 @@ _MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "
 
 def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
     """A figure: how much each pair of lists agrees. frame: `agreement.agreement`; measure: "shared", "jaccard" or "rbo"."""
-    names = list(dict.fromkeys(frame["first"]))
+    names = frame["second"][: math.isqrt(len(frame))].tolist()
     values = frame[measure].to_numpy(float).reshape(len(names), len(names))
     text, form = _MEASURES[measure]
     shown = [clean(name, 30) for name in names]
@@ -175,34 +176,43 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
 
 
 def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str, Any], str]:
-    """(bars of how far the item would fall without each event, one column per model; a sentence on what is left out, or "").
-
-    All models share one scale, that of `LeaveOneOut.move`.
-    """
+    """(`effect_bars` of the strongest events; a sentence on what is left out, or "")."""
     moves = np.array([effect.move for effect in found.effects])
-    reach = float(np.nanmax(np.abs(moves))) or 1.0
     strongest = np.nan_to_num(np.abs(moves)).max(axis=0)
     beside = np.max([_scaled(effect.log_probability_effect) for effect in found.effects], axis=0)  # where no rank moves
-    kept = np.sort(np.lexsort((-beside, -strongest))[:_SHOWN_EVENTS]).tolist()
-    titles = [label(looks.titled(models, history[place])) for place in kept]
-    names = [short(clean(models.titles[history[place]]), 22) for place in kept]
+    places = np.sort(np.lexsort((-beside, -strongest))[:_SHOWN_EVENTS]).tolist()
+    columns = [
+        (answer.title, answer.style, effect) for answer, effect in zip(found.answers, found.effects, strict=True)
+    ]
+    figure = effect_bars(columns, [looks.titled(models, item) for item in history], places)
+    left_out = len(history) > len(places)
+    return figure, f"The {len(places)} strongest of {len(history)} events; the table has all." if left_out else ""
+
+
+def effect_bars(
+    columns: Sequence[tuple[str, looks.Style, LeaveOneOut]], titles: Sequence[str], places: Sequence[int]
+) -> dict[str, Any]:
+    """Bars of how far an item would fall without each event, one column per model; all share one scale, that of
+    `LeaveOneOut.move`. columns: (title, look, answer) of each model; titles: of all events; places: those that are drawn."""
+    moves = np.array([effect.move for _, _, effect in columns])[:, list(places)]
+    reach = float(np.nan_to_num(np.abs(moves)).max(initial=0.0)) or 1.0
+    hovers = [label(titles[place]) for place in places]
+    names = [short(clean(titles[place]), 22) for place in places]
     traces: list[dict[str, Any]] = []
-    for column, (answer, effect) in enumerate(zip(found.answers, found.effects, strict=True)):
-        name = label(answer.title)
+    for column, (model, style, effect) in enumerate(columns):
+        name = label(model)
         traces.append(
             {
                 "type": "bar",
-                "x": (moves[column, kept] / reach).tolist(),
-                "y": list(range(len(kept))),
+                "x": [None if move != move else move / reach for move in moves[column].tolist()],
+                "y": list(range(len(places))),
                 "base": column * _COLUMN,
                 "orientation": "h",
                 "name": name,
-                "marker": {"color": answer.style.colour, "line": {"width": 0}},
+                "marker": {"color": style.colour, "line": {"width": 0}},
                 "customdata": [
                     [title, _ordinal(effect.rank_without[place]), words]
-                    for title, place, words in zip(
-                        titles, kept, lines(effect.log_probability_effect[kept], effect.effect[kept]), strict=True
-                    )
+                    for title, place, words in zip(hovers, places, _beside(effect, places), strict=True)
                 ],
                 "hovertemplate": f"<b>{name}</b><br>{ordinal(effect.rank)} → %{{customdata[1]}} without %{{customdata[0]}}"
                 "%{customdata[2]}<extra></extra>",
@@ -217,7 +227,7 @@ def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str
                 "tickmode": "array",
                 "tickvals": [column * _COLUMN for column in range(len(traces))],
                 "ticktext": [
-                    f'<span style="color:{answer.style.colour}">{answer.style.sign}</span>' for answer in found.answers
+                    f'<span style="color:{style.colour}">{label(style.sign)}</span>' for _, style, _ in columns
                 ],
                 "tickfont": {"size": 14},
                 "tickangle": 0,
@@ -233,25 +243,28 @@ def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str
             },
             "yaxis": {
                 "tickmode": "array",
-                "tickvals": list(range(len(kept))),
-                "ticktext": [f"{place + 1}  {label(name)}" for place, name in zip(kept, names, strict=True)],
+                "tickvals": list(range(len(places))),
+                "ticktext": [f"{place + 1}  {label(name)}" for place, name in zip(places, names, strict=True)],
                 "ticklabeloverflow": "allow",
                 "autorange": "reversed",
                 "showgrid": False,
                 "zeroline": False,
                 "fixedrange": True,
             },
-            "height": 85 + 30 * len(kept),
+            "height": 85 + 30 * len(places),
             # With room for its labels from the start, a figure is not drawn a second time.
-            "margin": {"l": 25 + max(map(wide, names)), "r": 10, "t": 55, "b": 10},
+            "margin": {"l": 25 + max(map(wide, names), default=0), "r": 10, "t": 55, "b": 10},
             "showlegend": False,
             "barmode": "overlay",
             "bargap": 0.35,
             "hoverlabel": {"align": "left"},
         },
     }
-    left_out = len(history) > len(kept)
-    return figure, f"The {len(kept)} strongest of {len(history)} events; the table has all." if left_out else ""
+    return figure
+
+
+def _beside(effect: LeaveOneOut, places: Sequence[int]) -> list[str]:
+    return lines(effect.log_probability_effect[list(places)], effect.effect[list(places)])
 
 
 def key_words(answers: Sequence[Answer]) -> str:

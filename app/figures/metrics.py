@@ -17,13 +17,13 @@ Titles = Mapping[str, str]
 
 QUIET = "#8a9496"
 _LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
-_MARK = {"best": "best", "level": "level with the best", "": ""}
+MARKS = {"best": "best", "level": "level with the best", "": ""}
 
 
 def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]) -> go.Figure:
     """One dot per row with its interval: the floor first, and a line where it ends, then the best on top. table: of `standing`,
     one metric; rows without a figure say why."""
-    part = _ordered(table, "mean", families)
+    part = ordered(table, "mean", families)
     low, high = (0.0, 1.0) if part["mean"].isna().all() else (float(part["low"].min()), float(part["high"].max()))
     span = (high - low) or 1.0
     fig = go.Figure()
@@ -43,7 +43,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
         )
         if row.mark:
             fig.add_annotation(
-                x=row.high, y=place, text=_MARK[row.mark], showarrow=False, xanchor="left", xshift=10,
+                x=row.high, y=place, text=MARKS[row.mark], showarrow=False, xanchor="left", xshift=10,
                 font={"size": 12, "color": QUIET},
             )  # fmt: skip
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
@@ -58,7 +58,7 @@ def differences(
     table: pd.DataFrame, metric: str, baseline: str, titles: Titles, looks: Looks, families: Mapping[str, str]
 ) -> go.Figure:
     """Each row's difference to the baseline, the floor first. table: of `against`."""
-    part = _ordered(table, "difference", families)
+    part = ordered(table, "difference", families)
     fig = go.Figure()
     for place, row in enumerate(part.itertuples()):
         colour = looks[row.model].colour
@@ -193,7 +193,7 @@ def _marker(look: Style, size: int) -> dict[str, object]:
     return found
 
 
-def _ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:
+def ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:
     """The floor first, then the largest first."""
     part = table.sort_values(by, ascending=False)
     return part.set_index("model", drop=False).loc[baselines.first(part["model"], families)]

@@ -123,7 +123,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     figures: Kind = args.figures or ("interactive" if found.get("figures") == "interactive" else "static")
     base = args.link or (args.address if "://" in (args.address or "") else None)
     link = _page(base, address.query(asked, models.path.name, own))
-    report = build(models, asked, address=link, told=_told)
+    report = build(models, asked, address=link, tell=_tell)
     args.to.mkdir(parents=True, exist_ok=True)
     for name, content in files(report, args.forms or FORMS, figures).items():
         with replacing(args.to / name) as staged:
@@ -189,7 +189,7 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     from app.reports import verify
     from app.reports.compared import TOLERANCE
     from app.reports.document import load
-    from app.reports.words import when
+    from app.reports.provenance import when
     from engine.runtime import Zoo
 
     report = load(args.verify)
@@ -248,6 +248,6 @@ def _stopped(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _told(words: str) -> None:
+def _tell(words: str) -> None:
     if sys.stderr.isatty():
         print(f"\r{words[:70]:<72}", end="\r", file=sys.stderr, flush=True)

@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import jinja2
 from markupsafe import Markup
+from plotly.utils import PlotlyJSONEncoder
 
-from app.reports import words
+from app.reports import provenance
+from app.reports.blocks import Figure, Table
 from app.reports.document import Report
-from app.reports.figures import Figure, figures, group_colours
-from app.reports.tables import tables, titled
-from app.text import clean, percent, short
-from engine.runtime import judge
+from app.reports.pages import figures, sections
+from app.text import clean
 
 Kind = Literal["static", "interactive"]
 KINDS: tuple[Kind, ...] = ("static", "interactive")
@@ -40,16 +40,18 @@ def render(
 
     framed: the page will stand in another one (as an iframe's srcdoc), where its links within it need to be told so.
     """
-    drawn = figures(report)
+    shown = sections(report)
     style = _read("report.css")
     scripts, shapes = [], ""
     if kind == "interactive":
-        scripts, shapes = [_plotly(), _read("report.js")], _shapes(drawn)
+        scripts, shapes = [_plotly(), _read("report.js")], _shapes(figures(shown))
     page = (
         _environment()
         .get_template("report.html")
         .render(
             report=report,
+            head=provenance.head(report),
+            sections=shown,
             scheme=scheme,
             framed=framed,
             policy=_policy(style, scripts, framed),
@@ -57,45 +59,20 @@ def render(
             scripts=[Markup(script) for script in scripts],
             unneeded=_STYLED.findall(scripts[0])[:1] if scripts else [],
             shapes=Markup(shapes),
-            figures={figure.key: figure for figure in drawn},
-            tables=tables(report),
-            parts=parts(report),
-            called=words.titles(report),
-            names=titled(report),
-            times=words.shared(report.lists or []),
-            words=words,
-            beyond_accuracy=list(judge.BEYOND.values()),
             most=_ROWS,
         )
     )
     return page.encode("utf-8")
 
 
-def parts(report: Report) -> list[tuple[str, str]]:
-    """(anchor, heading) of what the report has, in its order."""
-    headings = {
-        "history": ("History", report.history),
-        "lists": ("What each model recommends", report.lists),
-        "what-ifs": ("What if the history had been another?", report.what_ifs),
-        "effects": ("Why this item?", report.effects),
-        "overlap": ("How much do they agree?", report.overlap),
-        "attention": ("What they looked at", report.attention),
-        "codes": ("Codes of the items", report.codes),
-        "graph": ("Paths through people and items", report.graph),
-        "map": ("Where the items lie", report.map),
-        "metrics": ("How good the models are", report.metrics),
-    }
-    return [(part, title) for part, (title, found) in headings.items() if found is not None and found != []]
-
-
 def _shapes(drawn: list[Figure]) -> str:
     """The figures for Plotly, as text that cannot end the element it stands in."""
-    found = {}
+    shapes = {}
     for figure in drawn:
-        made = figure.live()
-        made.layout.template = None
-        found[figure.key] = json.loads(made.to_json())
-    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+        shape = json.loads(PlotlyJSONEncoder().encode(figure.live()))
+        shape["layout"].pop("template", None)
+        shapes[figure.key] = shape
+    text = json.dumps(shapes, separators=(",", ":"), ensure_ascii=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -125,22 +102,20 @@ def _hash(text: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
-        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
-        "clean": clean,
-        "short": lambda text, limit: short(clean(text), limit),
-        "told": told,
-        "percent": percent,
-        "zip": zip,
-    }
-    found.globals |= {"palette": group_colours, "linked": linked}
-    return found
+    environment.filters |= {"clean": clean, "told": told}
+    environment.globals |= {"aligns": _aligns}
+    return environment
+
+
+def _aligns(numbers: Table) -> list[str]:
+    """By the first row."""
+    return ["right" if isinstance(value, int | float) else "left" for value in numbers.rows[0]]
 
 
 @functools.cache
@@ -153,11 +128,6 @@ def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs()).replace("\r\n", "\n").strip()
-
-
-def linked(address: str) -> bool:
-    """Whether an address is one that a reader may be led to."""
-    return address.startswith(("http://", "https://"))
 
 
 def told(value: Any) -> str:

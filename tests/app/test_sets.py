@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.reports import words
 from app.reports.build import build
 from app.reports.document import Asked
+from app.reports.parts.metrics import protocol_words
 from app.views import about
 from engine.data.split import SplitOptions
 from engine.evaluation.evaluate import evaluate
@@ -61,11 +61,11 @@ def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
     zoo = Zoo.open(folder / "sets")
     report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
     assert report.metrics is not None
-    for text in (about.data_card(zoo.info)["Split"], words.protocol(report.metrics, report)):
+    for text in (about.data_card(zoo.info)["Split"], protocol_words(report.metrics, report)):
         assert "by people" in text and "last event" not in text
-    assert "30 people with held-out items" in words.protocol(report.metrics, report)
+    assert "30 people with held-out items" in protocol_words(report.metrics, report)
     alone = report.metrics.model_copy(update={"people": 1, "left_out": 1})
-    told = words.protocol(alone, report)
+    told = protocol_words(alone, report)
     assert "1 person with held-out items" in told and "1 person that not every model was evaluated on was" in told
 
 

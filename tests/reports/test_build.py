@@ -12,10 +12,11 @@ import pytest
 
 from app.analysis import cross_attention, graph_paths
 from app.looks import titled
-from app.reports import document, html, pdf, walks, words
+from app.reports import document, html, pdf
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
-from app.reports.lists import moves
+from app.reports.parts.graph import Paths
+from app.reports.parts.metrics import verdict
 from app.reports.tables import tables
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
@@ -52,8 +53,6 @@ def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:
     nothing = next(one for one in report.what_ifs or [] if one.name == "nothing")
     cannot = {own.model: own.cannot for own in nothing.models}
     assert cannot["popular"] is None and "at least one item" in (cannot["alpha"] or "")
-    same = next(one for one in report.lists or [] if one.model == "alpha")
-    assert {item.change for item in moves(same, same).items} == {"same"}
 
 
 def test_effects_are_leave_one_out(models: Zoo, report: Report) -> None:
@@ -83,7 +82,7 @@ def test_attention_is_the_models(models: Zoo, report: Report) -> None:
     looked = cross_attention.by_event(
         bundle.cross_attention(events(models, HISTORY), first)
     )  # what the page Attention shows
-    positions, weights = found["writer"].looked
+    positions, weights = found["writer"].of_prediction
     assert weights == pytest.approx(list(looked.values()), rel=1e-5)
     assert [position.place for position in positions] == [place + 1 for place in looked]
     assert found["writer"].grouped and len(found["writer"].positions) == 8  # an item each, as long as the model reads
@@ -120,13 +119,13 @@ def test_paths_and_layers_are_those_of_the_page(models: Zoo, report: Report) -> 
     assert item is not None and report.graph.item_id == report.effects.item_id
     assert [one.model for one in report.graph.models] == ["alpha", "plain"]
     for one in report.graph.models:
-        drawn, layers = walks.drawn(report.graph, one), graph_paths.layers(models, one.model, history, item)
+        drawn, layers = Paths.of(report.graph, one), graph_paths.layers(models, one.model, history, item)
         page = graph_paths.branches(models, one.model, history, item)
         told = graph_paths.table(page, {at: titled(models, at) for at in range(len(models))})
         assert graph_paths.table(drawn.branches, drawn.titles)["to"].tolist() == told["to"].tolist()
         assert drawn.sums == (one.model == "alpha")
         assert one.layers is not None and layers is not None
-        np.testing.assert_allclose(walks.by_layer(one.layers), layers.by_layer, rtol=1e-5)
+        np.testing.assert_allclose(one.layers.by_layer, layers.by_layer, rtol=1e-5)
         assert one.layers.items[0].ranks == [ranks[layers.items[0]] for ranks in layers.ranks.values()]
     rows = [row for row in tables(report)["graph"].rows if row[0] == "Alpha"]
     score = np.sum(report.graph.models[0].layers.adds)  # type: ignore[union-attr]
@@ -226,7 +225,7 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     assert {row[3:6] + row[-1:] for row in tables(report)["metrics"].rows if "script" in row[0]} == {
         (*[None] * 3, "beam of 5")
     }
-    said = words.metrics(report.metrics, report)
+    said = verdict(report.metrics, report)
     assert "Alpha, user vectors is below the Markov chain" in said and "(beam of 5)" in said and "One seed" in said
     page = html.render(report, "interactive").decode()
     assert "n/a <small>(beam of 5)" in page and page.count("still improving when stopped") == 1

@@ -10,9 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from app.reports import document, verify, words
+from app.reports import document, verify
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
+from app.reports.parts.lists import bar, bars
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY
@@ -82,8 +83,8 @@ def test_format_1_opens_and_keeps_its_seal_its_bars_and_what_they_mean(report: R
     raw["seal"] = hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     old = document.read(json.dumps(raw).encode())
     assert verify.broken(old) is None and all(one.holds for one in verify.verify(old, models))
-    assert [words.bar(old.lists[0], item) for item in old.lists[0].items] == [1, 0.9, 0.8, 0.7, 0.6]  # type: ignore[index]
-    assert "middle of the catalogue" in words.bars(old) and "probability" in words.bars(report)
+    assert [bar(old.lists[0], item) for item in old.lists[0].items] == [1, 0.9, 0.8, 0.7, 0.6]  # type: ignore[index]
+    assert "middle of the catalogue" in bars(old) and "probability" in bars(report)
     with pytest.raises(SeqscopeError, match="strength"):
         document.read(json.dumps(raw | {"schema_version": 2}).encode())
 

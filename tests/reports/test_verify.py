@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.reports import document, verify, words
+from app.reports import document, verify
 from app.reports.build import build
 from app.reports.compared import TOLERANCE
 from app.reports.document import PARTS, Asked, Report
+from app.reports.parts.metrics import verdict
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY
@@ -218,7 +219,7 @@ def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path
     metrics = report.metrics.model_copy(update={"protocol": "full+user", **rows})
     asked = report.asked.model_copy(update={"protocol": "full+user"})
     old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics})
-    assert "metrics" not in wrong(old, models) and "Alpha: NDCG" in words.metrics(metrics, old)
+    assert "metrics" not in wrong(old, models) and "Alpha: NDCG" in verdict(metrics, old)
     halves = [one.model_copy(update={"mean": one.mean / 2}) for one in rows["estimates"]]
     forged = old.model_copy(update={"metrics": metrics.model_copy(update={"estimates": halves})})
     assert "metrics" in wrong(forged, models)

@@ -10,9 +10,9 @@ import pytest
 
 from app.figures import graph_tree
 from app.figures.axes import ticks
-from app.reports import drawn, svg
+from app.reports import charts, svg
 from app.reports.document import Report
-from app.reports.figures import figures
+from app.reports.pages import figures, sections
 from engine.runtime.graph_paths import Branch, Step
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -24,7 +24,7 @@ def parsed(text: str) -> ET.Element:
 
 
 def test_every_figure_of_a_report_is_well_formed_and_has_no_code(report: Report) -> None:
-    found = figures(report)
+    found = figures(sections(report))
     assert len({figure.key for figure in found}) == len(found) > 10
     for figure in found:
         root = parsed(figure.draw(""))
@@ -37,8 +37,8 @@ def test_every_figure_of_a_report_is_well_formed_and_has_no_code(report: Report)
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    rows = [drawn.Bar(EVIL, 0.5, "0.500"), drawn.Bar("b", 0.25, "0.250"), drawn.Bar("c", 0.0, "0.000")]
-    root = parsed(drawn.bars(rows, "#0072b2", EVIL, even=0.25))
+    rows = [charts.Bar(EVIL, 0.5, "0.500"), charts.Bar("b", 0.25, "0.250"), charts.Bar("c", 0.0, "0.000")]
+    root = parsed(charts.bars(rows, "#0072b2", EVIL, even=0.25))
     lengths = [float(bar.get("width", "")) for bar in root.iter(f"{NS}rect")]
     assert lengths[1] == pytest.approx(lengths[0] / 2) and lengths[2] < 1
     (even,) = root.iter(f"{NS}line")
@@ -49,10 +49,10 @@ def test_bars_are_as_long_as_their_values() -> None:
 def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
     texts = ["one", "two", "three"]
     columns = [
-        drawn.Column("●", "#0072b2", [1.0, -2.0, None], texts),
-        drawn.Column("■", "#d55e00", [4.0, 0.0, -1.0], texts),
+        charts.Column("●", "#0072b2", [1.0, -2.0, None], texts),
+        charts.Column("■", "#d55e00", [4.0, 0.0, -1.0], texts),
     ]
-    root = parsed(drawn.effects(["a", "b", "c"], columns, "x"))
+    root = parsed(charts.effects(["a", "b", "c"], columns, "x"))
     bars = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in root.iter(f"{NS}rect")]
     middles = [float(line.get("x1", "")) for line in root.iter(f"{NS}line")]
     assert len(bars) == 5
@@ -63,7 +63,7 @@ def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
 def test_lines_of_a_tree_join_its_nodes_and_the_explained_item_has_the_colour_of_the_model() -> None:
     steps = [Step(9, 2, 0.3, 0.5), Step(5, 1, 0.1, -0.2)]
     branches = [Branch(1, 0.5, 3, 1.0, 0.1, steps, 0, 0.0, 0.0)]
-    root = parsed(drawn.tree(graph_tree.tree(branches, 9, {1: EVIL, 5: "five", 9: "nine"}, "#123456"), "x"))
+    root = parsed(charts.tree(graph_tree.tree(branches, 9, {1: EVIL, 5: "five", 9: "nine"}, "#123456"), "x"))
     nodes = {(node.get("cx"), node.get("cy")): node.get("fill") for node in root.iter(f"{NS}circle")}
     ends = [re.findall(r"-?[\d.]+", line.get("d", "")) for line in root.iter(f"{NS}path")]
     assert len(nodes) == 5 and len(ends) == 4
@@ -76,7 +76,7 @@ def test_lines_of_a_tree_join_its_nodes_and_the_explained_item_has_the_colour_of
 
 
 def test_cells_are_blank_where_there_is_nothing() -> None:
-    root = parsed(drawn.heatmap(["a", "b"], ["c", "d"], [[0.0, None], [5.0, 10.0]], "x", top=10.0, form="{:.0f}"))
+    root = parsed(charts.heatmap(["a", "b"], ["c", "d"], [[0.0, None], [5.0, 10.0]], "x", top=10.0, form="{:.0f}"))
     cells = list(root.iter(f"{NS}rect"))
     assert [cell.get("fill") for cell in cells] == ["#440154", svg.viridis(0.5), "#fde725"]
     assert [text.text for text in root.iter(f"{NS}text")] == ["a", "0", "b", "5", "10", "c", "d"]
@@ -84,10 +84,10 @@ def test_cells_are_blank_where_there_is_nothing() -> None:
 
 def test_dots_lie_on_one_axis() -> None:
     rows = [
-        drawn.Dot("a", 0.3, 0.2, 0.4, "#0072b2", "circle", "best"),
-        drawn.Dot("b", 0.1, 0.0, 0.2, "#d55e00", "star", ""),
+        charts.Dot("a", 0.3, 0.2, 0.4, "#0072b2", "circle", "best"),
+        charts.Dot("b", 0.1, 0.0, 0.2, "#d55e00", "star", ""),
     ]
-    root = parsed(drawn.dots(rows, "NDCG@10", "x"))
+    root = parsed(charts.dots(rows, "NDCG@10", "x"))
     lines = [line for line in root.iter(f"{NS}line") if line.get("stroke") in ("#0072b2", "#d55e00")]
     ends = [(float(line.get("x1", "")), float(line.get("x2", ""))) for line in lines]
     assert ends[0][0] == pytest.approx(ends[1][1], abs=0.02) and ends[0][1] - ends[0][0] == pytest.approx(
@@ -96,8 +96,8 @@ def test_dots_lie_on_one_axis() -> None:
 
 
 def test_points_lie_upwards() -> None:
-    spots = [drawn.Spot(0.0, 1000.0, "1", EVIL)]
-    root = parsed(drawn.points([0.0, 1000.0], [0.0, 500.0], ["#0072b2", "#d55e00"], "x", path=spots))
+    spots = [charts.Spot(0.0, 1000.0, "1", EVIL)]
+    root = parsed(charts.points([0.0, 1000.0], [0.0, 500.0], ["#0072b2", "#d55e00"], "x", path=spots))
     low, right, spot = list(root.iter(f"{NS}circle"))
     assert float(spot.get("cy", "")) < float(right.get("cy", "")) < float(low.get("cy", ""))
     assert float(low.get("cx", "")) == float(spot.get("cx", "")) < float(right.get("cx", ""))

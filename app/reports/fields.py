@@ -1,0 +1,64 @@
+"""What report.json is made of: strict models, an item, a place in a history, and numbers with as many digits as a float32 has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+ItemId = Annotated[str, Field(max_length=10_000)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+Rank = Annotated[float, Field(ge=1)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Strict(BaseModel):
+    """Nothing unknown, nothing coerced, no NaN: a field means one thing to every reader."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, strict=True, use_attribute_docstrings=True
+    )
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """Fields that came after the first reports were made: written where they say something, so that an older report is written
+    as it was, and its seal still fits."""
+
+    @model_serializer(mode="wrap")
+    def _as_it_was(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        entries: dict[str, Any] = write(self)
+        fields = type(self).model_fields
+        return {
+            name: value for name, value in entries.items() if name not in self.LATER or value != fields[name].default
+        }
+
+    def unsaid(self) -> dict[str, Any]:
+        """The fields that came later and say nothing here."""
+        fields = type(self).model_fields
+        return {name: fields[name].default for name in self.LATER if getattr(self, name) == fields[name].default}
+
+
+class Item(Strict):
+    item_id: ItemId
+    title: str
+    """As people see it, not escaped."""
+
+
+def number(value: float) -> float:
+    """As many digits as a float32 has."""
+    return float(f"{value:.7g}")
+
+
+def number_or_none(value: float | None) -> float | None:
+    """None in place of NaN, too."""
+    return None if value is None or math.isnan(value) else number(value)
+
+
+def numbers(values: Iterable[float | None]) -> list[float | None]:
+    return [number_or_none(value) for value in values]
+
+
+def check_square(part: str, matrix: Sequence[Sequence[object]], size: int) -> None:
+    """Raises ValueError where the matrix is not [size, size]."""
+    if len(matrix) != size or any(len(row) != size for row in matrix):
+        raise ValueError(f"{part} has a matrix that is not {size} by {size}")

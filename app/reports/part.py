@@ -1,0 +1,203 @@
+"""What a part of a report declares, and what it is made from.
+
+A part is one module of app/reports/parts with a `PART`: its title and place, the form of its content in report.json, how it is
+computed, shown, tabled and checked. Everything else asks all parts in turn (app/reports/parts/__init__.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from app import examples
+from app.analysis.agreement import Answer, ask
+from app.looks import titled
+from app.reports.blocks import Block, Table
+from app.reports.compared import Checked, each, same
+from app.reports.fields import Item
+from engine.errors import SeqscopeError
+from engine.runtime import Zoo
+
+if TYPE_CHECKING:
+    from app.reports.document import Asked, Report
+
+Content = TypeVar("Content")
+History = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What parts are computed from: the models that are shown, and what was asked of them."""
+
+    models: Zoo
+    names: list[str]
+    asked: Asked
+    person: int | None
+    """The row of the person whose history it is, where they may be named."""
+    tell: Callable[[str], None]
+
+    @cached_property
+    def history(self) -> History:
+        return positions(self.models, self.asked.history or [])
+
+    @cached_property
+    def target(self) -> int | None:
+        """What truly came next, where the person may be named."""
+        return None if self.person is None else self.models.next_item(self.person)
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """Every model's list after the history."""
+        found = []
+        for name in self.names:
+            self.tell(f"Asking {self.models.bundles[name].manifest.title}")
+            found += ask(self.models, [name], self.history, self.asked.k, target=self.target)
+        return found
+
+    @cached_property
+    def explained(self) -> int | None:
+        """The item whose score is explained: the one that was asked for, else the first one of the first list."""
+        if self.asked.item is not None:
+            return positions(self.models, [self.asked.item])[0]
+        return next((answer.items[0] for answer in self.answers if answer.items), None)
+
+    def item(self, position: int) -> Item:
+        return Item(item_id=self.models.item_ids[position], title=titled(self.models, position))
+
+
+def positions(models: Zoo, ids: Sequence[str]) -> History:
+    """Item numbers. Raises SeqscopeError where the catalogue lacks one."""
+    items = [models.position(item_id) for item_id in ids]
+    missing = [item_id for item_id, item in zip(ids, items, strict=True) if item is None]
+    if missing:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise SeqscopeError(f"The catalogue {models.info.name} has no item “{missing[0][:80]}”{more}.")
+    return tuple(item for item in items if item is not None)
+
+
+def person_of(models: Zoo, asked: Asked) -> int | None:
+    """The row of the person whose history this is, where they may be named."""
+    row = examples.user_row(models, asked.user) if asked.rows else None
+    if row is None:
+        return None
+    known = [models.item_ids[item] for item in models.users["history"][row].as_py()]
+    history = asked.history or []
+    return row if history and known[-len(history) :] == list(history) else None
+
+
+class Part(Generic[Content]):
+    """A part of a report. Texts are plain: whoever shows them escapes them."""
+
+    name: str
+    """In addresses and commands; the field of the report has underscores for dashes."""
+    title: str
+    """Where parts are chosen."""
+    heading: str
+    """Above it in the report."""
+    busy: str
+    """What is told while it is made."""
+    order: int
+    """Its place among the parts."""
+    content: Any
+    """The type of its content, from which the schema and the checks of report.json are made."""
+    later = False
+    """Whether it came after the first reports were made (`Strict.LATER`)."""
+    always = False
+    """Whether it is there wherever it was asked for, if empty."""
+    of_history = True
+    """Whether it cannot be asked again without the history."""
+    scored = False
+    """Whether it shows scores of several models."""
+    note = ""
+    """What has to be known to read it."""
+
+    @property
+    def field(self) -> str:
+        return self.name.replace("-", "_")
+
+    def of(self, report: Report) -> Content | None:
+        """None where the report lacks it."""
+        content: Content | None = getattr(report, self.field)
+        return content
+
+    def possible(self, models: Zoo, names: Sequence[str]) -> bool:
+        """Whether these models can have it at all; where not, it is not offered and not missed."""
+        return True
+
+    def make(self, source: Source) -> Content | None:
+        """Asks the models. None where there is nothing."""
+        raise NotImplementedError
+
+    def named(self, content: Content) -> list[str]:
+        """The models that it names."""
+        return [entry.model for entry in self.entries(content)]
+
+    def entries(self, content: Any) -> Sequence[Any]:
+        """One per model, where it has such."""
+        return content if isinstance(content, list) else getattr(content, "models", [])
+
+    def check(self, content: Content, report: Report) -> None:
+        """Raises ValueError where it does not fit the rest of the report."""
+
+    def without_history(self, content: Content, report: Report) -> Content:
+        """With nothing left that tells the history."""
+        return content
+
+    def items(self, content: Content) -> Iterable[Item]:
+        """With their titles."""
+        return ()
+
+    def texts(self, content: Content) -> Iterable[str]:
+        """Other foreign texts that stand on its pages."""
+        return ()
+
+    def tables(self, content: Content, report: Report) -> dict[str, Table]:
+        """Name → table, each a CSV file."""
+        return {}
+
+    def blocks(self, content: Content, report: Report) -> list[Block]:
+        raise NotImplementedError
+
+    def compare(self, report: Report, then: Content, now: Content) -> Iterator[Checked]:
+        """As it is in the report, against as it would be now."""
+        yield as_told(report, self.name, then, now)
+
+
+class ByModel(Part[list[Any]]):
+    """A part with an entry per model, each checked by itself."""
+
+    called: str
+    """What an entry is called before its model."""
+
+    def compare(self, report: Report, then: Any, now: Any) -> Iterator[Checked]:
+        yield from by_model(report, self.name, self.called, then, now)
+
+
+class OfItem(Part[Content]):
+    """A part that explains one item, model by model."""
+
+    called: str
+
+    def compare(self, report: Report, then: Any, now: Any) -> Iterator[Checked]:
+        item = same("item", then.model_dump(exclude={"models"}), now.model_dump(exclude={"models"}))
+        if not item.holds:
+            yield Checked(self.name, False, item.words)
+        yield from by_model(report, self.name, self.called, then.models, now.models)
+
+
+def by_model(report: Report, name: str, called: str, then: Sequence[Any], now: Sequence[Any]) -> Iterator[Checked]:
+    titles = report.titles
+    yield from each(
+        name, then, now,
+        lambda entry: entry.model,
+        lambda entry: f"{called} {titles[entry.model]}",
+        lambda words, one, other: as_told(report, words, one, other, "the same, numbers within the tolerance"),
+    )  # fmt: skip
+
+
+def as_told(report: Report, name: str, then: Any, now: Any, words: str = "the same") -> Checked:
+    if report.schema_version == 1:  # it lacks some fields; in a later format they were left out
+        now = now.model_copy(update=then.unsaid())
+    return same(name, then.model_dump(), now.model_dump(), words)

@@ -1,0 +1,285 @@
+"""What the models looked at in the history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+
+from app.analysis import attention as analysis
+from app.analysis.beam_search import cross_attention
+from app.analysis.cross_attention import by_event
+from app.figures import attention as drawing
+from app.reports import charts
+from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
+from app.reports.fields import Item, ItemId, Name, Strict, check_square, number, numbers
+from app.reports.part import ByModel, Source
+from app.text import clean, short
+from engine.errors import SeqscopeError
+from engine.runtime import last_row
+
+if TYPE_CHECKING:
+    from app.reports.document import Report
+
+SHOWN = 40  # the latest positions of an attention map
+_STRONGEST = 12  # bars of one model
+
+
+class Position(Strict):
+    place: int | None
+    """In the history, from 1; None: the position of the next item."""
+    item_id: ItemId | None
+
+
+class Written(Item):
+    """What a model that writes codes looked at in the history while it wrote those of one item."""
+
+    positions: list[Position]
+    weights: list[float]
+    """Per position; means over codes, heads and layers. What is missing from 1 went to codes already written."""
+
+
+class Attention(Strict):
+    LATER: ClassVar[tuple[str, ...]] = ("written",)
+
+    model: Name
+    cannot: str | None = None
+    view: Literal["mean", "rollout"] = "mean"
+    layers: int = 0
+    heads: int = 0
+    causal: bool = False
+    pooled: bool = False
+    grouped: bool = False
+    """True: the model reads codes; they are taken together by item."""
+    positions: list[Position] = []
+    last: list[float] = []
+    """What the last position looked at, or all where they are pooled, per position: in a model that writes codes with attention
+    to the history, not what the prediction looked at, which is `written`."""
+    written: Written | None = None
+    """In place of `last`, where the codes that are written look at the history; None in reports of before."""
+    matrix: list[list[float | None]] = []
+    """Rows look, columns are looked at; None where looking is impossible. The latest positions alone, `positions` has all."""
+
+    @property
+    def of_prediction(self) -> tuple[list[Position], list[float]]:
+        """(positions, weights): what the prediction looked at."""
+        return (self.positions, self.last) if self.written is None else (self.written.positions, self.written.weights)
+
+
+class AttentionPart(ByModel):
+    name, title, heading, busy, order = "attention", "Attention", "What they looked at", "Reading attention", 60
+    content, called = list[Attention], "attention of"
+    always = True
+    note = (
+        "Attention shows what a model mixed into its answer; by itself it explains nothing. What leaving an event out really "
+        "changes stands under “Why this item?”."
+    )
+
+    def make(self, source: Source) -> list[Attention]:
+        """Of the models that were asked for, else of those that attend."""
+        models = source.asked.attention
+        if models is None:
+            models = [name for name in source.names if source.models.bundles[name].cannot("attention") is None]
+        return [_attention(source, model) for model in models]
+
+    def check(self, content: list[Attention], report: Report) -> None:
+        for one in content:
+            weights = [(one.last, one.positions)] + (
+                [] if one.written is None else [(one.written.weights, one.written.positions)]
+            )
+            if any(len(values) != len(of) for values, of in weights) or len(one.matrix) > len(one.positions):
+                raise ValueError("attention has more or fewer weights than positions")
+            check_square("attention", one.matrix, len(one.matrix))
+
+    def without_history(self, content: list[Attention], report: Report) -> list[Attention]:
+        return [
+            _nameless(one).model_copy(update={"written": one.written and _nameless(one.written)}) for one in content
+        ]
+
+    def tables(self, content: list[Attention], report: Report) -> dict[str, Table]:
+        titles, names = report.titles, report.item_titles
+        looked = [
+            (titles[one.model], _place(at), at.item_id, names.get(at.item_id or "", ""), weight)
+            for one in content
+            for at, weight in zip(*one.of_prediction, strict=True)
+        ]
+        cells = [
+            (titles[one.model], str(_place(row)), str(_place(column)), weight)
+            for one in content
+            for shown in [one.positions[len(one.positions) - len(one.matrix) :]]
+            for row, weights in zip(shown, one.matrix, strict=True)
+            for column, weight in zip(shown, weights, strict=True)
+            if weight is not None
+        ]
+        columns = ("model", "place", "item_id", "title", "weight")
+        return {
+            "attention": Table("What the prediction looked at", columns, looked),
+            "attention-matrix": Table(
+                "Attention position by position", ("model", "looking", "looked at", "weight"), cells
+            ),
+        }
+
+    def blocks(self, content: list[Attention], report: Report) -> list[Block]:
+        blocks: list[Block] = []
+        for one in content:
+            blocks.append(h3(sign(report, one.model)))
+            if one.cannot is not None:
+                blocks.append(quiet(clean(one.cannot)))
+            else:
+                blocks += [p(words(one, report)), figures(_bars(one, report), _map(one, report))]
+        return [*blocks, *(block for table in self.tables(content, report).values() for block in grid(table))]
+
+
+PART = AttentionPart()
+Looking = TypeVar("Looking", Attention, Written)
+
+
+def _nameless(one: Looking) -> Looking:
+    return one.model_copy(update={"positions": [at.model_copy(update={"item_id": None}) for at in one.positions]})
+
+
+def _written(source: Source, model: str) -> Written | None:
+    """Of the item that is explained, else the model's first one; None where no written code looks at the history."""
+    models, bundle, item = source.models, source.models.bundles[model], None
+    if bundle.cannot("cross_attention") is not None:
+        return None
+    if source.asked.item is not None:
+        item = models.position(source.asked.item)
+    if item is None:
+        item = next(iter(bundle.recommend_one(source.history, 1).items.tolist()), None)
+    if item is None:
+        return None
+    weights = by_event(cross_attention(models, model, source.history, item))
+    return Written(
+        **source.item(item).model_dump(),
+        positions=[Position(place=place + 1, item_id=models.item_ids[source.history[place]]) for place in weights],
+        weights=[number(weight) for weight in weights.values()],
+    )
+
+
+def _attention(source: Source, model: str) -> Attention:
+    bundle, view, ids = source.models.bundles[model], source.asked.view, source.models.item_ids
+    try:
+        if not source.history:
+            raise SeqscopeError("There is no history to look at.")
+        if view == "rollout" and (reason := bundle.cannot("rollout")) is not None:
+            raise SeqscopeError(reason)
+        raw = analysis.attention(source.models, model, source.history)
+    except SeqscopeError as reason:
+        return Attention(model=model, cannot=bundle.cannot("attention") or str(reason))
+    by_item = analysis.by_item(raw)  # codes taken together by item; where positions are items, the same
+    last = last_row(by_item)
+    if view == "rollout":
+        matrix = analysis.matrix(raw, "rollout", 0, 0)
+        matrix = analysis.by_item_of(raw, matrix) if raw.levels else matrix
+        filled = np.nan_to_num(matrix)
+        last = filled.mean(axis=0) if by_item.pooled else filled[-1]
+    else:
+        matrix = analysis.matrix(by_item, "mean", by_item.layers - 1, 0)
+    return Attention(
+        written=_written(source, model),
+        model=model,
+        view=view,
+        layers=by_item.layers,
+        heads=by_item.heads,
+        causal=by_item.causal,
+        pooled=by_item.pooled,
+        grouped=bool(raw.levels),
+        positions=[
+            Position(place=None if place is None else place + 1, item_id=None if item is None else ids[item])
+            for place, item in zip(by_item.positions, by_item.items, strict=True)
+        ],
+        last=[number(value) for value in last.tolist()],
+        matrix=[numbers(row) for row in matrix[-SHOWN:, -SHOWN:].astype(float).tolist()],
+    )
+
+
+def _place(position: Position) -> int | str:
+    return "next" if position.place is None else position.place
+
+
+def words(one: Attention, report: Report) -> str:
+    """What drew the most attention."""
+    title, (positions, weights) = report.titles[one.model], one.of_prediction
+    order = sorted(range(len(weights)), key=lambda at: -weights[at])[:2]
+    if not order:
+        return ""
+    rollout = one.view == "rollout"
+    whole = 1.0 if one.written is None else sum(weights) or 1.0
+    of = ["of its weight" if one.written is None else "of what it gave to the history", ""]
+    most = [
+        f"{_named(positions[at], report)} ({weights[at] / whole:.0%}{f' {unit}' if unit else ''})"
+        for at, unit in zip(order, of, strict=False)
+    ]
+    if one.written is not None:
+        rolled = "rollout through all layers" if rollout else "mean over the heads of the last layer"
+        return (
+            f"While {title} wrote the codes of “{short(clean(one.written.title), 60)}”, it looked most at "
+            f"{', then at '.join(most)}. Mean over codes, heads and layers of its decoder. The map is that of what reads the "
+            f"history: {rolled}."
+        )
+    how = "Mean over the heads of the last layer" + (
+        ", and over all rows, as the model averages them" if one.pooled else ""
+    )
+    if rollout:
+        how = "Rollout through all layers (Abnar & Zuidema 2020), each half residual: an approximation"
+    grouped = "; an item's codes are taken together" if one.grouped else ""
+    return f"{title} looked most at {', then at '.join(most)}. {how}{grouped}."
+
+
+def _named(position: Position, report: Report) -> str:
+    if position.place is None:
+        return "the position of the next item"
+    title = report.item_titles.get(position.item_id or "")
+    return f"“{short(clean(title), 60)}”" if title else f"place {position.place}"
+
+
+def _names(positions: list[Position], report: Report) -> analysis.Names:
+    known = report.item_titles
+    titles = [known.get(position.item_id or "") for position in positions]
+    return analysis.Names(
+        tuple(str(_place(position)) for position in positions),
+        tuple(
+            "the next item" if position.place is None else clean(title or f"place {position.place}", 120)
+            for position, title in zip(positions, titles, strict=True)
+        ),
+    )
+
+
+def _labels(names: analysis.Names) -> list[str]:
+    pairs = zip(names.numbers, names.titles, strict=True)
+    return [number if title == f"place {number}" else f"{number} · {title}" for number, title in pairs]
+
+
+def _bars(one: Attention, report: Report) -> Figure:
+    colour, (positions, weights) = report.model(one.model).colour, one.of_prediction
+    alt = f"What {report.titles[one.model]} looked at, by position, oldest on top"
+
+    def draw(font: str) -> Any:
+        labels = _labels(_names(positions, report))
+        strongest = sorted(sorted(range(len(weights)), key=lambda at: -weights[at])[:_STRONGEST])
+        rows = [charts.Bar(labels[at], weights[at], f"{weights[at]:.3f}") for at in strongest]
+        return charts.bars(rows, colour, alt, even=sum(weights) / max(len(weights), 1), font=font)
+
+    def live() -> Any:
+        shown, _ = analysis.strongest(np.array(weights), _names(positions, report))
+        return drawing.bars(shown, colour, float(np.mean(weights)))
+
+    return Figure(f"attention-{one.model}", alt, draw, live)
+
+
+def _map(one: Attention, report: Report) -> Figure:
+    names = _names(one.positions[len(one.positions) - len(one.matrix) :], report)
+    alt = (
+        f"Attention of {report.titles[one.model]}, position by position: rows look, columns are looked at, oldest first"
+    )
+    top = max((value for row in one.matrix for value in row if value is not None), default=1.0)
+
+    def draw(font: str) -> Any:
+        return charts.heatmap(_labels(names), list(names.numbers), one.matrix, alt, top=top, font=font)
+
+    def live() -> Any:
+        weights = np.array([[np.nan if value is None else value for value in row] for row in one.matrix])
+        return drawing.heatmap(weights, names, max(top, 1e-6), "weight")
+
+    return Figure(f"attention-{one.model}-map", alt, draw, live)

@@ -1,0 +1,238 @@
+"""Codes of the items, and how well every tokenizer uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.analysis import semantic_ids, tokenizers
+from app.analysis.map_colouring import PALETTE
+from app.figures import semantic_ids as drawing
+from app.looks import DASHES, Style
+from app.reports import charts
+from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, quiet, table
+from app.reports.compared import Checked, each
+from app.reports.fields import Item, Name, Sha256, Strict, number, number_or_none
+from app.reports.part import Part, Source, as_told
+from app.text import clean, short
+
+if TYPE_CHECKING:
+    from app.reports.document import Report
+
+COUNTS = 512  # codes of a level
+CODED = 60  # items whose codes are told
+_ON_PAPER = 40  # items of a table there
+
+
+class Level(Strict):
+    size: int
+    used: int
+    perplexity: float
+    gini: float
+    counts: list[int]
+    """Items per code, the most used first."""
+
+
+class Coded(Item):
+    codes: list[int]
+    shared_with: int
+    """Other items with the same codes."""
+
+
+class Codes(Strict):
+    tokenizer: Name
+    title: str
+    digest: Sha256
+    kind: str
+    levels: list[Level]
+    excess: float
+    """(items − different identifiers) / items, as the tokenizer gave them."""
+    sharing: float
+    """Share of items whose identifier is another one's as well, as the tokenizer gave them."""
+    excess_in_use: float
+    sharing_in_use: float
+    reconstruction: float | None
+    items: list[Coded]
+    """Of the history and the lists, each once."""
+
+
+class CodesPart(Part[list[Codes]]):
+    name, title, heading, busy, order = "codes", "Codes", "Codes of the items", "Reading codes", 70
+    content = list[Codes]
+    always = True
+
+    def make(self, source: Source) -> list[Codes]:
+        """Of the tokenizers that were asked for, else of all."""
+        items = [*source.history, *(item for answer in source.answers for item in answer.items)]
+        shown = list(dict.fromkeys(items))[:CODED]
+        chosen = source.asked.codes if source.asked.codes is not None else list(source.models.tokenizations)
+        return [_codes(source, name, shown) for name in chosen]
+
+    def named(self, content: list[Codes]) -> list[str]:
+        return []
+
+    def without_history(self, content: list[Codes], report: Report) -> list[Codes]:
+        listed = {item.item_id for one in report.lists or [] for item in one.items}
+        return [
+            one.model_copy(update={"items": [item for item in one.items if item.item_id in listed]}) for one in content
+        ]
+
+    def items(self, content: list[Codes]) -> list[Coded]:
+        return [item for one in content for item in one.items]
+
+    def texts(self, content: list[Codes]) -> Iterable[str]:
+        return [one.title for one in content]
+
+    def tables(self, content: list[Codes], report: Report) -> dict[str, Table]:
+        levels = [
+            (
+                *(one.title, at, level.size, level.used, level.size - level.used, level.perplexity, level.gini),
+                level.perplexity / level.size,
+                semantic_ids.normalised_by_chance(report.dataset.items, level.size),
+            )
+            for one in content
+            for at, level in enumerate(one.levels, 1)
+        ]
+        of_levels = ("tokenizer", "level", "codes", "used", "dead", "perplexity", "Gini", "normalised perplexity")
+        collisions = [
+            (one.title, one.excess, one.sharing, one.excess_in_use, one.sharing_in_use, one.reconstruction)
+            for one in content
+        ]
+        of_collisions = ("tokenizer", "excess", "sharing", "excess in use", "sharing in use", "reconstruction error")
+        coded = [
+            (one.title, item.item_id, item.title, " · ".join(map(str, item.codes)), item.shared_with)
+            for one in content
+            for item in one.items
+        ]
+        of_items = ("tokenizer", "item_id", "title", "codes", "shared with")
+        return {
+            "codes": Table("Codes by level", (*of_levels, "normalised perplexity, random codes"), levels),
+            "codes-collisions": Table("Collisions", of_collisions, collisions),
+            "codes-items": Table("Codes of the items", of_items, coded),
+        }
+
+    def blocks(self, content: list[Codes], report: Report) -> list[Block]:
+        rows = [
+            [
+                clean(one.title, 60),
+                f"{len(one.levels)} × {max((level.size for level in one.levels), default=0)}",
+                " · ".join(str(level.used) for level in one.levels[:6]),
+                *_normalised(one, report),
+                f"{one.excess:.1%} → {one.excess_in_use:.1%}",
+                f"{one.sharing:.1%} → {one.sharing_in_use:.1%}",
+            ]
+            for one in content
+        ]
+        head = ["Tokenizer", "levels × codes", "used", "normalised perplexity", "of random codes", "excess", "sharing"]
+        usage = [_usage(one) for one in content if one.levels]
+        pairs = [usage[at : at + 2] for at in range(0, len(usage), 2)]
+        tables = self.tables(content, report)
+        return [
+            table("Codes of every tokenizer", head, rows, [1, 0, 0, 0, 0, 0, 0]),
+            quiet(
+                "Excess: (items − different identifiers) / items. Sharing: items whose identifier is another one's as well. Both "
+                "as the tokenizer gave them → in use. Normalised perplexity: per level, as many codes, evenly used, would be as "
+                "hard to guess, as a share of the codes; one level more makes collisions rarer by chance alone."
+            ),
+            *(figures(*pair, width=100 if len(pair) == 2 else 50, named=True) for pair in pairs),
+            *_by_item(content),
+            *grid(tables["codes"]),
+            *grid(tables["codes-items"]),
+        ]
+
+    def compare(self, report: Report, then: list[Codes], now: list[Codes]) -> Iterator[Checked]:
+        yield from each(
+            "codes", then, now,
+            lambda one: one.tokenizer,
+            lambda one: f"codes of {clean(one.title, 60)}",
+            lambda words, one, other: as_told(report, words, one, other, "the same, numbers within the tolerance"),
+        )  # fmt: skip
+
+
+PART = CodesPart()
+
+
+def _codes(source: Source, name: str, shown: list[int]) -> Codes:
+    tokenizer = source.models.tokenizations[name]
+    figures, table = tokenizer.about.figures, tokenizer.identifiers.codes
+    return Codes(
+        tokenizer=name,
+        title=tokenizer.about.title,
+        digest=tokenizer.digest,
+        kind=tokenizer.about.tokenizer,
+        levels=[
+            Level(
+                size=level.size,
+                used=level.used,
+                perplexity=number(level.perplexity),
+                gini=number(level.gini),
+                counts=level.ordered[:COUNTS].tolist(),
+            )
+            for level in tokenizers.usage(tokenizer)
+        ],
+        excess=number(figures.before.excess),
+        sharing=number(figures.before.sharing),
+        excess_in_use=number(figures.after.excess),
+        sharing_in_use=number(figures.after.sharing),
+        reconstruction=number_or_none(figures.reconstruction),
+        items=[
+            Coded(
+                **source.item(item).model_dump(),
+                codes=list(semantic_ids.path(table, item)),
+                shared_with=int((table == table[item]).all(axis=1).sum()) - 1,
+            )
+            for item in shown
+        ],
+    )
+
+
+def _normalised(one: Codes, report: Report) -> tuple[str, str]:
+    """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
+    shares = [f"{level.perplexity / level.size:.0%}" for level in one.levels[:6]]
+    random = [f"{semantic_ids.normalised_by_chance(report.dataset.items, level.size):.0%}" for level in one.levels[:6]]
+    return " · ".join(shares), random[0] if len(set(random)) == 1 else " · ".join(random)
+
+
+def _by_item(content: list[Codes]) -> list[Block]:
+    """On paper, where no table can be unfolded: a row per item, a column per tokenizer."""
+    by_item: dict[str, list[Cell]] = {}
+    for column, one in enumerate(content, 1):
+        for item in one.items[:_ON_PAPER]:
+            row = by_item.setdefault(item.item_id, [short(clean(item.title), 60), *[""] * len(content)])
+            row[column] = " · ".join(map(str, item.codes)) + (f" (+{item.shared_with})" if item.shared_with else "")
+    if not by_item:
+        return []
+    head = ["item", *(short(clean(one.title), 24) for one in content)]
+    blocks = [
+        h3("Codes of these items"),
+        table("Codes of these items", head, list(by_item.values()), [1, *[0] * len(content)]),
+        quiet("(+n): n other items have the same codes."),
+    ]
+    return [block | {"only": "pdf"} for block in blocks]
+
+
+def _usage(one: Codes) -> Figure:
+    levels = one.levels[: len(DASHES)]
+    alt = f"Items per code of {clean(one.title, 60)}, the most used first, a line per level"
+    styles = [Style(PALETTE[at % len(PALETTE)], "circle", "●", DASHES[at]) for at in range(len(levels))]
+    names = [f"level {at}" for at in range(1, len(levels) + 1)]
+
+    def draw(font: str) -> Any:
+        series = [
+            charts.Series(name, style.colour, style.dash, level.counts)
+            for name, style, level in zip(names, styles, levels, strict=True)
+        ]
+        even = sum(levels[0].counts) / levels[0].size
+        return charts.lines(series, "codes, the most used first", "items", alt, even=even, font=font)
+
+    def live() -> Any:
+        return drawing.usage(
+            [
+                (drawing.Named(name, style), semantic_ids.Usage(np.array(level.counts, np.int64)))
+                for name, style, level in zip(names, styles, levels, strict=True)
+            ]
+        )
+
+    return Figure(f"codes-{one.tokenizer}", alt, draw, live)

@@ -1,0 +1,183 @@
+"""Where one item would stand without each event of the history: leave-one-out of every model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from app.analysis import agreement, beam_search
+from app.figures import compare
+from app.reports import charts
+from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet, sign
+from app.reports.fields import Item, Name, Rank, Strict, numbers
+from app.reports.part import OfItem, Source
+from app.text import clean, listed, ordinal
+from engine.errors import SeqscopeError
+from engine.runtime import LeaveOneOut, rank_move
+
+if TYPE_CHECKING:
+    from app.reports.document import Report
+
+_EVENTS = 24  # rows of the figure, the latest ones
+
+
+class Effect(Strict):
+    LATER: ClassVar[tuple[str, ...]] = ("log_probability",)
+
+    model: Name
+    cannot: str | None = None
+    rank: Rank | None = None
+    effect: list[float | None] = []
+    """Score with each event minus the score without it, in the model's units; None where there is nothing to ask."""
+    rank_without: list[Rank | None] = []
+    """Among the same candidates as `rank`: all items but those of the history, and the item itself."""
+    log_probability: list[float | None] = []
+    """With each event minus without it: natural logarithms of the item's probability among the candidates, of a model that writes
+    codes of the probability of its codes. Empty where the model gives none, and in reports of before."""
+
+    @property
+    def moves(self) -> list[float | None]:
+        """Powers of ten that the rank would grow by without each event (`rank_move`); above 0 the event speaks for the item."""
+        if self.rank is None:
+            return []
+        return [None if math.isnan(move) else move for move in rank_move(self.rank, _array(self.rank_without)).tolist()]
+
+    def answer(self) -> LeaveOneOut:
+        """As the model gave it; what is not told of it is NaN."""
+        assert self.rank is not None
+        score, events = _array(self.effect), len(self.effect)
+        probable = _array(self.log_probability) if self.log_probability else np.full(events, math.nan, np.float32)
+        without = np.array([math.nan if rank is None else rank for rank in self.rank_without])
+        return LeaveOneOut(0, self.rank, without, math.nan, probable, math.nan, score, range(events))
+
+
+class Effects(Item):
+    """Where one item would stand without each event of the history."""
+
+    models: list[Effect]
+
+
+class EffectsPart(OfItem[Effects]):
+    name, title, heading, busy, order = "effects", "Why this item", "Why this item?", "Leaving events out", 40
+    content, called = Effects, "effects of"
+    scored = True
+
+    def make(self, source: Source) -> Effects | None:
+        """None where there is no item or no history to leave out of."""
+        item = source.explained
+        if item is None or not source.history:
+            return None
+        return Effects(**source.item(item).model_dump(), models=[_effect(source, name, item) for name in source.names])
+
+    def check(self, content: Effects, report: Report) -> None:
+        lengths = {
+            len(values) for one in content.models for values in (one.effect, one.rank_without, one.log_probability)
+        }
+        if len(lengths - {0}) > 1 or any(len(one.effect) != len(one.rank_without) for one in content.models):
+            raise ValueError("effects are of different lengths")
+        if report.asked.history is not None and lengths - {0, len(report.asked.history)}:
+            raise ValueError("effects are of another length than the history")
+        if any(one.effect and one.rank is None for one in content.models):
+            raise ValueError("effects without a rank")
+
+    def texts(self, content: Effects) -> Iterable[str]:
+        return [content.title]
+
+    def tables(self, content: Effects, report: Report) -> dict[str, Table]:
+        able, titles, names = [one for one in content.models if one.effect], report.titles, report.item_titles
+        history = report.asked.history
+        events = history if history is not None else [""] * max((len(one.effect) for one in able), default=0)
+        columns, values = [], []
+        for one in able:
+            kinds: dict[str, Sequence[float | None]] = {
+                "rank": [one.rank] * len(events), "rank without": one.rank_without,
+                "log-probability with − without": one.log_probability, "score with − without": one.effect,
+            }  # fmt: skip
+            columns += [f"{titles[one.model]}: {kind}" for kind, entries in kinds.items() if entries]
+            values += [entries for entries in kinds.values() if entries]
+        rows = [
+            (at + 1, item_id, names.get(item_id, ""), *(entries[at] for entries in values))
+            for at, item_id in enumerate(events)
+        ]
+        return {"effects": Table(f"Leaving events out: {content.title}", ("place", "item_id", "title", *columns), rows)}
+
+    def blocks(self, content: Effects, report: Report) -> list[Block]:
+        able, titles = [one for one in content.models if one.effect], report.titles
+        ranks = listed([f"{titles[one.model]} {ordinal(one.rank)}" for one in content.models if one.rank is not None])
+        text = (
+            f"Where “{clean(content.title, 120)}” would stand if one item of the history were left out. Bars to the right: it "
+            "would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale, "
+            f"always among what could be recommended after the whole history.{f' Its rank now: {ranks}.' if ranks else ''}"
+        )
+        return [
+            p(text),
+            *([figures(_figure(content, able, report))] if able else []),
+            key(sign(report, one.model) for one in able),
+            *(quiet(f"{titles[one.model]}: {clean(one.cannot)}") for one in content.models if one.cannot is not None),
+            *grid(self.tables(content, report)["effects"]),
+        ]
+
+
+PART = EffectsPart()
+
+
+def _array(values: Sequence[float | None]) -> np.ndarray:
+    return np.array([math.nan if value is None else value for value in values], np.float64)
+
+
+def _effect(source: Source, model: str, item: int) -> Effect:
+    if beam_search.slow(source.models, model, len(source.history)) and not source.asked.slow:
+        reason = (
+            "It would write every item's codes anew for each event left out, which takes long; it was not asked to."
+        )
+        return Effect(model=model, cannot=reason)
+    try:
+        answer = agreement.explain(source.models, model, source.history, item)
+    except SeqscopeError as reason:
+        return Effect(model=model, cannot=str(reason))
+    return Effect(
+        model=model,
+        rank=answer.rank,
+        effect=numbers(answer.effect.tolist()),
+        log_probability=numbers(answer.log_probability_effect.tolist())
+        if math.isfinite(answer.log_probability)
+        else [],
+        rank_without=[None if math.isnan(rank) else rank for rank in answer.rank_without.tolist()],
+    )
+
+
+def _figure(content: Effects, able: Sequence[Effect], report: Report) -> Figure:
+    alt = (
+        f"What leaving out each item of the history does to the rank of {clean(content.title, 80)}, a column per model"
+    )
+    history, names, events = report.asked.history, report.item_titles, len(able[0].effect)
+    titles = [""] * events if history is None else [clean(names.get(item_id, item_id), 120) for item_id in history]
+    places = range(max(0, events - _EVENTS), events)
+
+    def draw(font: str) -> Any:
+        labels = [f"{at + 1} · {titles[at]}" if titles[at] else str(at + 1) for at in places]
+        columns = [
+            charts.Column(
+                report.model(one.model).sign,
+                report.model(one.model).colour,
+                [one.moves[at] for at in places],
+                [_moved(one, at) for at in places],
+            )
+            for one in able
+        ]
+        return charts.effects(labels, columns, alt, font=font)
+
+    def live() -> dict[str, Any]:
+        columns = [(report.titles[one.model], report.model(one.model).style, one.answer()) for one in able]
+        return compare.effect_bars(columns, titles, places)
+
+    return Figure("effects", alt, draw, live, wide=True)
+
+
+def _moved(one: Effect, at: int) -> str:
+    """3rd → 41st, without the event at that place."""
+    without = one.rank_without[at]
+    return f"{ordinal(one.rank or 1)} → {'no answer' if without is None else ordinal(without)}"

@@ -1,0 +1,398 @@
+"""How good the models are: metrics with intervals and tests, and the protocol behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import pandas as pd
+from pydantic import Field
+
+from app.analysis import baselines, evaluation
+from app.analysis import metrics as analysis
+from app.analysis.cache import cached
+from app.figures import metrics as drawing
+from app.looks import with_users
+from app.reports import charts
+from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
+from app.reports.compared import Checked, same
+from app.reports.fields import Name, Strict, number, number_or_none
+from app.reports.part import Part, Source
+from app.text import clean, count, listed
+from app.views import splits
+from engine.errors import SeqscopeError
+from engine.runtime import STILL_IMPROVING, Zoo, judge, protocols
+
+if TYPE_CHECKING:
+    from app.reports.document import Report
+
+Row = tuple[str, bool]
+"""A model, and whether with its vectors of training users."""
+
+
+class Estimate(Strict):
+    LATER = ("users",)
+    model: Name
+    users: bool = False
+    """True: with the model's vectors of training users, in place of what it makes of the history alone."""
+    metric: str
+    mean: float
+    low: float
+    high: float
+    people: int
+    mark: Literal["best", "level", ""]
+    """level: its difference to the best could be chance."""
+    p: float | None
+    """Of the paired bootstrap against the best, after Holm; None for the best itself."""
+
+
+class Beyond(Strict):
+    LATER = ("users", "others")
+    model: Name
+    users: bool = False
+    """As `Estimate.users`; a row of the metrics is a model, with these vectors or without."""
+    coverage: float | None
+    gini: float | None
+    novelty: float | None
+    others: dict[str, float | None] = {}
+    """Metrics that an installation adds to these three, by their names in lowercase."""
+    note: str
+
+    def value(self, field: str) -> float | None:
+        """Of a metric by its name in lowercase; None where the report does not have it."""
+        value: float | None = getattr(self, field) if field in type(self).model_fields else self.others.get(field)
+        return value
+
+
+class Slice(Strict):
+    """A metric over some of the people."""
+
+    words: str
+    """Whose held-out item …"""
+    model: Name
+    users: bool
+    """As `Estimate.users`."""
+    metric: str
+    mean: float
+    low: float
+    high: float
+    people: int
+
+
+class Metrics(Strict):
+    LATER = ("beams", "repeats", "held_out")
+
+    protocol: str
+    words: str
+    """What the protocol does."""
+    k: int
+    people: int
+    left_out: int
+    """People that not every model was evaluated on."""
+    samples: int
+    seed: int
+    estimates: list[Estimate]
+    beyond: list[Beyond]
+    absent: list[Name]
+    """Models that were not evaluated so."""
+    held_out: list[str] = []
+    """What has to be known of the held-out items before any verdict, in sentences: ties, repeats, cancellations."""
+    beams: dict[Name, Annotated[int, Field(ge=1)]] = {}
+    """Models whose ranks come from a beam, and its width; such a model has no estimates where k is more than that."""
+    repeats: list[Slice] = []
+    """Where repeats count: apart for held-out items that repeat one of the history, and for new ones."""
+
+    @property
+    def rows(self) -> list[Row]:
+        return [(one.model, one.users) for one in self.beyond]
+
+    def cannot(self, model: str) -> str | None:
+        """Why a row of the model is empty, such as "beam of 20"."""
+        return judge.beyond_beam(self.k, self.beams.get(model))
+
+    def of(self, row: Row) -> tuple[list[Estimate], Beyond]:
+        estimates = [one for one in self.estimates if (one.model, one.users) == row]
+        return estimates, next(one for one in self.beyond if (one.model, one.users) == row)
+
+
+class MetricsPart(Part[Metrics]):
+    name, title, heading, busy, order = "metrics", "Metrics", "How good the models are", "Judging the models", 100
+    content = Metrics
+    of_history = False
+    note = "One seed per model: intervals are over people, not over trainings."
+
+    def make(self, source: Source) -> Metrics | None:
+        return measure(source.models, tuple(source.names), source.asked.protocol, source.asked.k)
+
+    def named(self, content: Metrics) -> list[str]:
+        return [
+            *(one.model for one in content.estimates),
+            *(row[0] for row in content.rows),
+            *content.absent,
+            *content.beams,
+        ]
+
+    def check(self, content: Metrics, report: Report) -> None:
+        kinds = {one.metric for one in content.estimates}
+        cells = {(one.model, one.users, one.metric) for one in content.estimates}
+        able = [row for row in content.rows if content.cannot(row[0]) is None]
+        if cells != {(*row, kind) for row in able for kind in kinds}:
+            raise ValueError("metrics lack a model or a metric")
+        if any((one.model, one.users) not in content.rows for one in content.repeats):
+            raise ValueError("metrics tell repeats of a model that they do not have")
+
+    def tables(self, content: Metrics, report: Report) -> dict[str, Table]:
+        kinds = list(dict.fromkeys(one.metric for one in content.estimates))
+        titles, protocol = _titles(content, report), content.protocol
+        rows: list[tuple[Any, ...]] = []
+        beyond: list[tuple[Any, ...]] = []
+        for row, title in titles.items():
+            (estimates, lists), why = content.of(row), content.cannot(row[0])
+            rows += [(title, protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p, "") for o in estimates]
+            rows += [(title, protocol, kind, *[None] * 3, content.people, "", None, why) for kind in kinds if why]
+            values = [lists.value(metric.field) for metric in judge.BEYOND.values()]
+            beyond.append((title, content.k, *values, lists.note))
+        repeats = [
+            (o.words, titles[o.model, o.users], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats
+        ]
+        columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
+        of_beyond = ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note")
+        of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "people")
+        return {
+            "metrics": Table("Metrics", columns, rows),
+            "metrics-beyond": Table("Beyond accuracy", of_beyond, beyond),
+            "metrics-repeats": Table("Repeats apart", of_repeats, repeats),
+        }
+
+    def blocks(self, content: Metrics, report: Report) -> list[Block]:
+        kinds = list(dict.fromkeys(one.metric for one in content.estimates))
+        rows: list[list[Cell]] = []
+        for row, title in _titles(content, report).items():
+            (estimates, lists), why = content.of(row), content.cannot(row[0])
+            cells: list[Cell] = [{"number": "n/a", "small": f"({why})", "strong": False}] * len(kinds) if why else []
+            cells += [interval(one.mean, one.low, one.high, one.mark) for one in estimates]
+            more = [metric.text(lists.value(metric.field)) for metric in judge.BEYOND.values()]
+            rows.append([sign(report, row[0], title), *cells, *more])
+        head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
+        tables, figure, apart = self.tables(content, report), _figure(content, report), repeats_apart(content, report)
+        return [
+            *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
+            *([figures(figure, width=62)] if figure is not None else []),
+            table("Metrics of every model", head, rows, [1, *[0] * (len(head) - 1)]),
+            quiet(f"* the best. {protocol_words(content, report)}"),
+            *([p(apart)] if content.repeats else []),
+            *grid(tables["metrics"]),
+            *grid(tables["metrics-repeats"]),
+        ]
+
+    def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
+        if report.schema_version != 1:
+            yield from super().compare(report, then, _known_then(then, now))
+            return
+        # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
+        users = then.protocol.endswith(analysis.USERS)
+        base = then.protocol.removesuffix(analysis.USERS)
+        known = {(one.model, one.metric) for one in then.estimates}
+
+        def told(metrics: Metrics, with_vectors: bool) -> dict[str, Any]:
+            rows = [one for one in metrics.estimates if one.users == with_vectors and (one.model, one.metric) in known]
+            beyond = [one for one in metrics.beyond if one.users == with_vectors]
+            return {
+                "protocol": metrics.protocol.removesuffix(analysis.USERS),
+                "k": metrics.k,
+                "people": metrics.people,
+                "estimates": [
+                    one.model_dump(include={"model", "metric", "mean", "low", "high"})
+                    for one in sorted(rows, key=lambda one: (one.model, one.metric))
+                ],
+                "beyond": [one.model_dump(include={"model", "coverage", "gini", "novelty"}) for one in beyond],
+            }
+
+        words = f"the same figures under “{clean(base, 60)}”; the verdicts of format 1 are not compared"
+        yield same("metrics", told(then, False), told(now, users), words)
+
+
+PART = MetricsPart()
+
+
+def _content(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -> Hashable:
+    """Whatever the history is."""
+    digests = tuple((name, models.bundles[name].digest) for name in names)
+    return (str(models.path), models.info.fingerprint, digests, protocol, k)
+
+
+@cached(100, by=_content)
+def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -> Metrics | None:
+    """None where no model that is shown was evaluated. k: of the lists; that of the metrics is the highest cut-off up to it."""
+    possible = evaluation.protocols(models, names)
+    if not possible:
+        return None
+    protocol = analysis.without_users(protocol) if protocol else possible[0]
+    if protocol not in possible:
+        raise SeqscopeError(
+            f"No model was evaluated under the protocol “{protocol[:80]}”; there are {', '.join(possible)}."
+        )
+    found, left_out = evaluation.people(models, protocol, names)
+    ranks = {row: found[row] for row in sorted(found, key=lambda row: names.index(analysis.model_of(row)))}
+    if not ranks or not len(next(iter(ranks.values()))):
+        return None
+    k = max((cut for cut in judge.CUTOFFS if cut <= k), default=min(judge.CUTOFFS))
+    standing = analysis.standing(ranks, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
+    exposures = {name: models.bundles[name].exposure_table() for name in names}
+    shown, why = analysis.exposures(exposures, ranks, protocol, k, len(models))
+    return Metrics(
+        protocol=protocol,
+        words=protocols.sentence(protocol, len(models)),
+        k=k,
+        people=next(iter(ranks.values())).people,
+        left_out=left_out,
+        samples=analysis.SAMPLES,
+        seed=analysis.SEED,
+        estimates=[
+            Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.p))
+            for row in standing[standing["note"] == ""].itertuples()
+        ],
+        beyond=[_beyond(row) for row in analysis.beyond(shown, models.popularity, why).itertuples()],
+        absent=[name for name in names if name not in {analysis.model_of(row) for row in ranks}],
+        repeats=_repeats(models, ranks, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
+        beams={analysis.model_of(row): one.width for row, one in ranks.items() if one.width is not None},
+        held_out=analysis.held_out_words(models.info),
+    )
+
+
+def _row(row: str) -> dict[str, Any]:
+    return {"model": analysis.model_of(row), "users": row.endswith(analysis.USERS)}
+
+
+def _estimate(row: Any) -> dict[str, Any]:
+    means = {name: number(getattr(row, name)) for name in ("mean", "low", "high")}
+    return {**_row(row.model), **means, "metric": row.metric, "people": int(row.n)}
+
+
+def _beyond(row: Any) -> Beyond:
+    """row: of `analysis.beyond`."""
+    values = {metric.field: number_or_none(getattr(row, metric.field)) for metric in judge.BEYOND.values()}
+    fields: dict[str, Any] = {field: values.pop(field) for field in Beyond.model_fields if field in values}
+    return Beyond(**_row(row.model), **fields, others=values, note=row.note)
+
+
+def _repeats(models: Zoo, ranks: Mapping[str, analysis.Ranks], metrics: Iterable[str]) -> list[Slice]:
+    if protocols.history_excluded(models.info.repeats):
+        return []
+    slicing = analysis.by_repeat(next(iter(ranks.values())), models.users)
+    if len(slicing.groups) < 2:
+        return []
+    return [
+        Slice(words=row.slice, **_estimate(row))
+        for metric in metrics
+        for row in analysis.slices(ranks, slicing, metric).assign(metric=metric).itertuples()
+    ]
+
+
+def _known_then(then: Metrics, now: Metrics) -> Metrics:
+    """Without the metrics that were declared after the report was made, or elsewhere."""
+    known = {one.metric for one in then.estimates}
+    known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
+    others = {field for one in then.beyond for field in one.others}
+    beyond = [
+        one.model_copy(update={"others": {field: one.others[field] for field in one.others if field in others}})
+        for one in now.beyond
+    ]
+    return now.model_copy(update={"estimates": [one for one in now.estimates if one.metric in known], "beyond": beyond})
+
+
+# --- in words and drawn
+
+
+def _row_name(row: Row) -> str:
+    """As the page Metrics names it."""
+    return row[0] + (analysis.USERS if row[1] else "")
+
+
+def _families(rows: Iterable[str], report: Report) -> dict[str, str]:
+    return {row: report.model(analysis.model_of(row)).family for row in rows}
+
+
+def _titles(content: Metrics, report: Report) -> dict[Row, str]:
+    """Row → what it is called, popularity and the Markov chain first, as tables and figures have them."""
+    rows = {_row_name(row): row for row in content.rows}
+    titles = analysis.titled(report.titles, baselines.first(rows, _families(rows, report)))
+    return {rows[row]: title for row, title in titles.items()}
+
+
+def verdict(content: Metrics, report: Report) -> str:
+    """Which model is best, who is level with it, who is below the floor, and what is missing."""
+    name, rows = f"{judge.HEADLINE}@{content.k}", [_row_name(row) for row in content.rows]
+    part = [
+        analysis.Judged(_row_name((one.model, one.users)), one.mean, one.low, one.high, one.people, one.mark)
+        for one in content.estimates
+        if one.metric == name
+    ]
+    titles, families = analysis.titled(report.titles, rows), _families(rows, report)
+    beams = [f"{titles[_row_name(row)]} ({why})" for row in content.rows if (why := content.cannot(row[0]))]
+    sentences = [
+        analysis.verdict(part, name, families, titles),
+        f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
+        baselines.missing(families, content.protocol).replace("`", ""),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def protocol_words(content: Metrics, report: Report) -> str:
+    text = (
+        f"{content.words} Split: {splits.words(report.dataset.split)}; {analysis.asked(content.people, content.protocol)}. "
+        f"Intervals: 95 %, bootstrap over people, {content.samples:,} samples, seed {content.seed}; ≈: level with the best, by "
+        f"a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
+    )
+    if content.absent:
+        text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
+    early = [report.titles[one.name] for one in report.models if one.improving]
+    return f"{text} {STILL_IMPROVING.capitalize()}: {listed(early)}." if early else text
+
+
+def repeats_apart(content: Metrics, report: Report) -> str:
+    """The metrics of held-out items that repeat one of the history, and of the others; "" where they are not told apart."""
+    titles, sentences, asked = _titles(content, report), [], 0
+    slices = [one for one in content.repeats if one.metric.startswith(judge.HEADLINE)]
+    for group in dict.fromkeys(one.words for one in slices):
+        part = [one for one in slices if one.words == group]
+        means = listed([f"{titles[one.model, one.users]} {one.mean:.3f}" for one in part])
+        people = count(part[0].people, "person", "people")
+        sentences.append(f"{part[0].metric} where the held-out item {clean(group, 60)} ({people}): {means}.")
+        asked += part[-1].people
+    if sentences and asked < content.people:
+        others = count(content.people - asked, "other person", "other people")
+        sentences.append(f"Not exported are the histories of {others}.")
+    return " ".join(sentences)
+
+
+def _figure(content: Metrics, report: Report) -> Figure | None:
+    name = f"{judge.HEADLINE}@{content.k}"
+    rows = [_row_name((one.model, one.users)) for one in content.estimates if one.metric == name]
+    if not rows:
+        return None
+    estimates = pd.DataFrame([one.model_dump() for one in content.estimates if one.metric == name])
+    frame = estimates.assign(model=rows, note="")
+    families, titles = _families(rows, report), analysis.titled(report.titles, rows)
+    models = {row: report.model(analysis.model_of(row)) for row in rows}
+    looks = {
+        row: with_users(model.style) if row.endswith(analysis.USERS) else model.style for row, model in models.items()
+    }
+    models_shown = count(len({model.name for model in models.values()}), "model")
+    alt = f"{name} of {models_shown} with 95 % intervals: popularity and the Markov chain, then best on top"
+
+    def draw(font: str) -> Any:
+        floor = baselines.best(dict(zip(rows, frame["mean"], strict=True)), families)
+        dots = [
+            charts.Dot(
+                titles[row.model], row.mean, row.low, row.high, models[row.model].colour,
+                models[row.model].marker + ("-dot" if row.model.endswith(analysis.USERS) else ""), drawing.MARKS[row.mark],
+            )
+            for row in drawing.ordered(frame, "mean", families).itertuples()
+        ]  # fmt: skip
+        return charts.dots(dots, name, alt, floor=None if floor is None else floor[1], font=font)
+
+    def live() -> Any:
+        return drawing.dots(frame, name, titles, looks, families)
+
+    return Figure("metrics", alt, draw, live)

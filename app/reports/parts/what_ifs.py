@@ -1,0 +1,167 @@
+"""What the models recommend after an edited history, and what became of the items of their lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from app import whatif
+from app.analysis.agreement import Answer, ask
+from app.reports.blocks import Block, Cell, Table, grid, h3, sign, table
+from app.reports.compared import Checked, each, same
+from app.reports.fields import Item, ItemId, Name, Strict, number_or_none
+from app.reports.part import Part, Source, positions
+from app.text import clean, short
+from engine.runtime import movement
+
+if TYPE_CHECKING:
+    from app.reports.document import Report
+
+KINDS = {"same": "stay", "up": "up", "down": "down", "new": "new", "dropped": "dropped"}
+
+
+class Moved(Item):
+    before: int | None
+    """Place in the list of the history as it is; None: not there."""
+    after: int | None
+    score_before: float | None
+    score_after: float | None
+    change: Literal["up", "down", "same", "new", "dropped"]
+
+
+class Moves(Strict):
+    model: Name
+    cannot: str | None = None
+    items: list[Moved] = []
+
+
+class WhatIf(Strict):
+    name: Literal["edited", "without-last", "swapped", "nothing"]
+    words: str
+    history: list[ItemId]
+    models: list[Moves]
+
+
+class WhatIfs(Part[list[WhatIf]]):
+    name, title, order = "what-ifs", "What-ifs", 30
+    heading, busy = "What if the history had been another?", "Trying other histories"
+    content = list[WhatIf]
+    always = scored = True
+
+    def make(self, source: Source) -> list[WhatIf]:
+        """The edited history, where there is one, and three edits that every history can have."""
+        history, edited = tuple(source.asked.history or ()), source.asked.edited
+        edits: list[tuple[Any, str, tuple[str, ...]]] = []
+        if edited is not None:
+            edits.append(("edited", "With the edited history", tuple(edited)))
+        if len(history) > 1:
+            edits.append(("without-last", "Without the last item", history[:-1]))
+            swapped = whatif.swapped(history, len(history) - 2, len(history) - 1)
+            edits.append(("swapped", "With the last two swapped", swapped))
+        if history:
+            edits.append(("nothing", "With nothing known", ()))
+        return [
+            WhatIf(name=name, words=words, history=list(ids), models=[_moves(source, answer) for answer in answers])
+            for name, words, ids in edits
+            for answers in [
+                ask(source.models, source.names, positions(source.models, ids), source.asked.k, pinned=source.history)
+            ]
+        ]
+
+    def named(self, content: list[WhatIf]) -> list[str]:
+        return [moves.model for one in content for moves in one.models]
+
+    def without_history(self, content: list[WhatIf], report: Report) -> list[WhatIf]:
+        return [one.model_copy(update={"history": []}) for one in content]
+
+    def texts(self, content: list[WhatIf]) -> Iterable[str]:
+        return [item.title for one in content for moves in one.models for item in moves.items]
+
+    def tables(self, content: list[WhatIf], report: Report) -> dict[str, Table]:
+        titles = report.titles
+        rows = [
+            (
+                one.words,
+                titles[moves.model],
+                i.item_id,
+                i.title,
+                i.before,
+                i.after,
+                i.change,
+                i.score_before,
+                i.score_after,
+            )
+            for one in content
+            for moves in one.models
+            for i in moves.items
+        ]
+        columns = ("what if", "model", "item_id", "title", "before", "after", "change", "score before", "score after")
+        return {"what-ifs": Table("What if", columns, rows)}
+
+    def blocks(self, content: list[WhatIf], report: Report) -> list[Block]:
+        blocks: list[Block] = []
+        for one in content:
+            rows: list[list[Cell]] = []
+            for moves in one.models:
+                if moves.cannot is not None:
+                    cells = [clean(moves.cannot, 200), *[""] * len(KINDS)]
+                else:
+                    changes: Counter[str] = Counter(item.change for item in moves.items)
+                    first = next((item.title for item in moves.items if item.after == 1), "–")
+                    cells = [short(clean(first), 60), *(str(changes[kind]) for kind in KINDS)]
+                rows.append([sign(report, moves.model), *cells])
+            head = ["Model", "first then", *KINDS.values()]
+            blocks += [h3(one.words), table(one.words, head, rows, [2, 4, *[0] * len(KINDS)])]
+        return [*blocks, *grid(self.tables(content, report)["what-ifs"])]
+
+    def compare(self, report: Report, then: list[WhatIf], now: list[WhatIf]) -> Iterator[Checked]:
+        titles = report.titles
+
+        def called(one: WhatIf) -> str:
+            return clean(one.words, 60).lower()
+
+        def history(words: str, one: WhatIf, other: WhatIf) -> Checked:
+            return same(
+                words, one.model_dump(exclude={"models"}), other.model_dump(exclude={"models"}), "the same history"
+            )
+
+        def moves(words: str, one: Moves, other: Moves) -> Checked:
+            return same(words, one.model_dump(), other.model_dump(), "the same moves, scores within the tolerance")
+
+        yield from each("what-ifs", then, now, lambda one: one.name, called, history)
+        fresh = {one.name: one for one in now}
+        for one in then:
+            if one.name in fresh:
+                words = called(one)
+                yield from each(
+                    words, one.models, fresh[one.name].models, lambda own: own.model,
+                    lambda own, words=words: f"{words}: {titles[own.model]}", moves,  # type: ignore[misc]
+                )  # fmt: skip
+
+
+PART = WhatIfs()
+
+
+def _moves(source: Source, answer: Answer) -> Moves:
+    """What became of each item from the list of the history as it is to this one."""
+    if answer.top is None:
+        return Moves(model=answer.name, cannot=answer.cannot)
+    lists = [answer.before, answer.top]
+    before, after = (
+        {} if top is None else dict(zip(top.items.tolist(), top.scores.tolist(), strict=True)) for top in lists
+    )
+    return Moves(
+        model=answer.name,
+        items=[
+            Moved(
+                **source.item(move.item).model_dump(),
+                before=move.before,
+                after=move.after,
+                score_before=number_or_none(before.get(move.item)),
+                score_after=number_or_none(after.get(move.item)),
+                change=move.change,
+            )
+            for move in movement(list(before), list(after))
+        ],
+    )

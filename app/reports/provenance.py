@@ -1,0 +1,211 @@
+"""Where a report comes from: program, dataset, bundles and notes; how that stands on its pages, and whether it is the truth.
+
+What is the machine's, the moment's or the author's cannot be asked again: docs/report.md names it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import platform
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from app.looks import style
+from app.reports.blocks import Block, Table, h3, quiet, sign, table
+from app.reports.compared import Checked, same
+from app.reports.document import Asked, Dataset, Model, Program, Report
+from app.reports.parts import PARTS
+from app.text import clean, count, listed
+from engine import __version__
+from engine.runtime import STILL_IMPROVING, Zoo
+from engine.runtime.repeats import meaning
+
+_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
+_LOOK = {"colour", "sign", "marker", "dash"}
+_NOT_OPENED = "Not shown, because it could not be opened: "
+
+
+def program() -> Program:
+    packages = {}
+    for name in _PACKAGES:
+        try:
+            packages[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return Program(
+        version=__version__,
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        packages=packages,
+    )
+
+
+def dataset(models: Zoo) -> Dataset:
+    """What a report says of the dataset."""
+    info = models.info
+    return Dataset(
+        name=info.name,
+        title=info.title,
+        fingerprint=info.fingerprint,
+        items=len(models),
+        users=info.counts.get("users", 0),
+        events=info.counts.get("events", 0),
+        simulated=info.simulated,
+        source=info.source,
+        licence=info.licence,
+        split=info.split,
+        repeats=info.repeats,
+        measured=info.measured,
+    )
+
+
+def model(models: Zoo, name: str) -> Model:
+    """What a report says of a model."""
+    bundle, look = models.bundles[name], style(models, name)
+    made = bundle.manifest
+    return Model(
+        name=name,
+        title=made.title,
+        family=made.family,
+        digest=bundle.digest,
+        provider=bundle.provider,
+        colour=look.colour,
+        sign=look.sign,
+        marker=look.marker,
+        dash=look.dash,
+        seed=made.training.seed,
+        commit=made.training.commit,
+        command=made.training.command,
+        device=made.training.device,
+        created=made.created,
+        improving=bundle.improving,
+    )
+
+
+def notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
+    """What has to be known to read the report."""
+    sentences = []
+    if models.info.simulated:
+        sentences.append("The people of this dataset are simulated: nobody's behaviour is in it.")
+    shown = [part for name, part in PARTS.items() if name in parts]
+    if any(part.scored for part in shown):
+        sentences.append("Scores of different models have different units: compare places, not scores.")
+    sentences += [part.note for part in shown if part.note]
+    sentences += [f"{_NOT_OPENED}{refusal}" for refusal in models.refused]
+    if not asked.rows:
+        sentences.append("Without rows of the data: people are not named, and the points of the map have no titles.")
+    return sentences
+
+
+# --- on its pages
+
+
+def when(created: str) -> str:
+    """20 November 2026, 17:55 UTC"""
+    at = datetime.datetime.fromisoformat(created).astimezone(datetime.UTC)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+
+
+def head(report: Report) -> str:
+    """Where the report is from, in a line."""
+    data = report.dataset
+    people = "simulated viewers" if data.simulated else "people"
+    return (
+        f"{clean(data.title, 100)} · {count(data.items, 'item')}, {count(data.users, 'person', people)}, "
+        f"{count(data.events, 'event')} · {count(len(report.models), 'model')} · {when(report.created)}"
+    )
+
+
+def linked(address: str) -> bool:
+    """Whether an address is one that a reader may be led to."""
+    return address.startswith(("http://", "https://"))
+
+
+def blocks(report: Report) -> list[Block]:
+    made_by, data = report.program, report.dataset
+    packages = "".join(f", {name} {version}" for name, version in made_by.packages.items())
+    where = f"{made_by.platform}, Python {made_by.python}{packages}"
+    terms = {
+        "Made": f"{when(report.created)}, by Seqscope {made_by.version} ({where}), seed {report.asked.seed}",
+        "Dataset": f"{clean(data.title, 100)}, fingerprint {data.fingerprint}",
+        "Repeats": meaning(data.repeats, data.measured),
+        "Source": clean(data.source, 2_000),
+        "Terms": clean(data.licence, 2_000),
+        "Seal": report.seal,
+        "Check it": "seqscope report --verify report.json asks the models again and says whether the lists still hold.",
+    }
+    rows = [
+        [
+            sign(report, one.name),
+            f"{one.digest[:16]}…",
+            (one.commit or "unknown")[:10],
+            clean(one.device, 60) + (f"; {STILL_IMPROVING}" if one.improving else ""),
+            str(one.seed),
+        ]
+        for one in report.models
+    ]
+    found: list[Block] = [{"kind": "terms", "terms": list(terms.items())}]
+    if report.address is not None:
+        found.append({"kind": "link", "to": report.address} if linked(report.address) else quiet(report.address))
+    found.append(
+        table("The models", ["Model", "Bundle (sha256)", "Commit", "Trained on", "Seed"], rows, [2, 2, 1, 2, 0])
+    )
+    if report.notes:
+        found += [
+            h3("To be kept in mind"),
+            {"kind": "notes", "notes": [clean(note, 1_000) for note in report.notes]},
+        ]
+    return found
+
+
+def models_table(report: Report) -> Table:
+    fields = ("name", "title", "family", "digest", "seed", "commit", "command", "device", "created", "provider")
+    rows: list[tuple[Any, ...]] = [
+        (*(getattr(one, field) for field in fields), STILL_IMPROVING if one.improving else "") for one in report.models
+    ]
+    return Table("Models", (*fields, "note"), rows)
+
+
+# --- whether it is the truth
+
+
+def check(report: Report, models: Zoo) -> Iterator[Checked]:
+    """Of the dataset first, then of each model, then the notes."""
+    names = [one.name for one in report.models]
+    words = "the same title, counts, split, source and licence"
+    others = [] if report.asked.models is not None else [name for name in models.bundles if name not in names]
+    if report.codes is not None and report.asked.codes is None:
+        coded = {one.tokenizer for one in report.codes}
+        others += [name for name in models.tokenizations if name not in coded]
+    if others:
+        words += f"; the report says nothing of {listed(others)}: added since then, or left out"
+    yield same("dataset", report.dataset.model_dump(), dataset(models).model_dump(), words)
+    yield from _models(report, models, names)
+    then, now = (
+        [note for note in some if not note.startswith(_NOT_OPENED)]
+        for some in (report.notes, notes(models, report.asked, report.asked.parts))
+    )
+    yield same("notes", {"notes": then}, {"notes": now})
+
+
+def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
+    # a model without a look of its own takes one of the spare ones by its place among all
+    unsure = {"provider"} if set(models.bundles) == set(names) else {"provider"} | _LOOK
+    for one in report.models:
+        what = f"model {report.titles[one.name]}"
+        if one.name not in models.bundles:
+            yield Checked(what, False, "it is not here any more")
+        elif models.bundles[one.name].digest != one.digest:
+            words = f"its bundle is another one now ({models.bundles[one.name].digest[:12]}…, was {one.digest[:12]}…)"
+            yield Checked(what, False, words)
+        else:
+            left_out = unsure if one.improving else {*unsure, "improving"}  # a report of before does not say
+            then, now = (some.model_dump(exclude=left_out) for some in (one, model(models, one.name)))
+            yield same(what, then, now, "the same bundle, title, family, seed and commit")
+    here = [name for name in names if name in models.bundles]
+    if here != [name for name in models.bundles if name in here]:
+        yield Checked("models", False, "they are in another order, or named twice")
+    if report.asked.models is not None and set(report.asked.models) != set(names):
+        asked = clean(listed(list(dict.fromkeys(report.asked.models))) or "none", 300)
+        yield Checked("models", False, f"asked for were {asked}; told of are {listed(names) or 'none'}")
