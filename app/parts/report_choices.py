@@ -8,26 +8,14 @@ import streamlit as st
 
 from app import guard, state, zoo
 from app.address import decode, encode
-from app.analysis import evaluation, graph_paths
+from app.analysis import evaluation
 from app.choices_report import MAX_TITLE
 from app.reports.address import asked
-from app.reports.document import PARTS, Asked, Part
+from app.reports.document import Asked
+from app.reports.parts import PARTS
 from app.text import clean, count, md
 from app.widgets import choice
 from engine.runtime import Zoo
-
-TITLES: Mapping[Part, str] = {
-    "history": "History",
-    "lists": "Lists",
-    "what-ifs": "What-ifs",
-    "effects": "Why this item",
-    "overlap": "Agreement",
-    "attention": "Attention",
-    "codes": "Codes",
-    "graph": "Graph",
-    "map": "Map",
-    "metrics": "Metrics",
-}
 
 
 def show(models: Zoo) -> Asked:
@@ -53,19 +41,19 @@ def _title(chosen: str, dataset: str) -> None:
     )
 
 
-def _offered(models: Zoo) -> list[Part]:
+def _offered(models: Zoo) -> list[str]:
     """The parts that can be had of the models that are shown."""
-    return [part for part in PARTS if part != "graph" or graph_paths.carriers(models, state.shown(models))]
+    return [name for name, part in PARTS.items() if part.possible(models, state.shown(models))]
 
 
-def _parts(own: Mapping[str, str], offered: list[Part]) -> None:
+def _parts(own: Mapping[str, str], offered: list[str]) -> None:
     chosen = [part for part in offered if "parts" not in own or part in decode(own["parts"])]
     st.session_state["report_parts"] = chosen
     st.pills(
         "What goes in",
         offered,
         selection_mode="multi",
-        format_func=lambda part: TITLES.get(part, part),
+        format_func=lambda part: PARTS[part].title,
         key="report_parts",
         on_change=guard.callback(_take_parts(len(offered))),
         wrap=True,

@@ -18,8 +18,7 @@ from app.reports.document import Asked, Dataset, Model, Program, Report
 from app.reports.parts import PARTS
 from app.text import clean, count, listed
 from engine import __version__
-from engine.runtime import STILL_IMPROVING, Zoo
-from engine.runtime.repeats import meaning
+from engine.runtime import STILL_IMPROVING, Zoo, repeats
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 _LOOK = {"colour", "sign", "marker", "dash"}
@@ -129,7 +128,7 @@ def blocks(report: Report) -> list[Block]:
     terms = {
         "Made": f"{when(report.created)}, by Seqscope {made_by.version} ({where}), seed {report.asked.seed}",
         "Dataset": f"{clean(data.title, 100)}, fingerprint {data.fingerprint}",
-        "Repeats": meaning(data.repeats, data.measured),
+        "Repeats": repeats.meaning(data.repeats, data.measured),
         "Source": clean(data.source, 2_000),
         "Terms": clean(data.licence, 2_000),
         "Seal": report.seal,
