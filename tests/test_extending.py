@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,10 +23,10 @@ def install(recipe: str, root: Path, folder: Path) -> None:
     """Writes the files of the recipe below that heading into `folder`, as an installation would lay them out."""
     text = (root / "docs" / "extending.md").read_text("utf-8")
     part = text.partition(f"\n## {recipe}\n")[2].partition("\n## ")[0]
-    for path, code in re.findall(r"```python\n# (\S+)\n(.*?)```", part, re.DOTALL):
+    for path, code in re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", part, re.DOTALL):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(code, "utf-8")
-    project = tomllib.loads("".join(re.findall(r"```toml\n(.*?)```", part, re.DOTALL)))["project"]
+    project = tomllib.loads("".join(re.findall(r"```toml\n# pyproject.*?\n(.*?)```", part, re.DOTALL)))["project"]
     about = folder / "toys-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
@@ -35,6 +36,24 @@ def install(recipe: str, root: Path, folder: Path) -> None:
         for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
     ]
     (about / "entry_points.txt").write_text("\n".join(lines))
+
+
+def carry_out(recipe: str, script: str, root: Path, tmp_path: Path) -> tuple[dict[str, Any], str]:
+    """What `script` prints as JSON last, and all that it prints, beside the golden dataset and with the recipe installed."""
+    install(recipe, root, tmp_path / "site")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path / "golden", filter="data")
+    site = [str(tmp_path / "site"), str(root), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, site)), "OMP_NUM_THREADS": "1",
+        "SEQSCOPE_EXPORTS": str(tmp_path / "golden" / "exports"), "SEQSCOPE_HOME": str(tmp_path / "home"),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", f"ROOT = {str(root)!r}\n{script}"],
+        cwd=tmp_path / "golden", env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3_000:]
+    return json.loads(done.stdout.splitlines()[-1]), done.stdout
 
 
 METRIC = """
@@ -74,21 +93,8 @@ print(json.dumps(seen))
 
 @pytest.mark.timeout(600)
 def test_a_metric_is_one_declaration(root: Path, tmp_path: Path) -> None:
-    install("A metric", root, tmp_path / "site")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path / "golden", filter="data")
-    site = [str(tmp_path / "site"), str(root), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, site)), "OMP_NUM_THREADS": "1",
-        "SEQSCOPE_EXPORTS": str(tmp_path / "golden" / "exports"), "SEQSCOPE_HOME": str(tmp_path / "home"),
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", f"ROOT = {str(root)!r}\n{METRIC}"],
-        cwd=tmp_path / "golden", env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3_000:]
-    assert re.search(r"^ +RR +0\.\d+", done.stdout, re.MULTILINE)  # printed by evaluate
-    seen = json.loads(done.stdout.splitlines()[-1])
+    seen, printed = carry_out("A metric", METRIC, root, tmp_path)
+    assert re.search(r"^ +RR +0\.\d+", printed, re.MULTILINE)  # by evaluate
     assert {"NDCG@10", "RR", "largest@10"} <= set(seen["bundle"])
     assert "RR" in seen["report"] and all(0 < value <= 1 for value in seen["largest"])
     assert "largest" in seen["tables"][0] and "Largest@10" in seen["html"] and ">RR</th>" in seen["html"]
@@ -106,3 +112,106 @@ def test_a_metric_that_lacks_something_says_what() -> None:
             metrics.register([taken])
     with pytest.raises(SeqscopeError, match="no metric"):
         metrics.register([metrics.hit])
+
+
+PAGES = """
+import json
+from pathlib import Path
+from streamlit.testing.v1 import AppTest
+from engine.cli import build_parser, main
+
+def help_of(command):
+    parser = build_parser([command])._subparsers._group_actions[0].choices[command]
+    return " ".join(parser.format_help().split())
+
+def page(name, **parameters):
+    app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
+    app.query_params.update({"v": "1", "ds": "golden", "h": "i1", **parameters})
+    app.run()
+    app.switch_page(f"screens/{name}.py").run()
+    assert not app.exception, app.exception
+    kinds = ("subheader", "markdown", "caption", "table", "pills", "selectbox", "multiselect")
+    return "\\n".join(
+        str(getattr(element, "options", element.value)) for kind in kinds for element in getattr(app, kind)
+    )
+"""
+
+MODEL = (
+    PAGES
+    + """
+from app.jobs import kinds
+from app.jobs.kinds import TrainingChoice
+from app.reports import build, document
+from engine.runtime import Zoo
+from toys.test_gru import test_padding_changes_nothing
+
+test_padding_changes_nothing()
+data = json.loads(Path("runs/sasrec/run.json").read_text())["dataset_path"]
+quick = [word for setting in ("training.epochs=2", "model.dim=4", "training.precision=float32") for word in ("--set", setting)]
+assert main(["train", "gru", "--dataset", data, "--out", "runs/gru", "--device", "cpu", *quick]) == 0
+assert main(["evaluate", "runs/gru"]) == 0
+assert main(["export", "runs/gru", "--to", "exports/golden"]) == 0
+zoo = Zoo.open("exports/golden")
+report = build.build(zoo, document.Asked(history=["i1"], models=["gru"], parts=["lists", "metrics"]))
+job = kinds.train(
+    "id", Path("shop"), Path("jobs"), [TrainingChoice(model="gru", settings=kinds.batches("gru", 20))],
+    name="shop", title="A shop", log=("user", "item"),
+)
+seen = {
+    "help": help_of("train"),
+    "order": zoo.bundles["gru"].manifest.order,
+    "reason": zoo.bundles["gru"].cannot("attention"),
+    "items": len(zoo.bundles["gru"].scores([0, 1])),
+    "offered": [kinds.models()["gru"].title, kinds.models()["gru"].declaration.learns],
+    "steps": [step.words for step in job.steps],
+    "report": document.write(report).decode(),
+    "pages": {name: page(name, m="gru") for name in ("compare", "metrics", "about")},
+}
+print(json.dumps(seen))
+"""
+)
+
+
+@pytest.mark.timeout(600)
+def test_a_model_is_one_file_and_a_recipe(root: Path, tmp_path: Path) -> None:
+    seen, _ = carry_out("A model", MODEL, root, tmp_path)
+    assert "popularity, gru)" in seen["help"]
+    assert seen["order"] == 15 and seen["reason"] == "It keeps one state and looks back at nothing."
+    assert seen["offered"] == ["GRU", True]
+    train, evaluate, export = seen["steps"][2:]
+    assert train[:2] == ["train", "gru"] and "training.batch_size=16" in train  # few users, smaller batches
+    assert evaluate[0] == "evaluate" and export[0] == "export"
+    assert '"gru"' in seen["report"]
+    for name, text in seen["pages"].items():
+        assert "GRU" in text, name
+
+
+TOKENIZER = (
+    PAGES
+    + """
+from app.jobs import kinds
+from engine.runtime import Zoo
+
+data = json.loads(Path("runs/sasrec/run.json").read_text())["dataset_path"]
+assert main(["tokenize", "hashing", "--dataset", data, "--out", "runs/hashing"]) == 0
+assert main(["export", "runs/hashing", "--to", "exports/golden"]) == 0
+about = Zoo.open("exports/golden").tokenizations["hashing"].about
+job = kinds.prepare("id", Path("shop"), Path("jobs"), name="shop", title="A shop", items=500)
+seen = {
+    "help": help_of("tokenize"),
+    "about": [about.title, about.order, about.paper],
+    "steps": [step.words for step in job.steps],
+    "page": page("semantic_ids"),
+}
+print(json.dumps(seen))
+"""
+)
+
+
+@pytest.mark.timeout(600)
+def test_a_tokenizer_is_one_file_and_a_recipe(root: Path, tmp_path: Path) -> None:
+    seen, _ = carry_out("A tokenizer", TOKENIZER, root, tmp_path)
+    assert "random, hashing)" in seen["help"]
+    assert seen["about"] == ["Hashed titles", 85, "Made up for this recipe"]
+    assert ["tokenize", "hashing"] in [words[:2] for words in seen["steps"]]
+    assert "Hashed titles" in seen["page"]
