@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from app import spaces
 from app.address import decode
-from app.analysis import map_selection
+from app.analysis import map_points
 from app.checks import Check, Own, is_item, one_of
 from app.figures import map_codes
 from app.store.catalogue import MAX_QUERY
@@ -86,19 +86,19 @@ def _is_code(text: str, models: Zoo, own: Own) -> str:
 
 
 def _is_area(text: str, models: Zoo, own: Own) -> str:
-    where, what = map_selection.split(text)
-    if where == map_selection.IDS:
-        wanted = decode(what) if len(what) <= map_selection.LONGEST else []
-        if 0 < len(wanted) <= map_selection.LISTED and all(models.position(one) is not None for one in wanted):
+    where, what = map_points.split(text)
+    if where == map_points.IDS:
+        wanted = decode(what) if len(what) <= map_points.LONGEST else []
+        if 0 < len(wanted) <= map_points.LISTED and all(models.position(one) is not None for one in wanted):
             return ""
         return "The link selects items that this dataset does not have, or too many by name."
     if where.startswith("prefix."):
-        one, codes = models.tokenizations.get(where.removeprefix("prefix.")), map_selection.prefix(what)
+        one, codes = models.tokenizations.get(where.removeprefix("prefix.")), map_points.prefix(what)
         sizes = one.about.shape.own if one is not None else []
         if codes and len(codes) <= len(sizes) and all(c is None or c < n for c, n in zip(codes, sizes, strict=False)):
             return ""
         return f"The link selects items by the codes “{short(text)}”, which no tokenizer of this dataset has."
-    if where in spaces.able(models) and map_selection.outlines(what) is not None:
+    if where in spaces.able(models) and map_points.outlines(what) is not None:
         return ""
     return f"The link selects an area of a map that cannot be read: “{short(text)}”."
 

@@ -25,7 +25,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import choices, examples, whatif, zoo
 from app.address import DEFAULT_K, MAX_HISTORY, MAX_K, PARAMETERS, VERSION, Address, Ids, encode, quoted
-from app.analysis.baselines import FLOOR
+from app.analysis.metrics import FLOOR
 from app.text import count, short
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Zoo

@@ -17,8 +17,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from app import home
-from app.analysis.cache import cached, forget, waiting
-from app.analysis.opened import Opened
+from app.analysis.cache import Opened, cached, forget, waiting
 from app.looks import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
 from app.store import prepared
 from app.store.catalogue import Catalogue

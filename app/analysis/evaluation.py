@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from app.analysis import baselines, metrics
+from app.analysis import metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import tidied
+from app.text import clean
 from engine.runtime import Zoo, judge
 from engine.runtime import protocols as naming
 
@@ -38,7 +43,7 @@ def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> 
     tables = {name: models.bundles[name].ranks_table() for name in names or models.bundles}
     measured = {name: models.bundles[name].manifest.metrics for name in tables}
     found = metrics.ranked(tables, measured, protocol)
-    return metrics.common({row: found[row] for row in baselines.first(found, families(models, found))})
+    return metrics.common({row: found[row] for row in metrics.floor_first(found, families(models, found))})
 
 
 @cached(100, by=of_content, spinner="Drawing people anew, 2,000 times …")
@@ -68,7 +73,7 @@ def beyond(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
 def slices(models: Zoo, protocol: str, by: str, metric: str) -> pd.DataFrame:
     """by: one of `sliceable`."""
     found = people(models, protocol)[0]
-    return metrics.slices(found, _slicing(models, next(iter(found.values())), by), metric)
+    return means_by_slice(found, _slicing(models, next(iter(found.values())), by), metric)
 
 
 def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
@@ -92,16 +97,16 @@ def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
     return any(len(_slicing(models, one, by).groups) > 1 for one in [*found.values()][:1])
 
 
-def _slicing(models: Zoo, one: metrics.Ranks, by: str) -> metrics.Slicing:
+def _slicing(models: Zoo, one: metrics.Ranks, by: str) -> Slicing:
     if by in NUMBERS:
-        return metrics.by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
+        return by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
     if by == COLD:
-        return metrics.by_training(models.popularity[one.target])
+        return by_training(models.popularity[one.target])
     if by == REPEATED:
-        return metrics.by_repeat(one, models.users)
+        return by_repeat(one, models.users)
     if by == "length":
-        return metrics.by_number(one.length, 5, "item", "items")
-    return metrics.by_attribute(_attribute(models, by), one.target)
+        return by_number(one.length, 5, "item", "items")
+    return by_attribute(_attribute(models, by), one.target)
 
 
 def overlap(models: Zoo, by: str) -> bool:
@@ -113,3 +118,116 @@ def _attribute(models: Zoo, by: str) -> pa.ChunkedArray:
     """As pages have it: texts that are lists as lists."""
     name = by.partition(":")[2]
     return tidied(models.items.select([name]))[name]
+
+
+# --- slices of people
+
+MAX_SLICES = 12
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
+
+    groups: dict[str, npt.NDArray[np.bool_]]
+    ordered: bool
+
+
+def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Slicing:
+    """Groups of about equal size, in the order of the number; equal numbers stay together. NaN is in none."""
+    numbers = values.astype(np.float64)
+    valid = numbers[np.isfinite(numbers)]
+    if not len(valid):
+        return Slicing({}, True)
+    edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
+    place = np.searchsorted(edges, numbers)  # an edge is the largest number of its group
+    groups = {}
+    for part in range(len(edges) + 1):
+        mask = (place == part) & np.isfinite(numbers)
+        if mask.any():
+            low, high = numbers[mask].min(), numbers[mask].max()
+            span = f"{low:,.6g}" if low == high else f"{low:,.6g} – {high:,.6g}"
+            groups[f"{span} {one if low == high == 1 else many}".strip()] = mask
+    return Slicing(groups, True)
+
+
+def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
+    """By whether the held-out item is in anybody's training; popularity: how often it is there."""
+    cold = popularity == 0
+    groups = {"in nobody's training": cold, "in somebody's training": ~cold}
+    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+
+
+def by_repeat(one: metrics.Ranks, users: pa.Table) -> Slicing:
+    """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
+    histories are not exported, are in no group."""
+    history = users["history"].combine_chunks()
+    row = pc.list_parent_indices(history).to_numpy()
+    again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
+    known = users["user"].to_numpy()
+    repeated = np.isin(one.user, known[again])
+    groups = {"repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated}
+    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+
+
+def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
+    """As `by_number`, for numbers that name something (years): without thousands separators."""
+    found = by_number(values, parts, "", "")
+    return Slicing({label.replace(",", ""): mask for label, mask in found.groups.items()}, True)
+
+
+def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
+    """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        values = column.cast(pa.float64()).to_numpy()[targets]
+        if len(np.unique(values[np.isfinite(values)])) > MAX_SLICES:
+            return by_year(values, 5)
+    return by_value(column, targets)
+
+
+def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Slicing:
+    """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    values = column.take(pa.array(targets)).to_pylist()
+    entries = [
+        [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values
+    ]
+    people: dict[str, list[int]] = {}
+    for row, own in enumerate(entries):
+        for entry in dict.fromkeys(str(one) for one in own if one is not None):
+            people.setdefault(entry, []).append(row)
+    order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
+    kept = order if len(order) <= most else order[: most - 1]
+    groups: dict[str, npt.NDArray[np.bool_]] = {}
+    for entry in kept:
+        mask = np.zeros(len(targets), bool)
+        mask[people[entry]] = True
+        groups[_free(clean(entry, 60), groups)] = mask
+    if len(order) > len(kept):
+        mask = np.zeros(len(targets), bool)
+        mask[[row for entry in order[len(kept) :] for row in people[entry]]] = True
+        groups[_free(f"any of {len(order) - len(kept):,} others", groups)] = mask
+    return Slicing(groups, False)
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """Two values may look alike once cleaned."""
+    found, copies = name or "(empty)", 2
+    while found in taken:
+        found, copies = f"{name} ({copies})", copies + 1
+    return found
+
+
+def means_by_slice(people: Mapping[str, metrics.Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
+    """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
+    rows = []
+    for name, one in people.items():
+        if metrics.beyond_beam(one, metric):
+            continue
+        for label, mask in slicing.groups.items():
+            values = one.take(np.flatnonzero(mask)).values(metric)
+            found = judge.interval(values, seed=metrics.SEED, samples=metrics.SAMPLES)
+            n = len(values)
+            rows.append((label, name, n, found.mean, found.low, found.high, n < metrics.FEW))
+    return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])

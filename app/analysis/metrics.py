@@ -1,4 +1,8 @@
-"""How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays."""
+"""How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays; and the
+floor of every comparison, popularity and the first-order Markov chain, which count.
+
+A row of a table is a model, or a model with its users' vectors (`ranked`); families: row → its model's family.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from app.analysis import baselines
-from app.text import clean, count, listed, md
+from app.text import count, listed, md
 from engine.runtime import DatasetInfo, held_out, judge
 from engine.runtime import protocols as naming
 
@@ -26,7 +28,6 @@ ONE_SEED = "One seed per model: intervals are over people, and do not say how fa
 FEW = 30  # people in a slice below which it says little
 SEED = 0
 SAMPLES = 2_000
-MAX_SLICES = 12
 
 Floats = npt.NDArray[np.float64]
 
@@ -128,7 +129,7 @@ def ranks(table: pa.Table, protocol: str) -> Ranks | None:
 
 
 def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
-    """(the same people with the same held-out item for every model, how many people some model lacks)."""
+    """(the same people with the same held-out items for every model, how many people lack one of theirs under some model)."""
     keys = {name: one.user.astype(np.int64) << 32 | one.target for name, one in found.items()}
     if not keys:
         return {}, 0
@@ -136,7 +137,7 @@ def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
     for key in keys.values():
         shared, everybody = np.intersect1d(shared, key), np.union1d(everybody, key)
     kept = {name: found[name].take(np.searchsorted(key, shared)) for name, key in keys.items()}
-    return kept, len(everybody) - len(shared)
+    return kept, len(np.unique(np.setdiff1d(everybody, shared) >> 32))
 
 
 def asked(people: int, protocol: str) -> str:
@@ -243,7 +244,7 @@ def verdict(part: Sequence[Judged], metric: str, families: Mapping[str, str], ca
         text += f" {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
     else:
         text += " No other model is level with it."
-    return f"{text}{baselines.below(means, families, called)} {ONE_SEED}"
+    return f"{text}{below_floor(means, families, called)} {ONE_SEED}"
 
 
 def headline(table: pd.DataFrame, metric: str, families: Mapping[str, str], titles: Mapping[str, str]) -> str:
@@ -362,117 +363,6 @@ def beyond(
     return pd.DataFrame(rows, columns=["model", *(metric.field for metric in judge.BEYOND.values()), "note"])
 
 
-# --- slices
-
-
-@dataclass(frozen=True)
-class Slicing:
-    """People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
-
-    groups: dict[str, npt.NDArray[np.bool_]]
-    ordered: bool
-
-
-def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Slicing:
-    """Groups of about equal size, in the order of the number; equal numbers stay together. NaN is in none."""
-    numbers = values.astype(np.float64)
-    valid = numbers[np.isfinite(numbers)]
-    if not len(valid):
-        return Slicing({}, True)
-    edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
-    place = np.searchsorted(edges, numbers)  # an edge is the largest number of its group
-    groups = {}
-    for part in range(len(edges) + 1):
-        mask = (place == part) & np.isfinite(numbers)
-        if mask.any():
-            low, high = numbers[mask].min(), numbers[mask].max()
-            span = f"{low:,.6g}" if low == high else f"{low:,.6g} – {high:,.6g}"
-            groups[f"{span} {one if low == high == 1 else many}".strip()] = mask
-    return Slicing(groups, True)
-
-
-def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
-    """By whether the held-out item is in anybody's training; popularity: how often it is there."""
-    cold = popularity == 0
-    groups = {"in nobody's training": cold, "in somebody's training": ~cold}
-    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
-
-
-def by_repeat(one: Ranks, users: pa.Table) -> Slicing:
-    """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
-    histories are not exported, are in no group."""
-    history = users["history"].combine_chunks()
-    row = pc.list_parent_indices(history).to_numpy()
-    again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
-    known = users["user"].to_numpy()
-    repeated = np.isin(one.user, known[again])
-    groups = {"repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated}
-    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
-
-
-def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
-    """As `by_number`, for numbers that name something (years): without thousands separators."""
-    found = by_number(values, parts, "", "")
-    return Slicing({label.replace(",", ""): mask for label, mask in found.groups.items()}, True)
-
-
-def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
-    """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        values = column.cast(pa.float64()).to_numpy()[targets]
-        if len(np.unique(values[np.isfinite(values)])) > MAX_SLICES:
-            return by_year(values, 5)
-    return by_value(column, targets)
-
-
-def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Slicing:
-    """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    values = column.take(pa.array(targets)).to_pylist()
-    entries = [
-        [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values
-    ]
-    people: dict[str, list[int]] = {}
-    for row, own in enumerate(entries):
-        for entry in dict.fromkeys(str(one) for one in own if one is not None):
-            people.setdefault(entry, []).append(row)
-    order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
-    kept = order if len(order) <= most else order[: most - 1]
-    groups: dict[str, npt.NDArray[np.bool_]] = {}
-    for entry in kept:
-        mask = np.zeros(len(targets), bool)
-        mask[people[entry]] = True
-        groups[_free(clean(entry, 60), groups)] = mask
-    if len(order) > len(kept):
-        mask = np.zeros(len(targets), bool)
-        mask[[row for entry in order[len(kept) :] for row in people[entry]]] = True
-        groups[_free(f"any of {len(order) - len(kept):,} others", groups)] = mask
-    return Slicing(groups, False)
-
-
-def _free(name: str, taken: Mapping[str, object]) -> str:
-    """Two values may look alike once cleaned."""
-    found, copies = name or "(empty)", 2
-    while found in taken:
-        found, copies = f"{name} ({copies})", copies + 1
-    return found
-
-
-def slices(people: Mapping[str, Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
-    """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
-    rows = []
-    for name, one in people.items():
-        if beyond_beam(one, metric):
-            continue
-        for label, mask in slicing.groups.items():
-            values = one.take(np.flatnonzero(mask)).values(metric)
-            found = judge.interval(values, seed=SEED, samples=SAMPLES)
-            n = len(values)
-            rows.append((label, name, n, found.mean, found.low, found.high, n < FEW))
-    return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])
-
-
 # --- people on whom two models differ
 
 
@@ -540,3 +430,55 @@ def span(seconds: float) -> str:
     if seconds < 5_400:
         return f"{seconds / 60:.1f} min"
     return f"{seconds / 3_600:.1f} h"
+
+
+# --- the floor: models that count and learn nothing else
+
+
+FLOOR = {"popularity": "popularity", "markov": "the Markov chain"}
+"""Families, in the order in which tables begin with them → what to call them."""
+
+
+def floor_first(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
+    """The same rows, popularity and the Markov chain before all others, which stay in their order."""
+    order = list(FLOOR)
+    return sorted(rows, key=lambda row: order.index(families[row]) if families[row] in order else len(order))
+
+
+def learned(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
+    """The rows that are not part of the floor."""
+    return [row for row in rows if families[row] not in FLOOR]
+
+
+def floor_missing(families: Mapping[str, str], protocol: str = "full") -> str:
+    """What to say where popularity or the Markov chain is not among the rows, and how to get it; "" where both are. Of sets of
+    items popularity is enough: a chain reads an order."""
+    needed = ("popularity",) if naming.parse(protocol).sets else FLOOR
+    absent = [name for name in needed if name not in families.values()]
+    if not absent:
+        return ""
+    steps = "`seqscope train`, `seqscope evaluate` and `seqscope export`"
+    return (
+        f"The floor is missing: {listed([FLOOR[name] for name in absent])} {'is' if len(absent) == 1 else 'are'} not among these "
+        f"models, so nothing says what counting alone reaches. {steps} with {listed([f'`{name}`' for name in absent])} "
+        "take seconds; for a dataset of your own, train it on Your data."
+    )
+
+
+def floor_best(means: Mapping[str, float], families: Mapping[str, str]) -> tuple[str, float] | None:
+    """(the row of the floor with the highest mean, that mean); None where there is none. Means may be NaN."""
+    found = {row: mean for row, mean in means.items() if families[row] in FLOOR and not math.isnan(mean)}
+    return max(found.items(), key=lambda entry: entry[1]) if found else None
+
+
+def below_floor(means: Mapping[str, float], families: Mapping[str, str], called: Mapping[str, str]) -> str:
+    """Which rows are below the floor, in a sentence that ends with a blank before it; "" where none is. called: row → its title,
+    escaped for where it is shown."""
+    floor = floor_best(means, families)
+    if floor is None:
+        return ""
+    lower = [called[row] for row in learned(means, families) if means[row] < floor[1]]
+    if not lower:
+        return ""
+    verb = "is" if len(lower) == 1 else "are both" if len(lower) == 2 else "are"
+    return f" {listed(lower)} {verb} below {FLOOR[families[floor[0]]]} ({floor[1]:.3f})."

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import plotly.graph_objects as go
 
 from app.analysis.map_colouring import GROUPS, PALETTE, SCALE
 from app.analysis.semantic_ids import NONE, Ints, Labels, spelled
-from app.text import label, short
 
 NODES = 1_500
 """Of a figure; smaller branches are drawn as one."""
 DEEP = 3
 QUIET = (138, 148, 150)
-_PALE, _INK = "#8a9496", "#0f181a"
-_TITLES = 3
+_PALE = "#8a9496"
 
 
 @dataclass(frozen=True)
@@ -124,69 +120,6 @@ def by_popularity(tree: Tree, events: Ints) -> Colours:
     return Colours(sample_colorscale(SCALE, places.tolist()), words, scale=(low, high))
 
 
-def figure(tree: Tree, colours: Colours, titles: Sequence[str], events: Ints, dark: bool) -> go.Figure:
-    """An icicle from all items at the top down to the prefixes; a click opens a branch. titles: of every item, not escaped."""
-    ink = "#e6ecea" if dark else _INK
-    # a line around a box that is hardly wider than the line would be all there is to see
-    lines = [1 if len(items) > 0.015 * len(titles) else 0 for items in tree.items]
-    fig = go.Figure(
-        go.Icicle(
-            ids=[str(node) for node in range(len(tree))],
-            parents=["" if parent < 0 else str(parent) for parent in tree.parent],
-            values=[len(items) for items in tree.items],
-            labels=[name(tree, node, short_form=True) for node in range(len(tree))],
-            branchvalues="total",
-            sort=False,
-            maxdepth=3,
-            customdata=[_hover(tree, node, colours.words[node], titles, events) for node in range(len(tree))],
-            hovertemplate="%{customdata}<extra></extra>",
-            text=[name(tree, node, short_form=True) if lines[node] else "" for node in range(len(tree))],
-            texttemplate="%{text}",
-            textfont={"color": [_readable(colour) for colour in colours.of]},
-            marker={"colors": colours.of, "line": {"width": lines, "color": "#111718" if dark else "#fcfcfb"}},
-            tiling={"orientation": "v", "pad": 0},
-            pathbar={"visible": True, "thickness": 24, "textfont": {"size": 12}},
-        )
-    )
-    for colour, title in colours.legend:
-        fig.add_scatter(
-            x=[None], y=[None], mode="markers", name=label(short(title, 18)),
-            marker={"color": colour, "symbol": "square", "size": 11},
-        )  # fmt: skip
-    if colours.scale is not None:
-        low, high = colours.scale
-        ticks = np.linspace(low, high, 4)
-        fig.add_scatter(
-            x=[None],
-            y=[None],
-            mode="markers",
-            showlegend=False,
-            marker={
-                "color": [low],
-                "cmin": low,
-                "cmax": high,
-                "colorscale": SCALE,
-                "showscale": True,
-                "colorbar": {
-                    "orientation": "h", "y": -0.02, "yanchor": "top", "thickness": 10, "outlinewidth": 0, "len": 0.7,
-                    "tickvals": ticks, "ticktext": [f"{10**tick:,.0f}" for tick in ticks],
-                    "title": {"text": "mean training events of an item", "side": "bottom", "font": {"size": 12}},
-                },
-            },
-        )  # fmt: skip
-    fig.update_xaxes(visible=False)
-    fig.update_yaxes(visible=False)
-    return fig.update_layout(
-        height=440,
-        dragmode=False,
-        showlegend=bool(colours.legend),
-        font={"color": ink},
-        uniformtext={"minsize": 9, "mode": "hide"},
-        legend={"orientation": "h", "yanchor": "top", "y": -0.01, "x": 0, "itemclick": False, "itemdoubleclick": False},
-        margin={"l": 4, "r": 4, "t": 4, "b": 4},
-    )
-
-
 def name(tree: Tree, node: int, *, short_form: bool = False) -> str:
     """What a node is called: its codes, or the last of them."""
     prefix = tree.prefix[node]
@@ -198,24 +131,8 @@ def name(tree: Tree, node: int, *, short_form: bool = False) -> str:
     return str(prefix[-1]) if short_form else spelled(prefix)
 
 
-def _hover(tree: Tree, node: int, words: str, titles: Sequence[str], events: Ints) -> str:
-    items = tree.items[node]
-    known = items[np.argsort(-events[items], kind="stable")[:_TITLES]]
-    lines = [label(name(tree, node)), f"{len(items):,} items · {label(words, 60)}"]
-    lines += [label(short(titles[item], 36)) for item in known]
-    return "<br>".join(lines)
-
-
 def _rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def _readable(colour: str) -> str:
-    """Black or white, whichever is read better on a colour such as rgb(1, 2, 3)."""
-    red, green, blue = (int(part) / 255 for part in colour[4:-1].split(","))
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in (red, green, blue)]
-    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#000000" if light > 0.179 else "#ffffff"
 
 
 def _mixed(hue: tuple[int, int, int], share: float) -> str:

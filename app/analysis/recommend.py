@@ -1,16 +1,36 @@
-"""What models recommend after a history: the list, ranks, leave-one-out effects and neighbours of items, each computed once."""
+"""What models recommend after a history: lists, before and after an edit, ranks, leave-one-out effects, neighbours of items, and
+how much the lists agree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from app import looks
+from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
+from app.bars import NO_BARS
+from app.text import clean, count, listed
 from engine.bundle.index import best
-from engine.runtime import Bundle, LeaveOneOut, Neighbours, Zoo, probabilities
+from engine.errors import SeqscopeError
+from engine.runtime import (
+    Bundle,
+    LeaveOneOut,
+    Neighbours,
+    Zoo,
+    jaccard,
+    movement,
+    overlap,
+    probabilities,
+    rbo,
+    rbo_weight,
+)
 
 History = tuple[int, ...]
 
@@ -63,3 +83,272 @@ def leave_one_out(models: Zoo, model: str, history: History, item: int) -> Leave
 def neighbours(models: Zoo, model: str, item: int, k: int) -> Neighbours:
     """The nearest items in the model's own space."""
     return models.bundles[model].neighbours(item, k)
+
+
+# --- all models side by side
+
+
+RBO_P = 0.9
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one model says to one history."""
+
+    name: str
+    title: str
+    """With its name, where another answer's is the same."""
+    style: looks.Style
+    note: str
+    """How much of the history it read, or how good it is."""
+    top: TopK | None
+    """None where it cannot answer."""
+    cannot: str | None
+    """Why not, in words."""
+    before: TopK | None = None
+    """Its list for the pinned history, where there is an edited one."""
+    ties: dict[int, list[int]] = field(default_factory=dict)
+    """item of the list → the items that share its identifier, where a model cannot tell them apart."""
+    target_rank: float | None = None
+    """The rank of what truly came next, in the list or not."""
+
+    @property
+    def items(self) -> list[int]:
+        return [] if self.top is None else self.top.items.tolist()
+
+
+def ask(
+    models: Zoo,
+    names: Sequence[str],
+    history: tuple[int, ...],
+    k: int,
+    *,
+    pinned: tuple[int, ...] | None = None,
+    target: int | None = None,
+) -> list[Answer]:
+    """Every model's list after the history. pinned: the history before the edit. target: what truly came next."""
+    found = [_ask(models, name, history, k, pinned, target) for name in names]
+    titles = Counter({answer.name: answer.title for answer in found}.values())
+    return [
+        answer if titles[answer.title] == 1 else replace(answer, title=f"{answer.title} ({answer.name})")
+        for answer in found
+    ]
+
+
+def _ask(
+    models: Zoo, name: str, history: tuple[int, ...], k: int, pinned: tuple[int, ...] | None, target: int | None
+) -> Answer:
+    manifest = models.bundles[name].manifest
+    look = looks.style(models, name)
+    note = _note(models, name, len(history))
+    try:
+        found = top(models, name, history, k)
+    except SeqscopeError as reason:
+        return Answer(name, manifest.title, look, note, None, str(reason))
+    before, rank = None, None
+    if pinned is not None:
+        try:
+            before = top(models, name, pinned, k)
+        except SeqscopeError:  # then everything is new
+            before = None
+    if target is not None:
+        rank = _rank(models, name, history, target, found)
+    return Answer(name, manifest.title, look, note, found, None, before, _ties(models, name, found), rank)
+
+
+def _rank(models: Zoo, name: str, history: tuple[int, ...], target: int, found: TopK) -> float | None:
+    """The target's rank. Of a model that would have to score every item for it: its place in the list, None outside."""
+    if not beam_search.slow(models, name, 1):
+        return ranks(models, name, history, (target,))[0]
+    own = found.scores[found.items == target]
+    if not len(own):
+        return None
+    return float(1 + np.count_nonzero(found.scores > own[0]) + (np.count_nonzero(found.scores == own[0]) - 1) / 2)
+
+
+def _ties(models: Zoo, name: str, found: TopK) -> dict[int, list[int]]:
+    bundle = models.bundles[name]
+    if bundle.cannot("distinct_items") is None:
+        return {}
+    alike = {int(item): bundle.siblings(int(item))[-1].tolist() for item in found.items}
+    return {item: others for item, others in alike.items() if others}
+
+
+def tie_words(models: Zoo, others: Sequence[int]) -> str:
+    """Which items a model takes for the same."""
+    names = [clean(looks.titled(models, item), 60) for item in others[:3]]
+    more = [f"{len(others) - 3:,} more"] if len(others) > 3 else []
+    return f"Has the same codes as {listed([*names, *more])}: the model cannot tell them apart and scores them alike"
+
+
+def _note(models: Zoo, name: str, length: int) -> str:
+    bundle = models.bundles[name]
+    quality = bundle.manifest.metrics.get(bundle.protocol, {}).get("NDCG@10")
+    words = [] if quality is None else [f"NDCG@10 {quality:.3f}"]
+    read = len(bundle.used(range(length)))
+    if bundle.cannot("identifiers") is None:
+        words.append("writes codes")
+    if bundle.manifest.family == "popularity":
+        words.append("the same for everybody")
+    else:
+        if read < length:
+            words.append("reads the last item" if read == 1 else f"reads the latest {read} of {length:,}")
+        if bundle.cannot("reads_order") is not None:
+            words.append("does not read order")
+    if bundle.cannot("probability") is not None:
+        words.append(NO_BARS)
+    return ", ".join(words)
+
+
+def shared(answers: Sequence[Answer]) -> dict[int, int]:
+    """item → how many of the lists it is in."""
+    return Counter(item for answer in answers for item in answer.items)
+
+
+def _order(lists: Sequence[list[int]], k: int) -> np.ndarray:
+    """RBO of each pair of lists, float64 [lists, lists]."""
+    below = np.array(
+        [[rbo(lists[i], lists[j], RBO_P) if j <= i else 0.0 for j in range(len(lists))] for i in range(len(lists))]
+    )
+    return np.maximum(below, below.T)
+
+
+MEASURES: dict[str, Callable[[Sequence[list[int]], int], np.ndarray]] = {
+    "shared": overlap,
+    "jaccard": jaccard,
+    "rbo": _order,
+}
+"""What agreement is measured by: (lists, k) → [lists, lists]."""
+
+
+def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
+    """One row per pair of models that answered: first, second, and a column per measure."""
+    able = [answer for answer in answers if answer.top is not None]
+    lists = [answer.items for answer in able]
+    titles = [answer.title for answer in able]
+    return pd.DataFrame(
+        {
+            "first": [title for title in titles for _ in titles],
+            "second": titles * len(titles),
+            **{measure: MEASURES[measure](lists, k).ravel() for measure in measures},
+        }
+    )
+
+
+class Spread(NamedTuple):
+    """Over how many of the lists their items are spread."""
+
+    different: int
+    """Items in all lists together."""
+    by_all: int
+    by_one: int
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Spread:
+        times = list(Counter(item for items in lists for item in items).values())
+        return cls(len(times), times.count(len(lists)), times.count(1))
+
+
+def agreement_words(answers: Sequence[Answer], k: int) -> str:
+    """The agreement in one sentence."""
+    lists = [answer.items for answer in answers if answer.top is not None]
+    if len(lists) < 2:
+        return "With one list there is nothing to compare."
+    return spread_words(Spread.of(lists), len(lists))
+
+
+def spread_words(spread: Spread, lists: int) -> str:
+    """lists: how many there are."""
+    models = "both models" if lists == 2 else f"all {lists} models"
+    verb = "is" if spread.by_all < 2 else "are"
+    return (
+        f"Of {count(spread.different, 'item')} in these lists, {spread.by_all or 'none'} {verb} recommended by {models} and "
+        f"{spread.by_one} by one alone."
+    )
+
+
+def rbo_words(k: int) -> str:
+    """What stands behind the figures of rank-biased overlap."""
+    return (
+        f"RBO: rank-biased overlap, p = {RBO_P:g}; 1 is the same order, 0 nothing shared. "
+        f"The first {k} places carry {rbo_weight(RBO_P, k):.0%} of its weight."
+    )
+
+
+def lists_table(models: Zoo, answers: Sequence[Answer]) -> pd.DataFrame:
+    """All lists as one table, to look at and to download."""
+    counts = shared(answers)
+    rows = []
+    for answer in answers:
+        if answer.top is None:
+            continue
+        was = {} if answer.before is None else {int(item): rank for rank, item in enumerate(answer.before.items, 1)}
+        for rank, item in enumerate(answer.items, 1):
+            row = {
+                "model": answer.title,
+                "rank": rank,
+                "item_id": models.item_ids[item],
+                "title": looks.titled(models, item),
+                "score": float(answer.top.scores[rank - 1]),
+                "share": None if answer.top.share is None else float(answer.top.share[rank - 1]),
+                "in lists": counts[item],
+            }
+            if answer.before is not None:
+                row["rank before"] = was.get(item)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Why:
+    """What each event of the history does to one item's rank, per model."""
+
+    answers: list[Answer]
+    """Those models that could say."""
+    effects: list[LeaveOneOut]
+    cannot: list[str]
+    """The others, with their reasons."""
+
+
+def explain(models: Zoo, model: str, history: tuple[int, ...], item: int) -> LeaveOneOut:
+    """Leave-one-out of one model. Raises SeqscopeError where it cannot answer, or there is nothing to leave out."""
+    effect = leave_one_out(models, model, history, item)
+    if np.isnan(effect.rank_without).all():
+        raise SeqscopeError("It needs at least one item, so nothing can be left out of a history of one.")
+    return effect
+
+
+def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: int) -> Why:
+    """Leave-one-out of every model."""
+    able, effects, cannot = [], [], []
+    for answer in answers:
+        try:
+            effects.append(explain(models, answer.name, history, item))
+            able.append(answer)
+        except SeqscopeError as reason:
+            cannot.append(f"{answer.title}: {reason}")
+    return Why(able, effects, cannot)
+
+
+def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame:
+    """One row per event, and per model: the item's rank, that without the event, what it adds to log-probability and score."""
+    rows: dict[str, list[object]] = {
+        "place": list(range(1, len(history) + 1)),
+        "left out": [looks.titled(models, item) for item in history],
+    }
+    for answer, effect in zip(found.answers, found.effects, strict=True):
+        rows[f"{answer.title}: rank"] = [effect.rank] * len(history)
+        rows[f"{answer.title}: rank without"] = effect.rank_without.tolist()
+        if np.isfinite(effect.log_probability):
+            rows[f"{answer.title}: log-probability with − without"] = effect.log_probability_effect.astype(
+                float
+            ).tolist()
+        rows[f"{answer.title}: score with − without"] = effect.effect.astype(float).tolist()
+    return pd.DataFrame(rows)
+
+
+def moves(answer: Answer) -> dict[int, tuple[str, str]]:
+    """item → (kind of change, its words), the dropped ones included; nothing where there is no list before."""
+    if answer.before is None:
+        return {}
+    return {move.item: (move.change, str(move)) for move in movement(answer.before.items, answer.items)}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from app.analysis import baselines
+from app.analysis import metrics
 from app.analysis.cache import cached, of_digest
 from app.analysis.metrics import LEVEL, SAMPLES, SEED, span
 from app.text import clean, count, listed, md
@@ -115,7 +115,7 @@ def below(study: Study, found: pd.DataFrame, counted: Sequence[Counted]) -> str:
     """Which variants are below the floor, in Markdown. found: of `table`."""
     means = {one.row: one.mean for one in counted} | dict(zip(found["title"], found["mean"], strict=True))
     families = dict.fromkeys(means, "") | {one.row: one.family for one in counted}
-    return baselines.below(means, families, {row: f"**{md(row)}**" for row in means})
+    return metrics.below_floor(means, families, {row: f"**{md(row)}**" for row in means})
 
 
 def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:

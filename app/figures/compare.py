@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from app import looks
-from app.analysis.agreement import Answer, Why, moves, shared, tie_words
+from app.analysis.recommend import Answer, Why, moves, shared, tie_words
 from app.bars import bar
 from app.figures.attention import beside as lines
 from app.text import clean, label, md, ordinal, percent, short, wide

@@ -1,26 +1,131 @@
-"""The tree of paths that opens from a history, layer by layer, and what each layer adds, for Plotly."""
+"""The tree of paths that opens from a history, layer by layer (after figure 1 of NGCF's paper), and what each layer adds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
 from app.analysis.graph_paths import Titles, layer_columns, layer_names
-from app.figures.graph_tree import AGAINST, HISTORY, TITLE, Line, Node
-from app.figures.graph_tree import tree as laid_out
-from app.text import label, short
+from app.text import count, label, short
 from engine.runtime.graph_paths import Branch, Float32
+
+HISTORY, QUIET, AGAINST = "#0072b2", "#8a9496", "#b35806"
+ENDS = 12
+"""Items at the end of the tree, over all branches."""
+TITLE = 26
+"""Characters of a node's name that have room."""
+_WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by what they stand for
+
+
+class Line(NamedTuple):
+    column: int
+    """Where it begins; it ends in the next one."""
+    begins: float
+    stops: float
+    """Heights of both ends."""
+    width: float
+    shade: str
+
+
+class Node(NamedTuple):
+    column: int
+    """0: the history, 1: its items, 2: their people, 3: items of these."""
+    height: float
+    """From the top, in rows."""
+    name: str
+    """Not escaped."""
+    shade: str
+    more: str
+    """What is said to who points at it."""
+
+
+class Tree(NamedTuple):
+    rows: int
+    lines: list[Line]
+    nodes: list[Node]
+
+
+def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: str, depth: int = 3) -> Tree:
+    """History → its items → their people → items of these; the explained item in the model's `colour`. depth: layers, 1 to 3.
+
+    Broad is what adds much to the score, brown what takes away from it; where a score is no sum over paths, what has much weight.
+    """
+    opened = opened_branches(branches)
+    ends = _ends(opened, item) if depth >= 3 else []
+    rows = max(len(opened), len(ends), 1)
+    at, at_ends = _even(len(opened), rows), _even(len(ends), rows)
+    values: list[tuple[int, float, float, float]] = []  # column, heights of both ends, what a line stands for
+    for place, branch in zip(at, opened, strict=True):
+        adds = branch.adds
+        values.append((0, rows / 2, place, branch.weight if adds is None else adds))
+        if depth >= 2:
+            through = sum(step.weight for step in branch.steps) if adds is None else adds - (branch.itself or 0.0)
+            values.append((1, place, place, through))
+        for step in branch.steps if depth >= 3 else ():
+            if step.item in ends:
+                to = at_ends[ends.index(step.item)]
+                values.append((2, place, to, step.weight if step.adds is None else step.adds))
+    lines = []
+    for column, begins, stops, value in values:
+        most = max(abs(other) for start, _, _, other in values if start == column) or 1.0
+        width = _WIDTHS[min(int(len(_WIDTHS) * math.sqrt(abs(value) / most)), len(_WIDTHS) - 1)]
+        shade = AGAINST if value < 0 else HISTORY if column == 0 else QUIET
+        if column == 2 and ends and stops == at_ends[0] and ends[0] == item and value >= 0:
+            shade = colour
+        lines.append(Line(column, begins, stops, width, shade))
+    nodes = [Node(0, rows / 2, "this history", HISTORY, "")]
+    for place, branch in zip(at, opened, strict=True):
+        nodes.append(Node(1, place, titles[branch.item], HISTORY, _more(branch.adds, branch.weight)))
+        if depth >= 2:
+            people = count(branch.people, "person", "people")
+            nodes.append(Node(2, place, people, QUIET, _more(branch.through_people, branch.weight)))
+    for place, end in zip(at_ends, ends, strict=True):
+        nodes.append(Node(3, place, titles[end], colour if end == item else QUIET, _more(*_summed(opened, end))))
+    return Tree(rows, lines, nodes)
+
+
+def opened_branches(branches: Sequence[Branch]) -> list[Branch]:
+    """Those that the tree has: the opened ones."""
+    return [branch for branch in branches if branch.steps] or list(branches[:8])
+
+
+def _ends(branches: Sequence[Branch], item: int) -> list[int]:
+    """The items that most is added by (or that weigh most), the explained one first."""
+    total: dict[int, float] = {}
+    for branch in branches:
+        for step in branch.steps:
+            total[step.item] = total.get(step.item, 0.0) + abs(step.weight if step.adds is None else step.adds)
+    return sorted(total, key=lambda end: (end != item, -total[end]))[:ENDS]
+
+
+def _summed(branches: Sequence[Branch], end: int) -> tuple[float | None, float]:
+    """What all walks that end in an item add (None where scores are no sums over paths), and their weight."""
+    steps = [step for branch in branches for step in branch.steps if step.item == end]
+    adds = [step.adds for step in steps if step.adds is not None]
+    return sum(adds) if adds else None, sum(step.weight for step in steps)
+
+
+def _more(adds: float | None, weight: float) -> str:
+    return f"weight of the walks {weight:.4f}" + ("" if adds is None else f", adds {adds:+.4f}")
+
+
+def _even(nodes: int, rows: int) -> list[float]:
+    """Heights of the nodes of a column, evenly over `rows`."""
+    return [(node + 0.5) * rows / nodes for node in range(nodes)]
+
 
 _LINE = 32  # pixels of a node
 _PLACES = ("middle left", "top right", "top right", "middle right")  # of a column's names, beside their nodes
 
 
 def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, depth: int) -> go.Figure:
-    """`graph_tree.tree`, drawn."""
-    layout = laid_out(branches, item, titles, colour, depth)
+    """`tree_layout`, for Plotly."""
+    layout = tree_layout(branches, item, titles, colour, depth)
     figure = go.Figure()
     for line in layout.lines:
         _line(figure, line)

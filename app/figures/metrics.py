@@ -8,15 +8,14 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.analysis import baselines
+from app.analysis import metrics
+from app.figures.style import LEGEND, QUIET, laid_out
 from app.looks import Style
 from app.text import label, short
 
 Looks = Mapping[str, Style]
 Titles = Mapping[str, str]
 
-QUIET = "#8a9496"
-_LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 MARKS = {"best": "best", "level": "level with the best", "": ""}
 
 
@@ -47,11 +46,11 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
                 font={"size": 12, "color": QUIET},
             )  # fmt: skip
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
-    best = baselines.best(dict(zip(part["model"], part["mean"], strict=True)), families)
+    best = metrics.floor_best(dict(zip(part["model"], part["mean"], strict=True)), families)
     if best is not None:
         fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
     fig.update_xaxes(title=metric, range=[low - 0.06 * span, high + 0.3 * span])
-    return _laid_out(fig, 84 + 40 * len(part))
+    return laid_out(fig, 84 + 40 * len(part))
 
 
 def differences(
@@ -82,7 +81,7 @@ def differences(
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
-    return _laid_out(fig, 84 + 40 * len(part))
+    return laid_out(fig, 84 + 40 * len(part))
 
 
 def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: Looks) -> go.Figure:
@@ -99,7 +98,7 @@ def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: L
         )
     fig.update_xaxes(title=f"share of the catalogue in somebody's first {k}", tickformat=".0%", rangemode="tozero")
     fig.update_yaxes(title=metric, rangemode="tozero")
-    return _laid_out(fig, 360, showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 360, showlegend=True, legend=LEGEND)
 
 
 def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go.Figure:
@@ -139,7 +138,7 @@ def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go
         fig.add_hline(y=edge - 0.5, line={"width": 1, "color": "rgba(138,148,150,0.25)"})
     _named_rows(fig, [f"{label(short(band, 22))}<br>n = {sizes[band]:,}" for band in bands])
     fig.update_xaxes(title=metric, rangemode="tozero", nticks=6)
-    return _laid_out(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), showlegend=True, legend=LEGEND)
 
 
 def validation(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks) -> go.Figure:
@@ -158,7 +157,7 @@ def validation(table: pd.DataFrame, along: str, words: str, titles: Titles, look
         )
     fig.update_xaxes(title=words, rangemode="tozero", showgrid=False)
     fig.update_yaxes(title="validation NDCG@10", rangemode="tozero")
-    return _laid_out(fig, 340, showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 340, showlegend=True, legend=LEGEND)
 
 
 def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks) -> go.Figure:
@@ -183,7 +182,7 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     fig.update_xaxes(showgrid=False, nticks=4)
     fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_annotations(font_size=13)
-    return _laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+    return laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
 
 
 def _marker(look: Style, size: int) -> dict[str, object]:
@@ -196,7 +195,7 @@ def _marker(look: Style, size: int) -> dict[str, object]:
 def ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:
     """The floor first, then the largest first."""
     part = table.sort_values(by, ascending=False)
-    return part.set_index("model", drop=False).loc[baselines.first(part["model"], families)]
+    return part.set_index("model", drop=False).loc[metrics.floor_first(part["model"], families)]
 
 
 def _error(mean: object, low: object, high: object, colour: str, *, thin: bool = False) -> dict[str, object]:
@@ -218,8 +217,3 @@ def _named_rows(fig: go.Figure, ticks: list[str]) -> None:
         automargin=True,
         zeroline=False,
     )
-
-
-def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
-    look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
-    return fig.update_layout(height=height, dragmode=False, **look)

@@ -10,16 +10,17 @@ import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.analysis.map_colouring import PALETTE
-from app.analysis.semantic_ids import Bias, Depth, Popular, Usage
-from app.figures.axes import log_axis
+from app.analysis.map_colouring import PALETTE, SCALE
+from app.analysis.prefix_tree import Colours, Tree, name
+from app.analysis.semantic_ids import Bias, Depth, Ints, Popular, Usage
+from app.figures.style import LEGEND, QUIET, laid_out, log_axis
 from app.looks import Style
 from app.text import label, short
 
-QUIET = "#8a9496"
-_LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 WRITTEN = "#d55e00"
+_INK = "#0f181a"
+_TITLES = 3  # in the hover text of a prefix
 
 
 class Named(NamedTuple):
@@ -62,7 +63,7 @@ def usage(found: Sequence[tuple[Named, Usage]], log: bool = False) -> go.Figure:
     fig.update_yaxes(title="items", rangemode="tozero", nticks=6)
     if log:
         fig.update_yaxes(log_axis([count for _, level in found for count in level.counts.tolist()]))
-    return _laid_out(fig, 340, showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 340, showlegend=True, legend=LEGEND)
 
 
 def lorenz(found: Sequence[tuple[Named, Usage]]) -> go.Figure:
@@ -84,7 +85,7 @@ def lorenz(found: Sequence[tuple[Named, Usage]]) -> go.Figure:
         )
     fig.update_xaxes(title="share of codes, the least used first", tickformat=".0%", range=[0, 1], showgrid=False)
     fig.update_yaxes(title="share of items", tickformat=".0%", range=[0, 1.01])
-    return _laid_out(fig, 340, showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 340, showlegend=True, legend=LEGEND)
 
 
 def purity(found: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
@@ -117,7 +118,7 @@ def purity(found: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
         )
     fig.update_xaxes(title="codes in common", dtick=1, showgrid=False)
     fig.update_yaxes(title="purity", tickformat=".0%", range=[0, 1.03])
-    return _laid_out(fig, 340, showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 340, showlegend=True, legend=LEGEND)
 
 
 def popularity(found: Sequence[tuple[Named, Popular]]) -> go.Figure:
@@ -139,7 +140,7 @@ def popularity(found: Sequence[tuple[Named, Popular]]) -> go.Figure:
     fig.update_xaxes(title="items with the code", rangemode="tozero", showgrid=False)
     fig.update_yaxes(log_axis([value for _, codes in found for value in np.maximum(codes.events, 0.1).tolist()]))
     fig.update_yaxes(title="training events an item")
-    return _laid_out(fig, 360, showlegend=True, legend=_LEGEND)
+    return laid_out(fig, 360, showlegend=True, legend=LEGEND)
 
 
 def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named, dark: bool) -> go.Figure:
@@ -174,7 +175,7 @@ def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named, dark: b
         )
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False, scaleanchor="x")
-    return _laid_out(
+    return laid_out(
         fig,
         380,
         showlegend=True,
@@ -206,7 +207,7 @@ def bias(found: Bias, model: str) -> go.Figure:
     )
     fig.update_xaxes(title="codes, the most taken first", showgrid=False)
     fig.update_yaxes(title="share", tickformat=".1%", rangemode="tozero", nticks=6)
-    return _laid_out(fig, 340, showlegend=True, legend=_LEGEND, bargap=0.25)
+    return laid_out(fig, 340, showlegend=True, legend=LEGEND, bargap=0.25)
 
 
 def _different(found: Sequence[tuple[Named, Usage]]) -> list[tuple[Named, Usage]]:
@@ -215,6 +216,82 @@ def _different(found: Sequence[tuple[Named, Usage]]) -> list[tuple[Named, Usage]
     return list(seen.values())
 
 
-def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
-    look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
-    return fig.update_layout(height=height, dragmode=False, **look)
+def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints, dark: bool) -> go.Figure:
+    """An icicle from all items at the top down to the prefixes; a click opens a branch. titles: of every item, not escaped."""
+    ink = "#e6ecea" if dark else _INK
+    # a line around a box that is hardly wider than the line would be all there is to see
+    lines = [1 if len(items) > 0.015 * len(titles) else 0 for items in prefixes.items]
+    fig = go.Figure(
+        go.Icicle(
+            ids=[str(node) for node in range(len(prefixes))],
+            parents=["" if parent < 0 else str(parent) for parent in prefixes.parent],
+            values=[len(items) for items in prefixes.items],
+            labels=[name(prefixes, node, short_form=True) for node in range(len(prefixes))],
+            branchvalues="total",
+            sort=False,
+            maxdepth=3,
+            customdata=[
+                _prefix_hover(prefixes, node, colours.words[node], titles, events) for node in range(len(prefixes))
+            ],
+            hovertemplate="%{customdata}<extra></extra>",
+            text=[name(prefixes, node, short_form=True) if lines[node] else "" for node in range(len(prefixes))],
+            texttemplate="%{text}",
+            textfont={"color": [_readable(colour) for colour in colours.of]},
+            marker={"colors": colours.of, "line": {"width": lines, "color": "#111718" if dark else "#fcfcfb"}},
+            tiling={"orientation": "v", "pad": 0},
+            pathbar={"visible": True, "thickness": 24, "textfont": {"size": 12}},
+        )
+    )
+    for colour, title in colours.legend:
+        fig.add_scatter(
+            x=[None], y=[None], mode="markers", name=label(short(title, 18)),
+            marker={"color": colour, "symbol": "square", "size": 11},
+        )  # fmt: skip
+    if colours.scale is not None:
+        low, high = colours.scale
+        ticks = np.linspace(low, high, 4)
+        fig.add_scatter(
+            x=[None],
+            y=[None],
+            mode="markers",
+            showlegend=False,
+            marker={
+                "color": [low],
+                "cmin": low,
+                "cmax": high,
+                "colorscale": SCALE,
+                "showscale": True,
+                "colorbar": {
+                    "orientation": "h", "y": -0.02, "yanchor": "top", "thickness": 10, "outlinewidth": 0, "len": 0.7,
+                    "tickvals": ticks, "ticktext": [f"{10**tick:,.0f}" for tick in ticks],
+                    "title": {"text": "mean training events of an item", "side": "bottom", "font": {"size": 12}},
+                },
+            },
+        )  # fmt: skip
+    fig.update_xaxes(visible=False)
+    fig.update_yaxes(visible=False)
+    return fig.update_layout(
+        height=440,
+        dragmode=False,
+        showlegend=bool(colours.legend),
+        font={"color": ink},
+        uniformtext={"minsize": 9, "mode": "hide"},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.01, "x": 0, "itemclick": False, "itemdoubleclick": False},
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+    )
+
+
+def _prefix_hover(tree: Tree, node: int, words: str, titles: Sequence[str], events: Ints) -> str:
+    items = tree.items[node]
+    known = items[np.argsort(-events[items], kind="stable")[:_TITLES]]
+    lines = [label(name(tree, node)), f"{len(items):,} items · {label(words, 60)}"]
+    lines += [label(short(titles[item], 36)) for item in known]
+    return "<br>".join(lines)
+
+
+def _readable(colour: str) -> str:
+    """Black or white, whichever is read better on a colour such as rgb(1, 2, 3)."""
+    red, green, blue = (int(part) / 255 for part in colour[4:-1].split(","))
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in (red, green, blue)]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if light > 0.179 else "#ffffff"

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.figures.metrics import QUIET
+from app.figures.style import QUIET, laid_out
 from app.text import label, short
 from engine.runtime.studies import MEASURES
 
@@ -47,7 +47,7 @@ def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], met
         range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
     )  # fmt: skip
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
-    return _laid_out(fig, 84 + 40 * len(part))
+    return laid_out(fig, 84 + 40 * len(part))
 
 
 def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure:
@@ -75,7 +75,7 @@ def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure
     )
     _along(fig, list(part["title"]), axis)
     fig.update_yaxes(range=list(reach), title=metric, nticks=5)
-    return _laid_out(fig, 260)
+    return laid_out(fig, 260)
 
 
 def sweep_of_codes(
@@ -120,7 +120,7 @@ def sweep_of_codes(
         fig.update_yaxes(range=list(reach[name]), nticks=4, row=row, col=1)
     _along(fig, titles, axis, last=len(names))
     fig.update_annotations(font_size=12)
-    return _laid_out(fig, 60 + 140 * len(names), margin={"l": 8, "r": 12, "t": 28, "b": 44})
+    return laid_out(fig, 60 + 140 * len(names), margin={"l": 8, "r": 12, "t": 28, "b": 44})
 
 
 def reach(values: Sequence[float] | pd.Series) -> Span:
@@ -147,8 +147,3 @@ def _error(mean: Sequence[float], low: Sequence[float], high: Sequence[float]) -
         "array": [top - middle for top, middle in zip(high, mean, strict=True)],
         "arrayminus": [middle - bottom for middle, bottom in zip(mean, low, strict=True)],
     }  # fmt: skip
-
-
-def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
-    look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
-    return fig.update_layout(height=height, dragmode=False, **look)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
-from app.analysis import beam_search, cross_attention
+from app.analysis import beam_search
 from app.figures import attention as figures
 from app.text import clean, md
 from app.widgets import choice, explained
@@ -32,18 +32,18 @@ def written(models: Zoo, name: str, history: tuple[int, ...], by_code: bool) -> 
         layer = choice.segmented("Layer of the decoder", "decoder", layers, "mean", key=f"attention_decoder_{name}")
     titles = {event: zoo.titled(models, event) for event in found.items}
     own = None if layer == "mean" else int(layer) - 1
-    whole, events, places = cross_attention.weights(found, titles, own, False)  # type: ignore[arg-type]
+    whole, events, places = beam_search.weights(found, titles, own, False)  # type: ignore[arg-type]
     shares, called = whole, events
     if by_code:
-        shares, called, _ = cross_attention.weights(found, titles, own, True)  # type: ignore[arg-type]
+        shares, called, _ = beam_search.weights(found, titles, own, True)  # type: ignore[arg-type]
     title = bundle.manifest.title
-    st.markdown(cross_attention.sentence(title, zoo.titled(models, item), whole, events))
-    rows = cross_attention.steps(found, writes.names)
+    st.markdown(beam_search.sentence(title, zoo.titled(models, item), whole, events))
+    rows = beam_search.steps(found, writes.names)
     export.figure(
         figures.steps(shares[:, -_DRAWN:], called.latest(_DRAWN), rows),
         key="attention_written",
         alt=f"For each code of {clean(zoo.titled(models, item), 80)}, what {clean(title)} looked at in the history.",
-        table=cross_attention.wide(shares, called, rows),
+        table=beam_search.wide(shares, called, rows),
         name=f"attention {name} written codes",
         columns={"mean": _WEIGHT},
     )

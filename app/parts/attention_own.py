@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export, zoo
-from app.analysis import word_occlusion
+from app.analysis import word_attention
 from app.figures import word_attention as figures
 from app.text import clean, md
 from app.widgets import explained
@@ -21,7 +21,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
     st.subheader("And its own words?")
     with st.spinner("Asking the model about the item without each word …"):
-        found = word_occlusion.measure(models, name, history, item)
+        found = word_attention.measure(models, name, history, item)
     if found is None:
         st.info(
             md(
@@ -33,9 +33,9 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         return
     st.markdown(
         f"{md(title)} knows the item, too, by its words alone, so it can be asked about one that lacks some of them. "
-        f"{word_occlusion.sentence(found, aimed)}"
+        f"{word_attention.occlusion_sentence(found, aimed)}"
     )
-    shown = word_occlusion.strongest(found.table, _WORDS)
+    shown = word_attention.strongest(found.table, _WORDS)
     export.figure(
         figures.own(shown),
         key="attention_own",

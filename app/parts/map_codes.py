@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from app import guard, spaces, state, zoo
-from app.analysis import map_points, map_selection
+from app.analysis import map_points
 from app.figures import map as figures
 from app.figures import map_codes as views
 from app.parts import map_lists
@@ -147,7 +147,7 @@ def _take(place: Place) -> None:
     chosen = event.get("selection", {}) if isinstance(event, dict) else {}
     codes = spaces.codes(models, place)
     found = map_points.selected(chosen, codes.points, codes.rows, sampled=False)
-    outlines: list[map_selection.Outline] = map_points.areas(chosen)
+    outlines: list[map_points.Outline] = map_points.areas(chosen)
     if outlines:
         draw_around(models, place, name, outlines, found)
     elif len(found) == 1:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import spaces, state
 from app.address import decode, encode
-from app.analysis import map_points, map_selection
+from app.analysis import map_points
 from app.analysis.map_colouring import Colouring
 from app.spaces import Place
 from app.store.catalogue import Catalogue
@@ -61,20 +61,18 @@ def selected(models: Zoo) -> tuple[int, ...]:
 
 def inside(models: Zoo, area: str) -> np.ndarray:
     """The items that an area of the address selects, by number, ascending."""
-    where, what = map_selection.split(area)
-    if where == map_selection.IDS:
+    where, what = map_points.split(area)
+    if where == map_points.IDS:
         return np.array(sorted(set(state.numbers(models, decode(what)))), np.int64)
     if where.startswith("prefix."):
         one = models.tokenizations.get(where.removeprefix("prefix."))
         return (
-            map_selection.beginning(one.own, map_selection.prefix(what) or ())
-            if one is not None
-            else np.empty(0, np.int64)
+            map_points.beginning(one.own, map_points.prefix(what) or ()) if one is not None else np.empty(0, np.int64)
         )
-    place, outlines = spaces.able(models).get(where), map_selection.outlines(what)
+    place, outlines = spaces.able(models).get(where), map_points.outlines(what)
     if place is None or outlines is None:
         return np.empty(0, np.int64)
-    found = map_selection.within(spaces.points(models, place), outlines)
+    found = map_points.within(spaces.points(models, place), outlines)
     return spaces.codes(models, place).having(found.tolist()) if place.of_codes else found
 
 
@@ -95,17 +93,17 @@ def select(area: str | None) -> None:
     state.choose(area=area)
 
 
-def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_selection.Outline], carried: list[int]) -> None:
+def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.Outline], carried: list[int]) -> None:
     """Selects what was drawn around in the figure `key`. carried: the points that the browser says are inside, which may be fewer
     than those inside the outlines where some were hidden."""
     points = spaces.points(models, place)
-    text = map_selection.told(points, outlines)
-    if text is not None and map_selection.within(points, outlines).tolist() == carried:
+    text = map_points.told(points, outlines)
+    if text is not None and map_points.within(points, outlines).tolist() == carried:
         select(f"{place.key}~{text}")
     else:
         items = spaces.codes(models, place).having(carried).tolist() if place.of_codes else carried
-        named = f"{map_selection.IDS}~{encode(models.item_ids[item] for item in items)}"
-        if not items or (len(items) <= map_selection.LISTED and len(named) <= map_selection.LONGEST):
+        named = f"{map_points.IDS}~{encode(models.item_ids[item] for item in items)}"
+        if not items or (len(items) <= map_points.LISTED and len(named) <= map_points.LONGEST):
             select(named if items else None)
         else:
             select(None)

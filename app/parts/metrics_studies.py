@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard
-from app.analysis import baselines, evaluation
+from app.analysis import evaluation, metrics
 from app.analysis import studies as views
 from app.figures import studies as figures
 from app.text import clean, md
@@ -68,7 +68,7 @@ def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
             row.model, families[row.model], models.bundles[row.model].manifest.title, row.mean, row.low, row.high
         )
         for row in found.itertuples()
-        if families[row.model] in baselines.FLOOR
+        if families[row.model] in metrics.FLOOR
     ]
 
 

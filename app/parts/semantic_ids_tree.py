@@ -49,7 +49,7 @@ def show(page: Page) -> None:
 
 def _tree(models: Zoo, tree: prefix_tree.Tree, colours: prefix_tree.Colours, dark: bool) -> go.Figure:
     titles = [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 20_000 else models.titles
-    return prefix_tree.figure(tree, colours, titles, models.popularity, dark)
+    return figures.tree(tree, colours, titles, models.popularity, dark)
 
 
 def _purity(page: Page, column: str) -> None:

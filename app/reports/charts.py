@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from app.figures.axes import ticks
-from app.figures.graph_tree import Tree
+from app.figures.graph_paths import Tree
+from app.figures.style import ticks
 from app.reports.svg import FILL, WIDTH, Svg, fit, readable, viridis
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from app import examples
-from app.analysis.agreement import Answer, ask
+from app.analysis.recommend import Answer, ask
 from app.looks import titled
 from app.reports.blocks import Block, Table
 from app.reports.compared import Checked, each, same

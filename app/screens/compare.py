@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import acts, examples, export, guard, looks, run_queue, state, whatif, widgets, zoo
-from app.analysis import agreement, beam_search, next_in_log
+from app.analysis import beam_search, next_in_log, recommend
 from app.bars import BARS
 from app.figures import compare
 from app.parts import beam_trace
@@ -28,7 +28,7 @@ def show() -> None:
     _what_if(models, history, edited)
     names = _chosen_models(models)
     asked = history if edited is None else edited
-    answers = agreement.ask(models, names, asked, now.k, pinned=None if edited is None else history, target=target)
+    answers = recommend.ask(models, names, asked, now.k, pinned=None if edited is None else history, target=target)
     why = _why(models, answers)
     with guard.watch("what people had next"):
         _next_in_log(models, asked)
@@ -42,7 +42,7 @@ def show() -> None:
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
     export.under(
-        lambda: agreement.lists_table(models, answers),
+        lambda: recommend.lists_table(models, answers),
         key="compare_lists",
         alt=f"The first {now.k} items of {count(len(answers), 'model')}",
         name=f"recommendations {now.dataset}",
@@ -202,20 +202,20 @@ def _title(models: Zoo, name: str) -> str:
 # --- agreement and reasons
 
 
-def _agreement(answers: list[agreement.Answer], k: int) -> None:
+def _agreement(answers: list[recommend.Answer], k: int) -> None:
     st.subheader("How much do they agree?")
     if len({answer.title for answer in answers if answer.top is not None}) < 2:
-        st.markdown(agreement.agreement_words(answers, k))
+        st.markdown(recommend.agreement_words(answers, k))
         return
     said, shown = st.columns([2, 3], gap="large")
     with said:
         measure = _measure(answers, k)
     with shown:
         export.figure(
-            compare.agreement(agreement.agreement(answers, k, [measure]), measure, k),
+            compare.agreement(recommend.agreement(answers, k, [measure]), measure, k),
             key="compare_agreement",
             alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
-            table=lambda: agreement.agreement(answers, k).query("first != second"),
+            table=lambda: recommend.agreement(answers, k).query("first != second"),
             name="agreement",
             columns={
                 "jaccard": st.column_config.NumberColumn("Jaccard", format="%.3f"),
@@ -227,9 +227,9 @@ def _agreement(answers: list[agreement.Answer], k: int) -> None:
 _MEASURES = {"shared": "Shared items", "jaccard": "Jaccard", "rbo": "Order (RBO)"}
 
 
-def _measure(answers: list[agreement.Answer], k: int) -> str:
+def _measure(answers: list[recommend.Answer], k: int) -> str:
     """What the figure shows, chosen beside it."""
-    st.markdown(agreement.agreement_words(answers, k))
+    st.markdown(recommend.agreement_words(answers, k))
     chosen = st.segmented_control(
         "Measure",
         list(_MEASURES),
@@ -241,7 +241,7 @@ def _measure(answers: list[agreement.Answer], k: int) -> str:
         persist_state="session",
     )
     if chosen == "rbo":
-        st.caption(agreement.rbo_words(k))
+        st.caption(recommend.rbo_words(k))
     elif chosen == "jaccard":
         st.caption("Jaccard: shared items over all items of either list.")
     else:
@@ -249,7 +249,7 @@ def _measure(answers: list[agreement.Answer], k: int) -> str:
     return chosen if chosen in _MEASURES else "shared"
 
 
-def _why(models: Zoo, answers: list[agreement.Answer]) -> int | None:
+def _why(models: Zoo, answers: list[recommend.Answer]) -> int | None:
     """The item to explain: the one that was asked for, else the first one of the first list."""
     asked = state.get().own.get("item")
     item = None if asked is None else models.position(asked)
@@ -258,7 +258,7 @@ def _why(models: Zoo, answers: list[agreement.Answer]) -> int | None:
     return next((answer.items[0] for answer in answers if answer.items), None)
 
 
-def _reasons(models: Zoo, answers: list[agreement.Answer], history: tuple[int, ...], item: int | None) -> None:
+def _reasons(models: Zoo, answers: list[recommend.Answer], history: tuple[int, ...], item: int | None) -> None:
     st.subheader("Why this item?", anchor="why")
     if item is None or not history:
         st.markdown("With a history, this shows what each of its items does for a recommendation.")
@@ -278,7 +278,7 @@ def _reasons(models: Zoo, answers: list[agreement.Answer], history: tuple[int, .
             kwargs={"slow": "asked"},
         )
         answers = [one for one in answers if one not in slow]
-    found = agreement.why(models, answers, history, item)
+    found = recommend.why(models, answers, history, item)
     if found.effects:
         ranks = ", ".join(f"{md(a.title)} {ordinal(e.rank)}" for a, e in zip(found.answers, found.effects, strict=True))
         st.caption(f"{compare.key_words(found.answers)}  ·  ranks now: {ranks}")
@@ -287,7 +287,7 @@ def _reasons(models: Zoo, answers: list[agreement.Answer], history: tuple[int, .
             figure,
             key="compare_effects",
             alt=f"What leaving out each item of the history does to the rank of {clean(models.titles[item], 80)}, per model",
-            table=lambda: agreement.why_table(models, found, history),
+            table=lambda: recommend.why_table(models, found, history),
             name=f"leave one out {models.item_ids[item]}",
         )
         if left_out:
@@ -298,7 +298,7 @@ def _reasons(models: Zoo, answers: list[agreement.Answer], history: tuple[int, .
     st.caption("Choose another title in the lists to see its reasons.")
 
 
-def _look_inside(models: Zoo, answers: list[agreement.Answer], item: int) -> None:
+def _look_inside(models: Zoo, answers: list[recommend.Answer], item: int) -> None:
     """Links to Attention, a model each: the same item after the same history."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_inside"):
         st.caption("Look inside on Attention:", width="content")

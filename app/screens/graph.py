@@ -7,7 +7,6 @@ import streamlit as st
 from app import export, guard, state, zoo
 from app.analysis import graph_paths
 from app.figures import graph_paths as figures
-from app.figures import graph_tree
 from app.text import clean, md
 from app.widgets import choice, explained
 from engine.runtime import Zoo
@@ -70,7 +69,7 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
     with st.container(key="graph_list"):
         st.markdown(graph_paths.phone(branches, item, titles))
     sums = models.bundles[name].paths is not None
-    st.caption(md(graph_paths.key(sums, len(graph_tree.drawn(branches)), len(branches))))
+    st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
 
 
 def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:

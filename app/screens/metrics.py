@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import choices_metrics, export, guard, state, zoo
-from app.analysis import baselines, evaluation, metrics
+from app.analysis import evaluation, metrics
 from app.figures import metrics as figures
 from app.parts import metrics_studies
 from app.text import clean, count, listed, md
@@ -35,7 +35,7 @@ class Page:
         absent = [model for model in named if model not in {metrics.model_of(row) for row in self.people}]
         rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
         self.families = evaluation.families(models, rows)
-        self.rows = baselines.first(rows, self.families)
+        self.rows = metrics.floor_first(rows, self.families)
         """Of every table: a model, or one with its users' vectors (`metrics.ranked`); the floor first."""
         self.titles = metrics.titled(named, self.rows)
         looks = {model: zoo.style(models, model) for model in named}
@@ -66,9 +66,9 @@ class Page:
 
     def below(self, rows: Sequence[str]) -> str:
         """Which of the rows are below the floor, as Markdown."""
-        counted = [row for row in self.people if row not in baselines.learned(self.people, self.families)]
+        counted = [row for row in self.people if row not in metrics.learned(self.people, self.families)]
         means = {row: mean for row, mean in self.means().items() if row in (*rows, *counted)}
-        return baselines.below(means, self.families, metrics.bold(self.titles))
+        return metrics.below_floor(means, self.families, metrics.bold(self.titles))
 
     def beams(self) -> str:
         """Rows that have nothing at this cut-off, and why; "" where there are none."""
@@ -185,7 +185,7 @@ def _standing(this: Page) -> None:
     )
     vectors = "User vectors: the trained user's own vector, in place of what the model makes of the history alone."
     known = any(row.endswith(metrics.USERS) for row in this.people)
-    for words in (vectors if known else "", this.beams(), baselines.missing(this.families, this.protocol)):
+    for words in (vectors if known else "", this.beams(), metrics.floor_missing(this.families, this.protocol)):
         if words:
             st.caption(words)
 
@@ -207,7 +207,7 @@ def _baseline(this: Page) -> None:
             "Only one model was evaluated under this protocol, so there is no other to compare it with. Choose another protocol."
         )
         return
-    counted = baselines.best(this.means(), this.families)
+    counted = metrics.floor_best(this.means(), this.families)
     baseline = choice.selected(
         "Baseline",
         "baseline",
@@ -325,7 +325,7 @@ def _disputed(this: Page) -> None:
     if naming.parse(this.protocol).sets:
         return  # one rank per person is what the two are compared by
     st.subheader("People on whom two models differ")
-    models = [*baselines.learned(this.people, this.families)]
+    models = [*metrics.learned(this.people, this.families)]
     models += [row for row in this.people if row not in models]
     if len(models) < 2:
         st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
@@ -436,7 +436,7 @@ def _curves(this: Page) -> None:
 def _made(models: Zoo) -> None:
     st.subheader("How it was made")
     rows = []
-    for name in baselines.first(models.bundles, evaluation.families(models, models.bundles)):
+    for name in metrics.floor_first(models.bundles, evaluation.families(models, models.bundles)):
         bundle = models.bundles[name]
         made, still = bundle.manifest.training, f", {STILL_IMPROVING}" if bundle.improving else ""
         rows.append(

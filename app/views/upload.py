@@ -18,6 +18,7 @@ from engine.tabular.reading import (
     QUOTES,
     ROLE_WORDS,
     TIMES,
+    FileKind,
     Guess,
     Reading,
     ReadingChoice,
@@ -251,7 +252,7 @@ def minimum_ratings(checked: CheckResult, reading: Reading) -> list[float | None
 
 def log_stops_alone(checked: CheckResult) -> bool:
     """Whether the catalogue could be used without the log."""
-    stopping = {entry.file for entry in checked.counts if entry.kind == "stop"}
+    stopping: set[FileKind] = {entry.file for entry in checked.counts if entry.kind == "stop"}
     return stopping == {"log"} and bool(checked.kept.get("catalogue"))
 
 

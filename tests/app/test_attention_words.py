@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import choices, state, zoo
-from app.analysis import word_attention, word_occlusion
+from app.analysis import word_attention
 from app.figures import word_attention as figures
 from engine.runtime import Word, WordAttention, Zoo
 from tests.app.conftest import HOSTILE
@@ -132,7 +132,7 @@ def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
     limit = models.bundles[READER].manifest.text.limit  # type: ignore[union-attr]
     reader = models.bundles[READER].reader.tokenizer
     for item in range(0, 200):
-        own_text = word_occlusion.text(models.items.slice(item, 1).to_pylist()[0], ["title", "franchise", "genres"])
+        own_text = word_attention.text(models.items.slice(item, 1).to_pylist()[0], ["title", "franchise", "genres"])
         long = {
             (item, name)
             for name, text in own_text.items()
@@ -179,7 +179,9 @@ def test_hostile_words_and_titles_are_text(title: str) -> None:
     parts = word_attention.parts(found, np.ones(1), {7: title}, (title,))
     assert not re.search(r"(?<!\\)[<$]", word_attention.sentence(title, found, np.ones(1), parts))
     table = pd.DataFrame({"attribute": [title], "word": [title], "effect": [1.0], "rank_without": [2.0]})
-    assert not re.search(r"(?<!\\)[<$]", word_occlusion.sentence(word_occlusion.OwnWords(1.0, 1.0, table), title))
+    assert not re.search(
+        r"(?<!\\)[<$]", word_attention.occlusion_sentence(word_attention.OwnWords(1.0, 1.0, table), title)
+    )
     for figure in (figures.items(parts), figures.own(table)):
         assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
 
@@ -195,7 +197,7 @@ def test_bars_are_told_apart_by_more_than_colour() -> None:
 
 def test_everything_is_left_out_once() -> None:
     item = {"title": "The Thing", "genres": "Horror, Science Fiction", "franchise": "Thing"}
-    found = [(one.attribute, one.word, one.text) for one in word_occlusion.without(item, 8)]
+    found = [(one.attribute, one.word, one.text) for one in word_attention.without(item, 8)]
     assert [(attribute, word) for attribute, word, _ in found] == [
         ("title", ""), ("title", "The"), ("title", "Thing"),
         ("genres", ""), ("genres", "Horror"), ("genres", "Science"), ("genres", "Fiction"),
@@ -204,13 +206,13 @@ def test_everything_is_left_out_once() -> None:
     assert found[0][2] == {"genres": "Horror, Science Fiction", "franchise": "Thing"}
     texts = {word: text["genres"] for attribute, word, text in found if attribute == "genres" and word}
     assert texts == {"Horror": "Science Fiction", "Science": "Horror, Fiction", "Fiction": "Horror, Science"}
-    assert [one.word for one in word_occlusion.without({"title": "a b c"}, 2)] == ["a", "b"]  # never the only attribute
-    assert list(word_occlusion.without({"title": "a"}, 8)) == []
+    assert [one.word for one in word_attention.without({"title": "a b c"}, 2)] == ["a", "b"]  # never the only attribute
+    assert list(word_attention.without({"title": "a"}, 8)) == []
 
 
 def test_what_the_catalogue_says() -> None:
     row = {"title": " The  Thing", "release_year": 1982, "genres": ["Horror", None, "Drama"], "cast": None, "fame": 3}
-    found = word_occlusion.text(row, ("title", "genres", "release year", "cast"))
+    found = word_attention.text(row, ("title", "genres", "release year", "cast"))
     assert found == {"title": "The Thing", "genres": "Horror, Drama", "release year": "1982"}
     assert list(found) == ["title", "genres", "release year"]
 
@@ -223,7 +225,7 @@ def models() -> Zoo:
 def test_effects_are_what_the_model_answers(models: Zoo) -> None:
     bundle, history = models.bundles[READER], (5, 77, 300, 900, 12)
     item = int(bundle.recommend_one(history, 1).items[0])
-    found = word_occlusion.measure(models, READER, history, item)
+    found = word_attention.measure(models, READER, history, item)
     assert found is not None
     scores = bundle.scores(history)
     assert found.score == pytest.approx(scores[item], abs=1e-3) and found.rank == 1
@@ -236,7 +238,7 @@ def test_effects_are_what_the_model_answers(models: Zoo) -> None:
     others = np.delete(scores, [*history, item])
     assert line["rank_without"] == 1 + (others > without).sum()
     assert found.table["effect"].abs().max() > 0.1  # words matter to a model that reads nothing else
-    assert len(word_occlusion.strongest(found.table, 2)) == (found.table["word"] == "").sum() + 2
+    assert len(word_attention.strongest(found.table, 2)) == (found.table["word"] == "").sum() + 2
 
 
 def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:
@@ -247,13 +249,13 @@ def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> No
     items = pq.read_table(path / "items.parquet")
     titles = pa.array([f"Another {at}" for at in range(items.num_rows)])
     pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), path / "items.parquet")
-    assert word_occlusion.measure(Zoo.open(path), READER, (5, 77), 9) is None
+    assert word_attention.measure(Zoo.open(path), READER, (5, 77), 9) is None
 
 
 def test_own_words_in_words() -> None:
     def told(*rows: tuple[str, str, float, float]) -> str:
         table = pd.DataFrame(rows, columns=["attribute", "word", "effect", "rank_without"])
-        return word_occlusion.sentence(word_occlusion.OwnWords(9.0, 1.0, table), "Thing")
+        return word_attention.occlusion_sentence(word_attention.OwnWords(9.0, 1.0, table), "Thing")
 
     text = told(("title", "", 2.0, 40.0), ("title", "The", 1.0, 1.0), ("genres", "Drama", -0.5, 1.0))
     assert (

@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import address, examples, state, whatif, zoo
-from app.analysis import agreement, recommend
+from app.analysis import recommend
 from app.figures import compare
 from app.text import percent
 from engine.runtime import Zoo
@@ -38,7 +38,7 @@ def hostile(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
 
 def cards(models: Zoo, history: tuple[int, ...], k: int = 5, **more: Any) -> list[dict[str, Any]]:
     target = more.pop("target", None)
-    found = agreement.ask(models, list(models.bundles), history, k, target=target, **more)
+    found = recommend.ask(models, list(models.bundles), history, k, target=target, **more)
     return compare.cards(models, found, history, target=target)
 
 
@@ -54,7 +54,7 @@ def test_where_repeats_count_lists_hold_items_of_the_history(tmp_path: Path, mon
 
 
 def test_lists_are_what_the_models_say(models: Zoo) -> None:
-    for answer in agreement.ask(models, list(models.bundles), (1, 2), 5):
+    for answer in recommend.ask(models, list(models.bundles), (1, 2), 5):
         said = models.bundles[answer.name].recommend_one([1, 2], 5)
         assert answer.top is not None
         assert answer.items == said.items.tolist()
@@ -86,7 +86,7 @@ def test_bars_compare_probabilities_with_the_first_item_of_the_list(models: Zoo)
 
 
 def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -> None:
-    found = {answer.name: answer for answer in agreement.ask(models, list(models.bundles), (), 5)}
+    found = {answer.name: answer for answer in recommend.ask(models, list(models.bundles), (), 5)}
     assert "needs at least one item" in str(found["alpha"].cannot)
     assert found["popular"].cannot is None
     assert len(found["popular"].items) == 5
@@ -101,8 +101,8 @@ def test_a_catalogue_that_is_used_up_gives_a_shorter_list(models: Zoo) -> None:
 
 
 def test_agreement_of_a_pair(models: Zoo) -> None:
-    found = agreement.ask(models, ["alpha", "beta", "alpha"], (1, 2), 10)
-    frame = agreement.agreement(found, 10)
+    found = recommend.ask(models, ["alpha", "beta", "alpha"], (1, 2), 10)
+    frame = recommend.agreement(found, 10)
     same = frame[(frame["first"] == "Alpha") & (frame["second"] == "Alpha")]
     assert (same["shared"] == 10).all() and (same["jaccard"] == 1).all()
     assert same["rbo"].to_numpy() == pytest.approx(1)
@@ -111,26 +111,26 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
 
 
 def test_agreement_in_words(models: Zoo) -> None:
-    ask = agreement.ask(models, ["alpha", "alpha"], (1, 2), 3)
+    ask = recommend.ask(models, ["alpha", "alpha"], (1, 2), 3)
     assert (
-        agreement.agreement_words(ask, 3)
+        recommend.agreement_words(ask, 3)
         == "Of 3 items in these lists, 3 are recommended by both models and 0 by one alone."
     )
-    assert "nothing to compare" in agreement.agreement_words(ask[:1], 3)
-    assert "p = 0.9" in agreement.rbo_words(10) and "86%" in agreement.rbo_words(10)
+    assert "nothing to compare" in recommend.agreement_words(ask[:1], 3)
+    assert "p = 0.9" in recommend.rbo_words(10) and "86%" in recommend.rbo_words(10)
 
 
 def test_reasons_are_the_runtimes_leave_one_out(models: Zoo) -> None:
-    found = agreement.why(models, agreement.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
+    found = recommend.why(models, recommend.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
     said = models.bundles["alpha"].leave_one_out([1, 2, 3], 9)
-    table = agreement.why_table(models, found, (1, 2, 3))
+    table = recommend.why_table(models, found, (1, 2, 3))
     assert table["place"].tolist() == [1, 2, 3]
     assert table["Alpha: rank without"].tolist() == said.rank_without.tolist()
     assert table["Alpha: score with − without"].tolist() == pytest.approx(said.effect.tolist())
 
 
 def test_reasons_that_cannot_be_given(models: Zoo) -> None:
-    found = agreement.why(models, agreement.ask(models, list(models.bundles), (1,), 5), (1,), 9)
+    found = recommend.why(models, recommend.ask(models, list(models.bundles), (1,), 5), (1,), 9)
     assert any("Alpha" in reason for reason in found.cannot)
     assert [answer.name for answer in found.answers] == ["plain", "popular"]
 
@@ -205,12 +205,12 @@ def test_cards_are_plain_data(hostile: Zoo) -> None:
 
 def test_figures_escape_titles(hostile: Zoo) -> None:
     history = tuple(range(8))
-    found = agreement.why(hostile, agreement.ask(hostile, list(hostile.bundles), history, 5), history, 9)
+    found = recommend.why(hostile, recommend.ask(hostile, list(hostile.bundles), history, 5), history, 9)
     figure, left_out = compare.effects(hostile, found, history)
     text = go.Figure(figure).to_json()
     assert "<script" not in text and "$" not in text.replace("&#36;", "")
     assert left_out == ""
-    frame = agreement.agreement(agreement.ask(hostile, list(hostile.bundles), history, 5), 5)
+    frame = recommend.agreement(recommend.ask(hostile, list(hostile.bundles), history, 5), 5)
     for measure in ("shared", "jaccard", "rbo"):
         z = go.Figure(compare.agreement(frame, measure, 5)).data[0].z
         assert [[value is not None for value in row] for row in z] == np.tri(4, dtype=bool).tolist()
@@ -218,7 +218,7 @@ def test_figures_escape_titles(hostile: Zoo) -> None:
 
 def test_every_model_has_a_column_of_its_own(models: Zoo) -> None:
     history = (1, 2, 3, 4)
-    found = agreement.why(models, agreement.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
+    found = recommend.why(models, recommend.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
     figure = go.Figure(compare.effects(models, found, history)[0])
     low, high = figure.layout.xaxis.range
     column = (high - low) / 3
@@ -234,11 +234,11 @@ def test_every_model_has_a_column_of_its_own(models: Zoo) -> None:
 
 def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
     history = tuple(range(30))
-    found = agreement.why(models, agreement.ask(models, ["plain"], history, 5), history, 35)
+    found = recommend.why(models, recommend.ask(models, ["plain"], history, 5), history, 35)
     figure, left_out = compare.effects(models, found, history)
     assert len(go.Figure(figure).data[0].y) == 16
     assert left_out == "The 16 strongest of 30 events; the table has all."
-    assert len(agreement.why_table(models, found, history)) == 30
+    assert len(recommend.why_table(models, found, history)) == 30
     assert "18 earlier" in compare.path(models, history)
 
 

@@ -13,8 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import spaces, state, zoo
-from app.analysis import agreement, beam_search, cross_attention, metrics, recommend
 from app.analysis import attention as views
+from app.analysis import beam_search, metrics, recommend
 from app.figures import beam_search as beam_figures
 from app.figures import compare
 from app.text import md
@@ -82,18 +82,18 @@ def test_a_list_comes_with_probabilities_and_without_scores_of_all_items(
 
 
 def test_items_that_share_their_codes_say_so(models: Zoo) -> None:
-    found = agreement.ask(models, ["alpha", "writer"], HISTORY, 40)
+    found = recommend.ask(models, ["alpha", "writer"], HISTORY, 40)
     assert not found[0].ties and 7 in found[1].ties[3]
     rows = {row["id"]: row for row in compare.cards(models, found, HISTORY)[1]["rows"]}
     assert rows["toy-3"]["tie"] == f"tied with {len(found[1].ties[3])}"
     assert models.titles[7] in rows["toy-3"]["tie_help"] and "cannot tell them apart" in rows["toy-3"]["tie_help"]
     alone = next(item for item in found[1].items if item not in found[1].ties)
     assert "tie" not in rows[models.item_ids[alone]]
-    assert agreement.tie_words(models, [1, 2, 3, 4, 5]).count("2 more") == 1
+    assert recommend.tie_words(models, [1, 2, 3, 4, 5]).count("2 more") == 1
 
 
 def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> None:
-    found = agreement.ask(models, ["alpha", "writer"], HISTORY, 5)
+    found = recommend.ask(models, ["alpha", "writer"], HISTORY, 5)
     alpha, writer = (card["can"] for card in compare.cards(models, found, HISTORY))
     assert writer["Ties"] == models.bundles["writer"].cannot("distinct_items")
     assert "held to identifiers of items" in writer["Invalid codes"] and "codes per item" in writer["Writes"]
@@ -109,9 +109,9 @@ def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
 ) -> None:
     monkeypatch.setattr(beam_search, "CELLS", 1)
     target = int(recommend.top(models, "writer", HISTORY, 5).items[2])
-    (found,) = agreement.ask(models, ["writer"], HISTORY, 5, target=target)
+    (found,) = recommend.ask(models, ["writer"], HISTORY, 5, target=target)
     assert found.target_rank == recommend.ranks(models, "writer", HISTORY, (target,))[0]
-    (found,) = agreement.ask(models, ["writer"], HISTORY, 1, target=target)
+    (found,) = recommend.ask(models, ["writer"], HISTORY, 1, target=target)
     assert found.target_rank is None
     app = open_app(writers, ds="writers", h=ADDRESS)
     assert app.button(key="compare_slow").label.startswith("Ask ")
@@ -125,9 +125,9 @@ def test_models_of_one_title_are_told_apart(tmp_path: Path) -> None:
     path = make_writers(tmp_path)
     seal(path / "ragged", title="Writer")
     models = Zoo.open(path)
-    found = agreement.ask(models, list(models.bundles), HISTORY, 5)
+    found = recommend.ask(models, list(models.bundles), HISTORY, 5)
     assert [answer.title for answer in found] == ["Alpha", "Writer (ragged)", "Writer (writer)"]
-    frame = agreement.agreement(found, 5)
+    frame = recommend.agreement(found, 5)
     assert [len(row) for row in compare.agreement(frame, "shared", 5)["data"][0]["z"]] == [2, 2]
 
 
@@ -358,17 +358,17 @@ def test_positions_of_codes_are_told_apart() -> None:
 
 def test_what_a_written_code_looked_at_is_the_sum_over_the_codes_of_an_item(models: Zoo) -> None:
     found = models.bundles["writer"].cross_attention([1, 2, 1], 9)
-    whole, called, places = cross_attention.weights(found, models.titles, None, False)
-    parts, names, _ = cross_attention.weights(found, models.titles, 1, True)
+    whole, called, places = beam_search.weights(found, models.titles, None, False)
+    parts, names, _ = beam_search.weights(found, models.titles, 1, True)
     assert places == [0, 1, 2] and len(called) == 3
     assert parts.shape == (3, 12) and len(set(names.numbers)) == 12  # one place before the three codes of each item
     assert whole == pytest.approx(np.full((3, 3), 1 / 3), abs=1e-5)  # the toy looks at all alike
-    rows = cross_attention.steps(found, [])
+    rows = beam_search.steps(found, [])
     assert rows[0].startswith("code 1: ")
-    assert "almost evenly" in cross_attention.sentence("Writer", "Nine", whole, called)
-    assert "40% of its attention went to the codes" in cross_attention.sentence("Writer", "Nine", 0.6 * whole, called)
-    assert cross_attention.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
-    assert list(cross_attention.by_event(found).values()) == pytest.approx(whole.mean(axis=0))
+    assert "almost evenly" in beam_search.sentence("Writer", "Nine", whole, called)
+    assert "40% of its attention went to the codes" in beam_search.sentence("Writer", "Nine", 0.6 * whole, called)
+    assert beam_search.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
+    assert list(beam_search.by_event(found).values()) == pytest.approx(whole.mean(axis=0))
 
 
 def test_the_mean_over_people_is_of_items(models: Zoo) -> None:

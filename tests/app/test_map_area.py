@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.analysis import map_selection
+from app.analysis import map_points
 from app.analysis.map_points import Points
 
 
@@ -14,7 +14,7 @@ def cloud(n: int = 5_000, scale: float = 1.0) -> Points:
     return Points(*(scale * rng.normal(size=(2, n)) + 3 * scale).astype(np.float32))
 
 
-def circle(corners: int, radius: float = 1.0, scale: float = 1.0) -> map_selection.Outline:
+def circle(corners: int, radius: float = 1.0, scale: float = 1.0) -> map_points.Outline:
     turn = np.linspace(0, 2 * np.pi, corners, endpoint=False)
     return (scale * (3 + radius * np.cos(turn))).tolist(), (scale * (3 + radius * np.sin(turn))).tolist()
 
@@ -23,28 +23,28 @@ def circle(corners: int, radius: float = 1.0, scale: float = 1.0) -> map_selecti
 def test_an_outline_keeps_its_items_and_loses_its_corners(scale: float) -> None:
     points = cloud(scale=scale)
     areas = [circle(200, scale=scale), ([0.0, scale], [0.0, 2 * scale])]
-    text = map_selection.told(points, areas)
+    text = map_points.told(points, areas)
     assert text is not None and len(text) < 1_500
-    again = map_selection.outlines(text)
+    again = map_points.outlines(text)
     assert again is not None and len(again) == 2 and len(again[1][0]) == 2
     assert len(again[0][0]) < 120
-    assert np.array_equal(map_selection.within(points, again), map_selection.within(points, areas))
-    assert len(map_selection.within(points, areas)) > 500
+    assert np.array_equal(map_points.within(points, again), map_points.within(points, areas))
+    assert len(map_points.within(points, areas)) > 500
 
 
 def test_few_items_need_few_corners() -> None:
     few = Points(np.array([3.0, 9.0], np.float32), np.array([3.0, 9.0], np.float32))
-    text = map_selection.told(few, [circle(200)])
+    text = map_points.told(few, [circle(200)])
     assert text is not None and len(text) < 200
 
 
 def test_what_no_text_can_say() -> None:
     points = cloud(100)
-    assert map_selection.told(points, []) is None
-    assert map_selection.told(points, [([1.0], [2.0])]) is None
-    assert map_selection.told(points, [([0.0, 1.0], [0.0, 1.0])] * 11) is None
+    assert map_points.told(points, []) is None
+    assert map_points.told(points, [([1.0], [2.0])]) is None
+    assert map_points.told(points, [([0.0, 1.0], [0.0, 1.0])] * 11) is None
     nowhere = Points(np.full(3, np.nan, np.float32), np.full(3, np.nan, np.float32))
-    assert map_selection.told(nowhere, [circle(9)]) is None
+    assert map_points.told(nowhere, [circle(9)]) is None
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def test_what_no_text_can_say() -> None:
     ],
 )
 def test_outlines_that_are_none(text: str) -> None:
-    assert map_selection.outlines(text) is None
+    assert map_points.outlines(text) is None
 
 
 def test_outlines_and_prefixes() -> None:
-    assert map_selection.split("codes.rqvae~1-2~3") == ("codes.rqvae", "1-2~3") and map_selection.split("x") == (
+    assert map_points.split("codes.rqvae~1-2~3") == ("codes.rqvae", "1-2~3") and map_points.split("x") == (
         "x",
         "",
     )
-    assert map_selection.outlines("-1.5_2_3_-0.25") == [([-1.5, 3.0], [2.0, -0.25])]
-    assert map_selection.prefix("12-200") == (12, 200) and map_selection.prefix("x-7") == (None, 7)
+    assert map_points.outlines("-1.5_2_3_-0.25") == [([-1.5, 3.0], [2.0, -0.25])]
+    assert map_points.prefix("12-200") == (12, 200) and map_points.prefix("x-7") == (None, 7)
     for wrong in ("", "x", "7-", "-7", "7-x", "x-", "1--2", "1_2", "99999999999", "٣"):
-        assert map_selection.prefix(wrong) is None
+        assert map_points.prefix(wrong) is None
     codes = np.array([[1, 2], [1, 3], [4, 2], [1, -1]])
-    assert map_selection.beginning(codes, (1,)).tolist() == [0, 1, 3]
-    assert map_selection.beginning(codes, (None, 2)).tolist() == [0, 2]
-    assert map_selection.beginning(codes, (1, 2, 3)).tolist() == []
+    assert map_points.beginning(codes, (1,)).tolist() == [0, 1, 3]
+    assert map_points.beginning(codes, (None, 2)).tolist() == [0, 2]
+    assert map_points.beginning(codes, (1, 2, 3)).tolist() == []

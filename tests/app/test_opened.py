@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app import home, zoo
-from app.analysis import opened
-from app.analysis.opened import Opened
+from app.analysis import cache
+from app.analysis.cache import Opened
 from app.store import prepared
 from app.store.quota import QuotaReached
 from app.store.server import open_store
@@ -108,11 +108,11 @@ def test_a_failure_is_said_again_and_not_tried_again(
     with pytest.raises(SeqscopeError):
         shelf.get("exports/large")
     assert len(shop.opened) == 2
-    monkeypatch.setattr(opened, "AGAIN", -1.0)
+    monkeypatch.setattr(cache, "AGAIN", -1.0)
     with pytest.raises(SeqscopeError):
         shelf.get("exports/large")
     assert len(shop.opened) == 3
-    monkeypatch.setattr(opened, "AGAIN", 600.0)
+    monkeypatch.setattr(cache, "AGAIN", 600.0)
     shop.fails, shop.stamps["exports/large"] = None, "mended"
     assert shelf.get("exports/large")
 

@@ -15,7 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import state, zoo
-from app.analysis import baselines, evaluation, metrics
+from app.analysis import evaluation, metrics
 from app.figures import metrics as figures
 from app.zoo import Style
 from engine.runtime import BundleError, Zoo, judge
@@ -86,7 +86,9 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     assert metrics.against(found, "b", "HR@50").empty and metrics.against(found, "a", "HR@50").empty
     shown, why = metrics.exposures({"a": None, "b": None}, found, "full", 50, 9)
     assert shown["a"] is None and why["a"] == "beam of 20" and "no lists" in why["b"]
-    assert set(metrics.slices(found, metrics.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]) == {"b"}
+    assert set(
+        evaluation.means_by_slice(found, evaluation.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]
+    ) == {"b"}
     assert metrics.wins(found["a"], found["b"]) == (2, 0, 2)  # beyond the beam nobody's place is known
     assert metrics.disputed(found["a"], found["b"])["user"].tolist() == [0, 1]
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
@@ -118,7 +120,14 @@ def test_only_people_of_every_model_are_compared() -> None:
 def test_the_same_person_with_another_target_is_not_compared() -> None:
     other = metrics.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
     shared, left_out = metrics.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
-    assert len(shared["a"]) == 0 and left_out == 2
+    assert len(shared["a"]) == 0 and left_out == 1
+
+
+def test_who_lacks_several_held_out_items_is_one_person() -> None:
+    user, target = np.array([1, 1, 1, 2], np.int32), np.array([4, 5, 6, 4], np.int32)
+    whole = metrics.Ranks(user, target, np.ones(4, np.int32), np.ones(4), protocol="held-out users")
+    shared, left_out = metrics.common({"a": whole, "b": whole.take(np.array([0, 3]))})
+    assert shared["a"].target.tolist() == [4, 4] and left_out == 1
 
 
 def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
@@ -155,8 +164,10 @@ def test_models_below_the_floor_are_named() -> None:
     assert "**A** and **\\<script\\>B\\</script\\>** are both below the Markov chain" in headline(
         a=0.1, b=0.2, d=0.9, c=0.3
     )
-    assert baselines.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
-    assert baselines.missing(FAMILIES) == "" and "`markov`" in baselines.missing({"a": "sasrec", "c": "popularity"})
+    assert metrics.floor_first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+    assert metrics.floor_missing(FAMILIES) == "" and "`markov`" in metrics.floor_missing(
+        {"a": "sasrec", "c": "popularity"}
+    )
 
 
 def test_grid_escapes_and_gives_reasons() -> None:
@@ -200,42 +211,44 @@ def test_beyond_accuracy_or_the_reason() -> None:
 
 
 def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
-    found = metrics.by_number(np.arange(100), 10, "event", "events")
+    found = evaluation.by_number(np.arange(100), 10, "event", "events")
     assert [int(mask.sum()) for mask in found.groups.values()] == [10] * 10
     assert next(iter(found.groups)) == "0 – 9 events"
-    same = metrics.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
+    same = evaluation.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
     assert {label: int(mask.sum()) for label, mask in same.groups.items()} == {"1 event": 4, "7 events": 1}
-    assert metrics.by_number(np.array([np.nan]), 3, "", "").groups == {}
-    assert list(metrics.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
+    assert evaluation.by_number(np.array([np.nan]), 3, "", "").groups == {}
+    assert list(evaluation.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
 
 
 def test_items_in_nobodys_training_are_a_group_of_their_own() -> None:
-    found = metrics.by_training(np.array([0, 3, 0, 9, 1]))
+    found = evaluation.by_training(np.array([0, 3, 0, 9, 1]))
     assert {label: np.flatnonzero(mask).tolist() for label, mask in found.groups.items()} == {
         "in nobody's training": [0, 2],
         "in somebody's training": [1, 3, 4],
     }
-    assert list(metrics.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
+    assert list(evaluation.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
 
 
 def test_values_of_lists_and_categories() -> None:
     lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
-    found = metrics.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
+    found = evaluation.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
     assert {label: int(mask.sum()) for label, mask in found.groups.items()} == {"x": 3, "y": 2, "z": 1}
-    few = metrics.by_value(lists, np.array([0, 1, 4, 0]), most=2)
+    few = evaluation.by_value(lists, np.array([0, 1, 4, 0]), most=2)
     assert {label: int(mask.sum()) for label, mask in few.groups.items()} == {"x": 3, "any of 2 others": 3}
-    flags = metrics.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
+    flags = evaluation.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
     assert {label: int(mask.sum()) for label, mask in flags.groups.items()} == {"False": 2, "True": 1}
-    alike = metrics.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
+    alike = evaluation.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
     assert list(alike.groups) == ["a", "a (2)"]
-    assert metrics.by_attribute(pa.chunked_array([pa.array([None, None], pa.int32())]), np.array([0, 1])).groups == {}
+    assert (
+        evaluation.by_attribute(pa.chunked_array([pa.array([None, None], pa.int32())]), np.array([0, 1])).groups == {}
+    )
 
 
 def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
     found = people(a=0.5, b=0.3)
     mask = np.zeros(600, bool)
     mask[:29] = True
-    frame = metrics.slices(found, metrics.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
+    frame = evaluation.means_by_slice(found, evaluation.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
     assert frame.groupby("slice")["few"].first().to_dict() == {"few": True, "<b>many</b>": False}
     fig = figures.slices(frame, "HR@10", TITLES, LOOKS)
     assert [trace.opacity for trace in fig.data] == [1, 0.45, 1, 0.45]
@@ -426,7 +439,7 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
     assert page.selectbox(key="metrics_slice_toys").value == evaluation.REPEATED  # what is shown first
     asked = next(iter(evaluation.people(models, "full")[0].values()))
     again = [row["user"] for row in models.users.to_pylist() if row["target"] in row["history"]]
-    groups = metrics.by_repeat(asked, models.users).groups
+    groups = evaluation.by_repeat(asked, models.users).groups
     assert asked.user[groups["repeats an item of the history"]].tolist() == again != []
     assert (groups["is new to the user"] == ~groups["repeats an item of the history"]).all()
 

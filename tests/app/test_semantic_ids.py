@@ -13,7 +13,7 @@ import pytest
 from app.analysis import prefix_tree, semantic_ids, semantic_ids_tables
 from app.analysis.semantic_ids import Usage
 from app.figures import semantic_ids as figures
-from app.figures.axes import log_axis
+from app.figures.style import log_axis
 from app.zoo import Style
 from engine.bundle.files import Catalogue
 from engine.bundle.tokenizers import Tokenization
@@ -193,7 +193,7 @@ def test_titles_in_figures_are_text(dark: bool) -> None:
     titles = ["<script>alert(1)</script>", "$x^2$", "<b>c</b>", "기생충", "=1+1", "[a](b)", "e"]
     tree = prefix_tree.build(CODES)
     kinds = semantic_ids.Labels("kind", ("<i>a</i>", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
-    text = prefix_tree.figure(tree, prefix_tree.by_category(tree, kinds), titles, EVENTS, dark).to_json()
+    text = figures.tree(tree, prefix_tree.by_category(tree, kinds), titles, EVENTS, dark).to_json()
     level = semantic_ids.usage(CODES, (4, 3))[0]
     for fig in (
         figures.usage([(NAMED, level)]),
@@ -205,10 +205,7 @@ def test_titles_in_figures_are_text(dark: bool) -> None:
     ):
         text += fig.to_json()
     assert "<script" not in text and "<i>" not in text and "$x" not in text and "<b>" not in text
-    assert (
-        json.loads(prefix_tree.figure(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"]
-        == "icicle"
-    )
+    assert json.loads(figures.tree(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"] == "icicle"
 
 
 def kinds_of(tree: prefix_tree.Tree) -> prefix_tree.Colours:

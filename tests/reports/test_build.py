@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.analysis import cross_attention, graph_paths
+from app.analysis import beam_search, graph_paths
 from app.looks import titled
 from app.reports import document, html, pdf
 from app.reports.build import build
@@ -79,7 +79,7 @@ def test_attention_is_the_models(models: Zoo, report: Report) -> None:
     assert np.nansum(matrix, axis=1) == pytest.approx(1.0, abs=1e-4)
     bundle = models.bundles["writer"]
     first = int(bundle.recommend_one(events(models, HISTORY), 1).items[0])
-    looked = cross_attention.by_event(
+    looked = beam_search.by_event(
         bundle.cross_attention(events(models, HISTORY), first)
     )  # what the page Attention shows
     positions, weights = found["writer"].of_prediction

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from app.figures import graph_tree
-from app.figures.axes import ticks
+from app.figures import graph_paths
+from app.figures.style import ticks
 from app.reports import charts, svg
 from app.reports.document import Report
 from app.reports.pages import figures, sections
@@ -63,7 +63,7 @@ def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
 def test_lines_of_a_tree_join_its_nodes_and_the_explained_item_has_the_colour_of_the_model() -> None:
     steps = [Step(9, 2, 0.3, 0.5), Step(5, 1, 0.1, -0.2)]
     branches = [Branch(1, 0.5, 3, 1.0, 0.1, steps, 0, 0.0, 0.0)]
-    root = parsed(charts.tree(graph_tree.tree(branches, 9, {1: EVIL, 5: "five", 9: "nine"}, "#123456"), "x"))
+    root = parsed(charts.tree(graph_paths.tree_layout(branches, 9, {1: EVIL, 5: "five", 9: "nine"}, "#123456"), "x"))
     nodes = {(node.get("cx"), node.get("cy")): node.get("fill") for node in root.iter(f"{NS}circle")}
     ends = [re.findall(r"-?[\d.]+", line.get("d", "")) for line in root.iter(f"{NS}path")]
     assert len(nodes) == 5 and len(ends) == 4
@@ -72,7 +72,7 @@ def test_lines_of_a_tree_join_its_nodes_and_the_explained_item_has_the_colour_of
         assert {(float(end[0]), float(end[1])), (float(end[-2]), float(end[-1]))} <= at
     assert list(nodes.values()).count("#123456") == 1
     shades = [line.get("stroke") for line in root.iter(f"{NS}path")]
-    assert shades.count("#123456") == 1 and shades.count(graph_tree.AGAINST) == 1
+    assert shades.count("#123456") == 1 and shades.count(graph_paths.AGAINST) == 1
 
 
 def test_cells_are_blank_where_there_is_nothing() -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from app.analysis import attention as analysis
-from app.analysis.beam_search import cross_attention
-from app.analysis.cross_attention import by_event
+from app.analysis.beam_search import by_event, cross_attention
 from app.figures import attention as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from app.analysis import agreement, beam_search
+from app.analysis import beam_search, recommend
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet, sign
@@ -135,7 +135,7 @@ def _effect(source: Source, model: str, item: int) -> Effect:
         )
         return Effect(model=model, cannot=reason)
     try:
-        answer = agreement.explain(source.models, model, source.history, item)
+        answer = recommend.explain(source.models, model, source.history, item)
     except SeqscopeError as reason:
         return Effect(model=model, cannot=str(reason))
     return Effect(

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from app.analysis import graph_paths
 from app.figures import graph_paths as drawing
-from app.figures import graph_tree
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign, table
 from app.reports.fields import Item, Name, Strict, number, number_or_none
@@ -260,7 +259,7 @@ def _blocks(content: Graph, one: Walks, report: Report) -> Iterator[Block]:
             for path in graph_paths.strongest(paths.branches, paths.titles)
         ]
         yield {"kind": "narrow", "lines": lines, "only": "html"}
-        yield quiet(graph_paths.key(paths.sums, len(graph_tree.drawn(paths.branches)), len(paths.branches)))
+        yield quiet(graph_paths.key(paths.sums, len(drawing.opened_branches(paths.branches)), len(paths.branches)))
     else:
         yield p("The paths begin at the history, which is not in this report.")
     if one.layers is not None:
@@ -289,7 +288,7 @@ def _tree(content: Graph, one: Walks, report: Report) -> Figure:
     )
 
     def draw(font: str) -> Any:
-        return charts.tree(graph_tree.tree(paths.branches, paths.item, paths.titles, colour), alt, font=font)
+        return charts.tree(drawing.tree_layout(paths.branches, paths.item, paths.titles, colour), alt, font=font)
 
     def live() -> Any:
         return drawing.tree(paths.branches, paths.item, paths.titles, colour, 3)

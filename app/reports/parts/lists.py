@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from app.analysis import beam_search
-from app.analysis.agreement import Answer
+from app.analysis.recommend import Answer
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign

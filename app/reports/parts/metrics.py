@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pandas as pd
 from pydantic import Field
 
-from app.analysis import baselines, evaluation
+from app.analysis import evaluation, metrics
 from app.analysis import metrics as analysis
 from app.analysis.cache import cached
 from app.figures import metrics as drawing
@@ -279,13 +279,13 @@ def _beyond(row: Any) -> Beyond:
 def _repeats(models: Zoo, ranks: Mapping[str, analysis.Ranks], metrics: Iterable[str]) -> list[Slice]:
     if protocols.history_excluded(models.info.repeats):
         return []
-    slicing = analysis.by_repeat(next(iter(ranks.values())), models.users)
+    slicing = evaluation.by_repeat(next(iter(ranks.values())), models.users)
     if len(slicing.groups) < 2:
         return []
     return [
         Slice(words=row.slice, **_estimate(row))
         for metric in metrics
-        for row in analysis.slices(ranks, slicing, metric).assign(metric=metric).itertuples()
+        for row in evaluation.means_by_slice(ranks, slicing, metric).assign(metric=metric).itertuples()
     ]
 
 
@@ -316,7 +316,7 @@ def _families(rows: Iterable[str], report: Report) -> dict[str, str]:
 def _titles(content: Metrics, report: Report) -> dict[Row, str]:
     """Row → what it is called, popularity and the Markov chain first, as tables and figures have them."""
     rows = {_row_name(row): row for row in content.rows}
-    titles = analysis.titled(report.titles, baselines.first(rows, _families(rows, report)))
+    titles = analysis.titled(report.titles, metrics.floor_first(rows, _families(rows, report)))
     return {rows[row]: title for row, title in titles.items()}
 
 
@@ -333,7 +333,7 @@ def verdict(content: Metrics, report: Report) -> str:
     sentences = [
         analysis.verdict(part, name, families, titles),
         f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
-        baselines.missing(families, content.protocol).replace("`", ""),
+        metrics.floor_missing(families, content.protocol).replace("`", ""),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -382,7 +382,7 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
     alt = f"{name} of {models_shown} with 95 % intervals: popularity and the Markov chain, then best on top"
 
     def draw(font: str) -> Any:
-        floor = baselines.best(dict(zip(rows, frame["mean"], strict=True)), families)
+        floor = metrics.floor_best(dict(zip(rows, frame["mean"], strict=True)), families)
         dots = [
             charts.Dot(
                 titles[row.model], row.mean, row.low, row.high, models[row.model].colour,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from app.analysis.agreement import MEASURES, RBO_P, Spread, spread_words
+from app.analysis.recommend import MEASURES, RBO_P, Spread, spread_words
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, sign, table

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from app import whatif
-from app.analysis.agreement import Answer, ask
+from app.analysis.recommend import Answer, ask
 from app.reports.blocks import Block, Cell, Table, grid, h3, sign, table
 from app.reports.compared import Checked, each, same
 from app.reports.fields import Item, ItemId, Name, Strict, number_or_none

@@ -1,4 +1,4 @@
-"""Axes that figures share."""
+"""What figures share: quiet colours, legends, ticks and logarithmic axes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
+QUIET = "#8a9496"
+LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
 
@@ -42,3 +46,8 @@ def log_axis(values: Sequence[float]) -> dict[str, Any]:
     shown = [value for value in values if value > 0] or [1.0]
     found = log_ticks(min(shown), max(shown))
     return {"type": "log", "tickvals": found, "ticktext": [f"{tick:,.10g}" for tick in found], "minor": {"ticks": ""}}
+
+
+def laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
+    look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
+    return fig.update_layout(height=height, dragmode=False, **look)
