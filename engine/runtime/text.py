@@ -146,9 +146,7 @@ def read_tokenizer(folder: Folder, expected: File, max_length: int | None = None
             tokenizer.enable_truncation(max_length)
     except SeqscopeError as error:
         raise folder.fault(TOKENIZER, str(error)) from None
-    except UnicodeDecodeError as error:
-        raise folder.fault(TOKENIZER, "not UTF-8", error) from None
-    except Exception as error:  # the package raises no class of its own
+    except Exception as error:  # not UTF-8; and the package raises no class of its own
         raise folder.fault(TOKENIZER, "not a tokenizer that can be read", error) from None
     return tokenizer
 
