@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
+from engine.bundle.manifest import STILL_IMPROVING, improving
 from engine.console import Progress
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
@@ -34,7 +35,6 @@ from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.protocols import main as main_protocol
 from engine.evaluation.ranks import full_ranks, sampled_ranks
-from engine.evaluation.settled import STILL_IMPROVING, improving
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.registry import MODELS

@@ -25,10 +25,10 @@ from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.sample import probes
 from engine.sample.build import FILMS, film_table, numbered
-from engine.sample.choices import Reason
 from engine.sample.films import Film, read_films
 from engine.sample.log import Log, scattered, shuffled, simulate
 from engine.sample.story import Story
+from engine.sample.viewers import Reason
 from engine.training.recipe import load
 from engine.training.run import open_run, train
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import (
@@ -15,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from engine.unknown import TOLERABLE
+from engine.text.tokenizer import TOLERABLE
 
 SCHEMA_VERSION = 5
 """The newest that is read: 5 where graphs keep tensors in weights.npy or index.npy, 4 for models that carry a graph of people, 3
@@ -157,7 +158,7 @@ class Text(Strict):
     """Tokens of the item that has most; the last size of the output `words` of attention.onnx."""
     vocabulary: int = Field(ge=1, le=1 << 24)
     unknown: float | None = Field(default=None, ge=0, le=1)
-    """Share of the catalogue's words that the tokenizer spells letter by letter, or has no token for (`engine.unknown`)."""
+    """Share of the catalogue's words that the tokenizer spells letter by letter, or has no token for (engine/text)."""
 
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class Text(Strict):
 class Sentence(Strict):
     """A model that knows items by vectors of their words, made by a text encoder that lies outside the bundle (docs/words.md).
 
-    The row of an item is the vector of its text (`engine.texts`) less centre.npy, float32 [1, dim], at unit length; zeros where
+    The row of an item is the vector of its text (engine/text) less centre.npy, float32 [1, dim], at unit length; zeros where
     it has no words.
     """
 
@@ -428,3 +429,19 @@ class Manifest(Strict):
         if self.attention is not None and self.attention.unit == "items" and self.attention.whole_items:
             raise ValueError("attention.whole_items is said of positions that are items")
         return self
+
+
+STILL_IMPROVING = "still improving when stopped"
+"""What is said where validation had not settled when training ended."""
+
+
+def improving(best_epoch: int, validated: Iterable[int]) -> bool | None:
+    """True where the last of the validated epochs is the best one: more epochs might have found better. None where nothing was
+    validated. best_epoch 0: the model before its first step."""
+    last = max(validated, default=None)
+    return None if last is None else best_epoch >= last
+
+
+def validated(curve: Iterable[Mapping[str, Any]]) -> list[int]:
+    """The validated epochs of a run's curve (curve.json)."""
+    return [entry["epoch"] for entry in curve if entry["valid_ndcg"] is not None]

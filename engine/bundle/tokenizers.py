@@ -234,7 +234,7 @@ class About(Strict):
     latents_map: Projection | None = None
     """How latents_map.parquet was made, where there is one."""
     unknown: float | None = Field(default=None, ge=0, le=1)
-    """Share of the catalogue's words that its text encoder does not know, where it reads words by one (`engine.unknown`)."""
+    """Share of the catalogue's words that its text encoder does not know, where it reads words by one (engine/text)."""
     teacher: Teacher | None = None
     figures: Figures
     recipe: dict[str, Any]

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dataset is not None:
         encoder = _embed(args, facts, lines)
     else:
-        from engine.words import find
+        from engine.text.embeddings import find
 
         encoder = find(args.encoder)
     if args.export is not None:
@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> Any:
     from engine.data.dataset import Dataset
-    from engine.export.side import check_name_and_title, exported_fingerprint
+    from engine.export.staging import check_name_and_title, exported_fingerprint
+    from engine.text.embeddings import embed, understood
     from engine.training.device import choose
-    from engine.words import embed, understood
 
     if args.to is not None:  # before anything is computed
         check_name_and_title(args.name or "encoder", args.title)
@@ -103,7 +103,7 @@ def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) ->
 
 
 def _space(embedded: Any, args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) -> None:
-    from engine.export.space import export_words_space
+    from engine.export.vectors import export_words_space
 
     folder = export_words_space(embedded, args.dataset, args.to, name=args.name, title=args.title)
     about = json.loads((folder / "about.json").read_text("utf-8"))
@@ -114,7 +114,7 @@ def _space(embedded: Any, args: argparse.Namespace, facts: dict[str, Any], lines
 
 
 def _export(encoder: Any, out: Path, facts: dict[str, Any], lines: list[str]) -> None:
-    from engine.export.words import export_words
+    from engine.export.text import export_words
     from engine.runtime.text import TextEncoder
 
     start = time.monotonic()

@@ -43,9 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from engine.bundle.manifest import STILL_IMPROVING
     from engine.console import duration
     from engine.data.dataset import Dataset
-    from engine.evaluation.settled import STILL_IMPROVING
     from engine.training.distributed import joined
     from engine.training.recipe import load
     from engine.training.run import train

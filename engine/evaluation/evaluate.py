@@ -12,13 +12,12 @@ from engine.console import Progress
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
-from engine.evaluation.faithful import agreement
+from engine.evaluation.beam_agreement import agreement
 from engine.evaluation.metrics import beyond_beam
 from engine.evaluation.negatives import frozen
-from engine.evaluation.parts import accuracy_of_parts
 from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
 from engine.evaluation.ranks import full_ranks, sampled_ranks, search_width
-from engine.evaluation.tables import write_tables
+from engine.evaluation.tables import accuracy_of_parts, write_tables
 from engine.files import write_json
 from engine.generation import Generator
 from engine.models import Recommender

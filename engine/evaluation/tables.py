@@ -1,4 +1,7 @@
-"""What an evaluation leaves behind, from which everything else is computed. Needs no torch."""
+"""What an evaluation leaves behind, from which everything else is computed, and the metrics of parts of the held-out items.
+
+Needs no torch.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.dataset import Cases
+from engine.evaluation import metrics
+from engine.evaluation.protocols import parse
 from engine.files import replacing
 
 
@@ -40,3 +45,28 @@ def write_tables(
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         types = {"protocol": pa.string(), "k": pa.int32(), "item": pa.int32(), "count": pa.int64()}
         pq.write_table(pa.table({n: pa.array(columns[n], types[n]) for n in names}), staged, compression="zstd")
+
+
+def accuracy_of_parts(
+    ranks: Mapping[str, np.ndarray], cases: Cases, popularity: np.ndarray, beam: int | None = None
+) -> dict[str, dict[str, float]]:
+    """Protocol with its part ("full, cold") → metrics. ranks: protocol → float64 [targets]; popularity: int64 [items]; beam: the
+    width of the search behind full rankings, beyond which there are no metrics.
+
+    Full rankings apart for targets that nobody has in training (cold) and the rest (warm); where repeats count, every protocol
+    apart for targets that repeat and for new ones. A part that is empty, or everything, is not shown.
+    """
+    cold = popularity[cases.targets] == 0
+    found: dict[str, dict[str, float]] = {}
+    for name, values in ranks.items():
+        protocol = parse(name)
+        halves, searched = [], beam if protocol.full else None
+        if protocol.full and protocol.history != "history kept":
+            halves.append(("cold", "warm", cold))
+        if protocol.history == "repeats":
+            halves.append(("repeated", "new", cases.repeated))
+        for inside, outside, rows in halves:
+            if rows.any() and not rows.all():
+                for part, within in ((inside, rows), (outside, ~rows)):
+                    found[f"{name}, {part}"] = metrics.accuracy(values[within], searched, name, cases.owner[within])
+    return found

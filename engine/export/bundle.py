@@ -6,8 +6,8 @@ import dataclasses
 import datetime
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 import torch
 
 from engine import __version__
-from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training
+from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training, improving, validated
 from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
-from engine.evaluation.settled import improving, validated
-from engine.export import generator, interactions, sentence, text, umap_map, vectors, weights
-from engine.export.draft import Draft
-from engine.export.side import USERS, check_name_and_title, exported, file_of
+from engine.export import umap_map, vectors, weights
+from engine.export.generator import write_generator
+from engine.export.staging import USERS, Draft, check_name_and_title, exported, file_of
+from engine.export.text import write_sentence, write_text
 from engine.models import Recommender
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.studies import STUDIES
@@ -32,14 +32,14 @@ from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
-PARTS: dict[str, ModuleType] = {
-    "vectors": vectors,
-    "generator": generator,
-    "text": text,
-    "sentence": sentence,
-    "graph": interactions,
+PARTS: dict[str, Callable[[Any, Draft], None]] = {
+    "vectors": vectors.write_vectors,
+    "generator": write_generator,
+    "text": write_text,
+    "sentence": write_sentence,
+    "graph": vectors.write_graph,
 }
-"""What `Recommender.exports` names: modules with `write(model, draft)`."""
+"""What `Recommender.exports` names: each writes its files into the draft."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
 UNORDERED = "It reads a history as a set: in any order its list is the same."
 UNWRITTEN = "It writes the identifiers of this catalogue alone."
@@ -111,7 +111,7 @@ def _fill(
         cases = vectors.made_up(data.num_items, seed)
     draft = Draft(folder, run, out, recipe, data, cases)
     for part in model.exports:
-        PARTS[part].write(model, draft)
+        PARTS[part](model, draft)
     shared = weights.share(folder)
     for check in draft.checks:
         check()

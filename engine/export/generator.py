@@ -19,7 +19,7 @@ from engine.data.dataset import Cases
 from engine.data.identifiers import TABLE
 from engine.errors import SeqscopeError
 from engine.export import graphs, vectors
-from engine.export.draft import Draft
+from engine.export.staging import Draft
 from engine.generation import Generator, Memory
 from engine.generation.search import Past
 from engine.tokenizers import registry
@@ -64,7 +64,7 @@ class _Attention(nn.Module):
         return self.model.attention_between_codes(items)
 
 
-def write(model: Generator, draft: Draft) -> None:
+def write_generator(model: Generator, draft: Draft) -> None:
     """The graphs, the identifiers and the vectors behind them."""
     folder, about = draft.folder, model.identifiers.about
     write_graphs(model, folder)

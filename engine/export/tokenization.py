@@ -32,7 +32,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import TABLE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export import umap_map
-from engine.export.side import TITLE, USERS, check_name_and_title, exported, file_of
+from engine.export.staging import TITLE, USERS, check_name_and_title, exported, file_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
 from engine.tokenizers import constrained

@@ -31,17 +31,15 @@ from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
-from engine.evaluation.parts import accuracy_of_parts
 from engine.evaluation.protocols import history_excluded, main
-from engine.evaluation.tables import write_tables
+from engine.evaluation.tables import accuracy_of_parts, write_tables
 from engine.export import umap_map, weights
-from engine.export.side import TITLE, USERS, check_name_and_title, exported, exported_fingerprint, file_of
-from engine.export.words_table import words_table
+from engine.export.staging import TITLE, USERS, check_name_and_title, exported, exported_fingerprint, file_of
 from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.text import ITEM_ENCODER
-from engine.texts import attributes, fields_elsewhere
-from engine.unknown import Known, known
+from engine.runtime.text import ITEM_ENCODER, words_table
+from engine.text.attributes import attributes, fields_elsewhere
+from engine.text.tokenizer import Known, known
 
 GRAPHS = ("encoder.onnx", "attention.onnx")
 """Those that hold the words of all items."""

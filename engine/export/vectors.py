@@ -1,30 +1,43 @@
-"""The part of a bundle that most models have: encoder.onnx, attention.onnx where they attend, and index.npy.
+"""Vectors of items as files: of a bundle encoder.onnx, attention.onnx where the model attends, and index.npy; the graph that a
+model learnt along; and spaces that no model owns, exports/<dataset>/spaces/<name>/, as engine.bundle.embedding_spaces reads them.
 
-It is run before anybody sees it: its answers must be PyTorch's.
+A bundle is run before anybody sees it: its answers must be PyTorch's.
 """
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
-from engine.bundle.manifest import Check, Index
-from engine.data.dataset import Cases
+from engine import __version__
+from engine.bundle.embedding_spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
+from engine.bundle.manifest import Check, Graph, Index
+from engine.data.dataset import Cases, Dataset
 from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
-from engine.export import graphs
-from engine.export.draft import Draft
+from engine.export import graphs, umap_map
+from engine.export.staging import TITLE, Draft, check_name_and_title, exported, file_of
 from engine.models import Recommender
+from engine.models.graph import GraphRecommender
+from engine.runtime.bundle import Catalogue
+from engine.runtime.graph_paths import EMBEDDINGS, PEOPLE, InteractionGraph, Paths
+from engine.runtime.zoo import SPACES
+from engine.text.attributes import Field
+from engine.text.embeddings import Stored
 
 TOLERANCE = 1e-4
 PER_LENGTH = 8
 
 
-def write(model: Recommender, draft: Draft) -> None:
-    """The files above; attention.onnx stays where another part wrote it."""
+def write_vectors(model: Recommender, draft: Draft) -> None:
+    """encoder.onnx, attention.onnx and index.npy; attention.onnx stays where another part wrote it."""
     folder = draft.folder
     graphs.write_encoder(model, folder / "encoder.onnx")
     if model.attention is not None and not (folder / "attention.onnx").exists():
@@ -109,3 +122,128 @@ def difference(got: np.ndarray, expected: np.ndarray) -> float:
         )
     difference = float(np.abs(got - expected).max() / max(1.0, np.abs(expected).max()))
     return difference if np.isfinite(difference) else float("inf")  # max() would pass over what is not a number
+
+
+MOST_EDGES = 5_000_000
+"""Of a graph that a bundle carries: more would take longer to walk than a page waits."""
+
+
+def write_graph(model: GraphRecommender, draft: Draft) -> None:
+    """people.parquet and, where scores are sums over paths, embeddings.npy; nothing where the graph is too large to be carried.
+
+    Raises SeqscopeError where the paths do not add up to the model's scores.
+    """
+    everybody = Ragged(model.propagation.user_items.numpy(), model.propagation.user_offsets.numpy().astype(np.int64))
+    if len(everybody.values) > MOST_EDGES:
+        return
+    with_items = np.flatnonzero(everybody.lengths)
+    people = everybody.take(with_items)
+    column = pa.ListArray.from_arrays(pa.array(people.offsets, pa.int32()), pa.array(people.values))
+    pq.write_table(
+        pa.table({"items": column}),
+        draft.folder / PEOPLE,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=False,
+    )
+    depth = len(model.layers()) - 1
+    draft.graph = Graph(layers=depth, people=len(people), edges=len(people.values), layer_dim=model.layer_dim)
+    if not model.sums_paths:
+        return
+    of_items, of_people = model.items.weight.detach().numpy(), model.users.weight.detach().numpy()[with_items]
+    np.save(draft.folder / EMBEDDINGS, np.concatenate([of_items, of_people]).astype(np.float32))
+    _check_paths(model, Paths(InteractionGraph.of(people, model.num_items), of_items, of_people, depth))
+    draft.graph = draft.graph.model_copy(update={"dim": of_items.shape[1]})
+
+
+def _check_paths(model: GraphRecommender, paths: Paths) -> None:
+    rng = np.random.default_rng(0)
+    for length in (1, 3, 12):
+        history = rng.choice(model.num_items, min(length, model.num_items), replace=False)
+        with torch.inference_mode():
+            scores = model.scores(torch.from_numpy(history)[None])[0].numpy()
+        difference = np.abs(paths.scores(history.tolist()) - scores).max()
+        if difference > 1e-4 * max(1.0, np.abs(scores).max()):
+            raise SeqscopeError(
+                f"the paths through the graph add up to other scores than the model's (off by {difference:.2g})"
+            )
+
+
+_SHORT = {"minilm": "MiniLM", "scratch": "own encoder"}
+"""What an encoder is called where there is little room."""
+
+
+def export_words_space(
+    stored: Stored, dataset: Path, out: Path, *, name: str | None = None, title: str | None = None
+) -> Path:
+    """Write the vectors of the words of `dataset` to `out`/spaces/<name>; returns that folder.
+
+    Raises SeqscopeError where `out` belongs to other data, or where there are too few items with words for a map.
+    """
+    encoder = stored.encoder
+    name = name or encoder.name
+    check_name_and_title(name, title)
+    title = title or f"Words ({_SHORT.get(encoder.name.partition('-')[0], encoder.title)})"
+    data = Dataset(dataset)
+    if len(stored.texts) != data.num_items:
+        raise SeqscopeError(f"{dataset} has {data.num_items:,} items, but {len(stored.texts):,} texts were embedded")
+    rows = rounded(stored.vectors, np.array([not text for text in stored.texts]))
+    target = out / SPACES / name
+    with exported(target, data, out, None) as folder:
+        about = _fill_space(folder, stored, rows, title[:TITLE], data)
+        (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
+        # the reader has the last word
+        Space.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
+    return target
+
+
+def rounded(vectors: npt.NDArray[np.float32], without: npt.NDArray[np.bool_]) -> npt.NDArray[np.float16]:
+    """float16 [items, dim], rows of zeros for the items `without` a vector. Of unit vectors the cosines change by less than
+    2⁻¹⁰. Raises SeqscopeError where float16 cannot hold them."""
+    with np.errstate(over="ignore"):
+        found = vectors.astype("<f2")
+    found[without] = 0
+    if not np.isfinite(found).all() or (~found.any(axis=1) & ~without).any():
+        raise SeqscopeError("the vectors are too large or too small for float16; scale them to unit length")
+    return found
+
+
+def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], title: str, data: Dataset) -> SpaceAbout:
+    """Write every file but about.json, and return what goes into that."""
+    encoder, some = stored.encoder, np.flatnonzero(rows.any(axis=1))
+    if len(some) <= umap_map.NEIGHBOURS:
+        raise SeqscopeError(
+            f"{data.path} has {len(some)} items with words; a map needs more than {umap_map.NEIGHBOURS}"
+        )
+    np.save(folder / VECTORS, rows, allow_pickle=False)
+    which, xy, how = umap_map.umap_map(rows[some].astype(np.float32), "cosine")  # of what readers will compare
+    umap_map.write_map(folder / MAP, xy, item=some[which])
+    return SpaceAbout(
+        name=folder.name,
+        title=title,
+        summary=f"Near are items of which much the same is said. Read were {', '.join(_keys(stored.fields))}, by "
+        f"{encoder.title}; nobody's history plays a part.",
+        source=_source(encoder.source),
+        licence=encoder.licence,
+        order=10,
+        dataset=data.info.name,
+        fingerprint=data.info.fingerprint,
+        num_items=data.num_items,
+        dim=encoder.dim,
+        geometry="cosine",
+        without=data.num_items - len(some),
+        projection=how,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created_by=f"seqscope {__version__}",
+        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
+    )
+
+
+def _keys(fields: tuple[str, ...]) -> list[str]:
+    return [Field.read(field).key for field in fields]
+
+
+def _source(words: str) -> str:
+    """Without the folders of the machine that an encoder was read from."""
+    head, comma, rest = words.partition(",")
+    return f"{Path(head).name}{comma}{rest}" if Path(head).is_absolute() or Path(head).is_dir() else words

@@ -26,7 +26,7 @@ from engine.models import windowed
 from engine.models.attention import join_heads, split_heads
 from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.dropout import dropout
-from engine.words import bert
+from engine.text import bert
 
 CLASS, KEY, VALUE = range(3)
 READ = 32_768

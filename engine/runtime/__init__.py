@@ -18,13 +18,12 @@ Everything not exported here is private. docs/bundle.md describes the files.
 from engine.bundle.embedding_spaces import Space
 from engine.bundle.errors import BundleError, BusyError, CapabilityError, QuestionError, Refusal
 from engine.bundle.index import Neighbours
-from engine.bundle.manifest import Manifest, Projection
+from engine.bundle.manifest import STILL_IMPROVING, Manifest, Projection
 from engine.bundle.tokenizers import Tokenization
 from engine.data import held_out, repeats
 from engine.data.dataset import DatasetInfo
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
-from engine.evaluation.settled import STILL_IMPROVING
 from engine.runtime import judge
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
 from engine.runtime.beam_search import Agreement, CrossAttention, Generation, Trace

@@ -42,11 +42,11 @@ from engine.bundle.index import Float32
 from engine.bundle.manifest import File, Manifest, Sentence, Strict, Text
 from engine.bundle.onnx_graph import INT64
 from engine.bundle.tables import Column, read_matrix, read_table
-from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
+from engine.data.words import KEY, TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.sessions import OPEN, Graph, Network
-from engine.texts import SEPARATOR, plain, shorten
-from engine.texts import Field as Attribute
+from engine.text.attributes import SEPARATOR, plain, shorten
+from engine.text.attributes import Field as Attribute
 
 TEXT_ENCODERS = "words"
 """The folder of a dataset's text encoders; no bundle is called so."""
@@ -61,7 +61,7 @@ BATCH_TEXTS, BATCH_TOKENS = 64, 4096
 
 
 class Words(Strict):
-    """words.json. Written by `engine.export.words`, believed by nobody until it is checked."""
+    """words.json. Written by engine/export/text.py, believed by nobody until it is checked."""
 
     schema_version: Literal[1] = 1
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")
@@ -198,7 +198,7 @@ class SentenceReader:
         return found
 
     def _text(self, item: Mapping[str, str]) -> str:
-        """As `engine.texts.texts` writes it."""
+        """As `engine.text.attributes.texts` writes it."""
         parts = []
         for field in self.fields:
             text = shorten(plain(item.get(field.key)), field.words)
@@ -343,3 +343,27 @@ class Reader:
         if np.bincount(item, table["tokens"].to_numpy()).max() > self.text.longest:
             raise self.folder.fault(ITEM_WORDS, f"an item has more than the {self.text.longest} tokens of the manifest")
         return table
+
+
+def words_table(words: ItemWords) -> pa.Table:
+    """words.parquet, items one after the other. `tokens` says of how many tokens a word is made."""
+    from tokenizers.decoders import ByteLevel
+
+    tokenizer = parse(words.tokenizer)
+    if tokenizer.decoder is None:  # of byte pairs, which stand for bytes
+        tokenizer.decoder = ByteLevel()
+    item = np.repeat(np.arange(len(words), dtype=np.int32), words.lengths)
+    new = np.ones(len(item), bool)
+    new[1:] = (item[1:] != item[:-1]) | (words.words[1:] != words.words[:-1])
+    first = np.flatnonzero(new)
+    pieces = np.split(words.tokens, first[1:])
+    texts = tokenizer.decode_batch([piece.tolist() for piece in pieces], skip_special_tokens=True)
+    return pa.table(
+        {
+            "item": item[first],
+            "word": pa.array([text.strip() for text in texts], pa.string()),
+            "attribute": words.attributes[first].astype(np.int32),
+            "key": (words.kinds[first] == KEY).astype(np.int32),
+            "tokens": np.diff(np.append(first, len(item))).astype(np.int32),
+        }
+    )

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.data.ragged import Ragged
-from engine.sample.choices import choose
 from engine.sample.films import Film
-from engine.sample.story import Story
-from engine.sample.timeline import draw_timeline
-from engine.sample.viewers import draw_tastes
-from engine.sample.world import World, build_world
+from engine.sample.story import Story, draw_timeline
+from engine.sample.viewers import World, build_world, choose, draw_tastes
 
 BLOCK = 1_500
 """Viewers simulated together; bounds the memory, whatever the number of viewers."""

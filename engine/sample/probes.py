@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.data.ragged import Ragged
-from engine.sample.world import World
+from engine.sample.viewers import World
 
 Scorer = Callable[[Ragged], np.ndarray]
 """Histories [rows] to scores, float [rows, n]."""

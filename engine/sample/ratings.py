@@ -22,8 +22,7 @@ from engine.data.order import core
 from engine.data.prepare import import_dataset
 from engine.data.staging import staging
 from engine.errors import SeqscopeError
-from engine.sample.films import Film, read_films
-from engine.sample.known_films import OTHER_TITLES, match, plain_words
+from engine.sample.films import OTHER_TITLES, Film, match, plain_words, read_films
 
 K_CORE = 10
 RECENT = 2013

@@ -202,7 +202,7 @@ def gather(
     if "vectors" in needs or vectors is not None:
         vectors_about: dict[str, Any] = {"source": "a file"}
         if vectors is None:
-            from engine.words import embed, understood
+            from engine.text.embeddings import embed, understood
 
             where = devices.choose(device).type
             embedded = embed(dataset, recipe.words.encoder, recipe.words.fields or None, device=where)

@@ -17,6 +17,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
+from engine.text.embeddings import cache_folder, read_items
 from engine.tokenizers import stored
 from engine.tokenizers.base import Vectors
 from engine.tokenizers.collisions import extend
@@ -25,7 +26,6 @@ from engine.tokenizers.recipe import TokenizerRecipe
 from engine.tokenizers.run import REPORT, finished, gather, open_tokenizer, taken, write
 from engine.training import device as devices
 from engine.training.run import provenance
-from engine.words.stored import cache_folder, read_items
 
 
 def transfer(

@@ -20,9 +20,9 @@ from engine.errors import SeqscopeError
 from engine.files import replacing
 from engine.models.graph import Graph, GraphRecommender
 from engine.registry import MODELS
+from engine.text.attributes import attributes
 from engine.training import texts, vectors
 from engine.training.recipe import Recipe
-from engine.words import attributes
 
 VECTORS = ("latents.npy", "codebooks.npy")
 """What a tokenizer run may hold beside its identifiers, and an export takes along."""

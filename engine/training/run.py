@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 from engine import __version__
+from engine.bundle.manifest import improving, validated
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
-from engine.evaluation.settled import improving, validated
 from engine.files import claimed, write_json
 from engine.models import Recommender
 from engine.registry import MODELS

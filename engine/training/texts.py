@@ -18,12 +18,11 @@ from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.models.recformer import RecformerConfig
+from engine.text.attributes import Field, attributes, choose_fields, fields_elsewhere
+from engine.text.bert import Sentence
+from engine.text.embeddings import find
+from engine.text.tokenizer import Known, known, learn
 from engine.training import started
-from engine.unknown import Known, known
-from engine.words import attributes, find
-from engine.words.bert import Sentence
-from engine.words.text import Field, choose_fields, fields_elsewhere
-from engine.words.tokenizer import learn
 
 PRETRAINED = "minilm"
 BEST = "best.safetensors"

@@ -17,8 +17,8 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
 from engine.models.text_neighbours import TextNeighboursConfig
-from engine.unknown import Known
-from engine.words import Stored, embed, find, understood
+from engine.text.embeddings import Stored, embed, find, understood
+from engine.text.tokenizer import Known
 
 TABLE, ABOUT = "text_vectors.npy", "text_vectors.json"
 SCRATCH = "scratch"
@@ -30,11 +30,11 @@ class TextVectors:
     encoder: str
     """Its name."""
     place: str
-    """What `engine.words.find` takes to have it again: its name, or a folder."""
+    """What `engine.text.embeddings.find` takes to have it again: its name, or a folder."""
     title: str
     digest: str
     fields: tuple[str, ...]
-    """Columns that make up a text, as `engine.texts` has them."""
+    """Columns that make up a text, as `engine.text.attributes` has them."""
     unknown: float | None = None
     """Share of the catalogue's words that the encoder does not know; None in runs that are older than this figure."""
 

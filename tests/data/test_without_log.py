@@ -15,7 +15,7 @@ from engine.data.dataset import Dataset
 from engine.data.without_log import fingerprint
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
-from engine.export.side import write_dataset_side
+from engine.export.staging import write_dataset_side
 from engine.runtime import Zoo
 from engine.training.run import train
 from tests.models.contract import MATCHING, build

@@ -21,7 +21,7 @@ from torch import nn
 from engine.errors import SeqscopeError, UsageError
 from engine.export import bundle, graphs, vectors
 from engine.export.bundle import export_run
-from engine.export.side import write_dataset_side
+from engine.export.staging import write_dataset_side
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.runtime import Zoo

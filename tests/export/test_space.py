@@ -15,10 +15,11 @@ import pytest
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.export import space, umap_map
+from engine.export import umap_map, vectors
 from engine.runtime import QuestionError, Zoo
-from engine.words import Encoder, Stored
-from engine.words.text import texts
+from engine.text.attributes import texts
+from engine.text.embeddings import Stored
+from engine.text.encoder import Encoder
 from tests.words.tiny import encoder
 
 
@@ -29,7 +30,7 @@ def tiny() -> Encoder:
 
 @pytest.fixture(scope="module")
 def stored(dataset: Dataset, tiny: Encoder) -> Stored:
-    """As `engine.words.embed` answers; items 2 and 5 have no words."""
+    """As `engine.text.embeddings.embed` answers; items 2 and 5 have no words."""
     words = [f"{text} {place}" for place, text in enumerate(texts(pq.read_table(dataset.path / "items.parquet")))]
     words[2] = words[5] = ""
     return Stored(tiny.embed(words), tiny, ("title", "release_year:3"), words, Path("nowhere"), False, 1.0)
@@ -37,7 +38,7 @@ def stored(dataset: Dataset, tiny: Encoder) -> Stored:
 
 def test_it_is_read_as_it_was_made(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "exports"
-    folder = space.export_words_space(stored, dataset.path, out)
+    folder = vectors.export_words_space(stored, dataset.path, out)
     assert folder == out / "spaces" / "tiny"
     zoo = Zoo.open(out, warm=True)
     one = zoo.spaces["tiny"]
@@ -64,49 +65,50 @@ def test_people_of_an_export_stay_as_they_are(
 ) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), "--to", str(out), "--users", "3"]) == 0
-    space.export_words_space(stored, dataset.path, out, name="mine", title="T" * 60)
+    vectors.export_words_space(stored, dataset.path, out, name="mine", title="T" * 60)
     zoo = Zoo.open(out)
     assert zoo.users.num_rows == 3 and list(zoo.bundles) == ["popularity"]
     assert zoo.spaces["mine"].about.title == "T" * 60
-    space.export_words_space(stored, dataset.path, out, name="mine", title="Again")
+    vectors.export_words_space(stored, dataset.path, out, name="mine", title="Again")
     assert [path.name for path in (out / "spaces").iterdir()] == ["mine"]
     assert Zoo.open(out).spaces["mine"].about.title == "Again"
 
 
 def test_a_folder_of_other_data_is_left_alone(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "exports"
-    space.export_words_space(stored, dataset.path, out)
+    vectors.export_words_space(stored, dataset.path, out)
     info = json.loads((out / "dataset.json").read_text())
     (out / "dataset.json").write_text(json.dumps({**info, "fingerprint": "cd" * 32}))
     with pytest.raises(SeqscopeError, match="of other data"):
-        space.export_words_space(stored, dataset.path, out, name="mine")
+        vectors.export_words_space(stored, dataset.path, out, name="mine")
     assert [path.name for path in (out / "spaces").iterdir()] == ["tiny"]
 
 
 def test_what_cannot_be_exported(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     few = Stored(stored.vectors, stored.encoder, (), [""] * (dataset.num_items - 15) + ["x"] * 15, Path(), False, 1.0)
     with pytest.raises(SeqscopeError, match="15 items with words"):
-        space.export_words_space(few, dataset.path, tmp_path / "exports")
+        vectors.export_words_space(few, dataset.path, tmp_path / "exports")
     with pytest.raises(SeqscopeError, match="texts were embedded"):
         other = Stored(stored.vectors[:9], stored.encoder, (), stored.texts[:9], Path(), False, 1.0)
-        space.export_words_space(other, dataset.path, tmp_path / "exports")
+        vectors.export_words_space(other, dataset.path, tmp_path / "exports")
     assert not list((tmp_path / "exports").glob("spaces/*"))
 
 
 def test_float16_must_hold_them() -> None:
     rows = np.array([[0.6, 0.8], [3.0, 4.0], [1.0, 0.0]], np.float32)
-    found = space.rounded(rows, np.array([False, False, True]))
+    found = vectors.rounded(rows, np.array([False, False, True]))
     assert found.dtype == np.float16 and found[2].tolist() == [0, 0] and np.allclose(found[:2], rows[:2], atol=1e-3)
     for scale in (1e6, 1e-12):
         with pytest.raises(SeqscopeError, match="unit length"):
-            space.rounded(rows * np.float32(scale), np.array([False, False, False]))
+            vectors.rounded(rows * np.float32(scale), np.array([False, False, False]))
 
 
 def test_the_machine_is_not_named(tmp_path: Path) -> None:
     assert (
-        space._source(f"{tmp_path}, through sentence-transformers") == f"{tmp_path.name}, through sentence-transformers"
+        vectors._source(f"{tmp_path}, through sentence-transformers")
+        == f"{tmp_path.name}, through sentence-transformers"
     )
-    assert space._source("BAAI/bge-small, through sentence-transformers").startswith("BAAI/bge-small,")
+    assert vectors._source("BAAI/bge-small, through sentence-transformers").startswith("BAAI/bge-small,")
 
 
 def test_the_command(
@@ -117,7 +119,7 @@ def test_the_command(
     items = pq.read_table(data / "items.parquet")
     titles = pa.array([f"{title} {place}" for place, title in enumerate(items["title"].to_pylist())])
     pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), data / "items.parquet")
-    monkeypatch.setattr("engine.words.origins.find", lambda *_, **__: tiny)
+    monkeypatch.setattr("engine.text.embeddings.find", lambda *_, **__: tiny)
     words = ["embed", "--dataset", str(data), "--encoder", "tiny", "--device", "cpu"]
     assert main([*words, "--to", str(tmp_path / "exports"), "--name", "ours", "--title", "Ours", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["space"]

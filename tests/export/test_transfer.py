@@ -219,7 +219,7 @@ def test_a_graph_whose_tables_are_not_recognised(source: Path, tmp_path: Path) -
     table.CopyFrom(numpy_helper.from_array(values, table.name))
     path.write_bytes(model.SerializeToString())
     manifest = json.loads((path.parent / "manifest.json").read_text("utf-8"))
-    from engine.export.side import file_of
+    from engine.export.staging import file_of
 
     manifest["files"]["encoder.onnx"] = file_of(path).model_dump()
     (path.parent / "manifest.json").write_text(json.dumps(manifest), "utf-8")

@@ -160,7 +160,7 @@ def csv_files() -> tuple[str, str]:
 
 
 def text_encoder() -> None:
-    from engine.words.scratch import ScratchConfig, scratch
+    from engine.text.scratch import ScratchConfig, scratch
 
     titles = [[("title", f"The {word} thing {n}")] for n, word in enumerate(("red", "blue", "gold", "은"))]
     scratch(titles, Path("made"), ScratchConfig(vocabulary=300, dim=8, layers=1, heads=2, steps=2))

@@ -26,7 +26,7 @@ from engine.evaluation.ranks import full_ranks
 from engine.models import Recommender
 from engine.models.graph import Graph
 from engine.registry import MODELS
-from engine.words.tokenizer import learn
+from engine.text.tokenizer import learn
 
 MATCHING = {name: model for name, model in MODELS.items() if "identifiers" not in model.needs}
 """Those that score items by vectors or counts; the others generate identifiers, which a tokenizer has to make first."""

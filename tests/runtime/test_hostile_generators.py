@@ -31,25 +31,7 @@ from tests.runtime.generators import (
 )
 
 TOY = ToyGenerator("alpha", cross=True)
-CASES: dict[str, tuple[str, str, Callable[[Path], None]]] = {}
-LATER: dict[str, tuple[str, str, Callable[[Path], None]]] = {}
-
-
-def case(
-    file: str, says: str, cases: dict[str, tuple[str, str, Callable[[Path], None]]] = CASES
-) -> Callable[[Callable[[Path], None]], Callable[[Path], None]]:
-    """Registers a way to spoil the folder of "alpha": which file is named, and (a part of) the reason."""
-
-    def register(spoil: Callable[[Path], None]) -> Callable[[Path], None]:
-        cases[spoil.__name__] = (file, says, spoil)
-        return spoil
-
-    return register
-
-
-def later(file: str, says: str) -> Callable[[Callable[[Path], None]], Callable[[Path], None]]:
-    """What shows only when the graphs run."""
-    return case(file, says, LATER)
+Spoil = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
@@ -60,330 +42,229 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def say(folder: Path, **changes: Any) -> None:
+# --- ways to spoil a bundle's folder
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    raw: dict[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
+    return raw
+
+
+def entries(**changes: Any) -> Spoil:
+    return lambda f: seal(f, **changes)
+
+
+def say(**changes: Any) -> Spoil:
     """Changes what the manifest says of the generator."""
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    seal(folder, generator=raw["generator"] | changes)
+    return lambda f: seal(f, generator=manifest(f)["generator"] | changes)
 
 
-def entries(folder: Path, **changes: Any) -> None:
-    seal(folder, **changes)
+def without(file: str) -> Spoil:
+    return lambda f: ((f / file).unlink(), seal(f))
 
 
-def graph(folder: Path, model: onnx.ModelProto, file: str = "decoder.onnx") -> None:
-    (folder / file).write_bytes(model.SerializeToString())
-    seal(folder)
+def flip(file: Path, at: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
 
 
-def without(folder: Path, file: str) -> None:
-    (folder / file).unlink()
-    seal(folder)
+def whole_items_of_items(folder: Path) -> None:
+    with_attention(folder, TOY, whole=True)
+    seal(folder, attention=manifest(folder)["attention"] | {"unit": "items"})
 
 
-def codes_of(change: Callable[[list[list[int]]], None]) -> Callable[[Path], None]:
+def codes(change: Callable[[list[Any]], object], **columns: pa.Array) -> Spoil:
     def spoil(folder: Path) -> None:
-        codes = TOY.identifiers.codes.tolist()
-        change(codes)
-        write_identifiers(folder, codes)
+        rows = TOY.identifiers.codes.tolist()
+        change(rows)
+        write_identifiers(folder, rows, **columns)
         seal(folder)
 
     return spoil
 
 
-# --- manifest.json
-
-
-@case("manifest.json", "decoder.onnx is not listed")
-def no_decoder(folder: Path) -> None:
-    without(folder, "decoder.onnx")
-
-
-@case("manifest.json", "identifiers.parquet is not listed")
-def no_identifiers(folder: Path) -> None:
-    without(folder, "identifiers.parquet")
-
-
-@case("manifest.json", "encoder.onnx is not listed")
-def no_encoder(folder: Path) -> None:
-    without(folder, "encoder.onnx")
-
-
-@case("manifest.json", "latents.npy is not listed")
-def no_latents(folder: Path) -> None:
-    say(folder, latents=4)
-
-
-@case("manifest.json", "codebooks.npy is not listed")
-def no_codebooks(folder: Path) -> None:
-    say(folder, codebooks=4)
-
-
-@case("manifest.json", "schema_version is 1, but what is described belongs to 2")
-def generator_of_version_1(folder: Path) -> None:
-    entries(folder, schema_version=1)
-
-
-@case("manifest.json", "schema_version is 2, but what is described belongs to 1")
-def version_2_without_a_generator(folder: Path) -> None:
-    entries(folder, generator=None)
-
-
-@case("manifest.json", "belong together; here are dense and one")
-def generator_with_an_index(folder: Path) -> None:
-    entries(folder, index={"kind": "dense", "geometry": "none"})
-
-
-@case("manifest.json", "2 sizes and 0 names for 3 levels")
-def sizes_that_are_not_the_levels(folder: Path) -> None:
-    say(folder, sizes=[4, 5])
-
-
-@case("manifest.json", "3 sizes and 1 names for 3 levels")
-def a_name_too_few(folder: Path) -> None:
-    say(folder, names=["colour"])
-
-
-@case("manifest.json", "at least one code")
-def a_level_of_nothing(folder: Path) -> None:
-    say(folder, sizes=[4, 0, 6], vocabulary=10)
-
-
-@case("manifest.json", "have one size")
-def shared_levels_of_different_size(folder: Path) -> None:
-    say(folder, shared=True)
-
-
-@case("manifest.json", "vocabulary 16 where the levels come to 15")
-def a_token_too_many(folder: Path) -> None:
-    say(folder, vocabulary=16)
-
-
-@case("manifest.json", "layers × heads × head_dim is 64,000,000, more than")
-def keys_beyond_memory(folder: Path) -> None:
-    say(folder, layers=1000, heads=1000, head_dim=64)
-
-
-@case("manifest.json", "generator.levels: Input should be less than or equal to 64")
-def a_million_levels(folder: Path) -> None:
-    say(folder, levels=1_000_000)
-
-
-@case("manifest.json", "generator.beam: Input should be")
-def a_beam_of_a_million(folder: Path) -> None:
-    say(folder, beam=1_000_000)
-
-
-@case("manifest.json", "generator.magic: Extra inputs")
-def an_unknown_entry(folder: Path) -> None:
-    say(folder, magic=1)
-
-
-@case("manifest.json", "item rows can be compared")
-def neighbours_without_latents(folder: Path) -> None:
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    entries(folder, capabilities=raw["capabilities"] | {"neighbours": True})
-
-
-@case("manifest.json", "whole_items is said of positions that are items")
-def whole_items_of_items(folder: Path) -> None:
-    with_attention(folder, TOY, whole=True)
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    entries(folder, attention=raw["attention"] | {"unit": "items"})
-
-
-# --- identifiers.parquet
-
-
-@case("identifiers.parquet", "sha256 differs")
-def identifiers_of_another_export(folder: Path) -> None:
-    file = folder / "identifiers.parquet"
-    content = bytearray(file.read_bytes())
-    content[100] ^= 1
-    file.write_bytes(content)
-
-
-@case("identifiers.parquet", "the column codes is missing")
 def identifiers_without_codes(folder: Path) -> None:
     pa.parquet.write_table(pa.table({"item": pa.array(range(ITEMS), pa.int32())}), folder / "identifiers.parquet")
     seal(folder)
 
 
-@case("identifiers.parquet", "row i must be item i, for all 40 items")
-def an_item_without_identifier(folder: Path) -> None:
-    codes_of(lambda codes: codes.pop())(folder)
-
-
-@case("identifiers.parquet", "row i must be item i, for all 40 items")
-def items_out_of_order(folder: Path) -> None:
-    write_identifiers(folder, TOY.identifiers.codes.tolist(), item=pa.array(range(ITEMS)[::-1], pa.int32()))
-    seal(folder)
-
-
-@case("identifiers.parquet", "a code lies outside its level")
-def a_code_of_another_level(folder: Path) -> None:
-    codes_of(lambda codes: codes[5].__setitem__(0, 5))(folder)
-
-
-@case("identifiers.parquet", "holds 0 to 6; it may hold 0 to 5")
-def a_code_of_no_level(folder: Path) -> None:
-    codes_of(lambda codes: codes[5].__setitem__(2, 6))(folder)
-
-
-@case("identifiers.parquet", "it may hold 0 to 5")
-def a_code_below_zero(folder: Path) -> None:
-    codes_of(lambda codes: codes[5].__setitem__(2, -1))(folder)
-
-
-@case("identifiers.parquet", "identifiers have 0 to 3 codes, not 1 to 3")
-def an_empty_identifier(folder: Path) -> None:
-    codes_of(lambda codes: codes[5].clear())(folder)
-
-
-@case("identifiers.parquet", "identifiers have 3 to 4 codes, not 1 to 3")
-def a_long_identifier(folder: Path) -> None:
-    codes_of(lambda codes: codes[5].append(0))(folder)
-
-
-@case("identifiers.parquet", "some of the identifiers are short, the manifest says otherwise")
-def a_short_identifier(folder: Path) -> None:
-    codes_of(lambda codes: codes[5].pop())(folder)
-
-
-@case("identifiers.parquet", "none of the identifiers are short")
 def no_short_identifier(folder: Path) -> None:
-    longer = ToyGenerator("other", ragged(shared=False))
-    full = full_length(sizes=(4, 4, 4, 4))
-    say(folder, levels=4, sizes=[4] * 4, ends=True, vocabulary=17)
-    write_identifiers(folder, full.codes.tolist())
-    graph(folder, decoder_graph(changed(TOY, identifiers=longer.identifiers)))
+    say(levels=4, sizes=[4] * 4, ends=True, vocabulary=17)(folder)
+    write_identifiers(folder, full_length(sizes=(4, 4, 4, 4)).codes.tolist())
+    decoder(changed(TOY, identifiers=ragged(shared=False)))(folder)
 
 
-@case("identifiers.parquet", "empty")
-def codes_left_out(folder: Path) -> None:
-    codes = TOY.identifiers.codes.tolist()
-    codes[3] = None
-    write_identifiers(folder, codes)
-    seal(folder)
+def graph(model: onnx.ModelProto, file: str = "decoder.onnx") -> Spoil:
+    return lambda f: ((f / file).write_bytes(model.SerializeToString()), seal(f))
 
 
-# --- graphs, before they run
-
-
-@case("decoder.onnx", "the inputs must be called memory_keys, memory_mask")
-def the_encoder_as_decoder(folder: Path) -> None:
-    graph(folder, encoder_graph(TOY))
-
-
-@case("encoder.onnx", "the one input must be called items")
-def the_decoder_as_encoder(folder: Path) -> None:
-    graph(folder, decoder_graph(TOY), "encoder.onnx")
-
-
-def altered(change: Callable[[onnx.GraphProto], None]) -> onnx.ModelProto:
-    model = decoder_graph(TOY)
+def decoder(toy: ToyGenerator, change: Callable[[onnx.GraphProto], object] = bool) -> Spoil:
+    model = decoder_graph(toy)
     change(model.graph)
-    return model
+    return graph(model)
+
+
+def encoder(change: Callable[[onnx.GraphProto], object]) -> Spoil:
+    model = encoder_graph(TOY)
+    change(model.graph)
+    return graph(model, "encoder.onnx")
 
 
 def retyped(name: str, kind: int, shape: list[str | int]) -> Callable[[onnx.GraphProto], None]:
-    def change(found: onnx.GraphProto) -> None:
-        for values in (found.input, found.output):
-            for value in values:
-                if value.name == name:
-                    value.CopyFrom(helper.make_tensor_value_info(name, kind, shape))
+    def change(graph: onnx.GraphProto) -> None:
+        for value in (*graph.input, *graph.output):
+            if value.name == name:
+                value.CopyFrom(helper.make_tensor_value_info(name, kind, shape))
 
     return change
 
 
-@case("decoder.onnx", "an output must be called logits, not keys, values")
-def no_logits(folder: Path) -> None:
-    model = decoder_graph(changed(TOY, cross=False))
-    del model.graph.output[0]
-    graph(folder, model)
+def less_output(place: int) -> Callable[[onnx.GraphProto], object]:
+    return lambda graph: graph.output.pop(place)
 
 
-@case("decoder.onnx", "an output must be called cross_attention")
-def no_cross_attention(folder: Path) -> None:
-    graph(folder, decoder_graph(changed(TOY, cross=False)))
-
-
-@case("decoder.onnx", "output logits must be [any, 15], not [any, 17]")
-def another_vocabulary(folder: Path) -> None:
-    graph(folder, decoder_graph(changed(TOY, identifiers=ragged(shared=False))))
-
-
-@case("decoder.onnx", "input tokens must be int64")
-def tokens_that_are_numbers(folder: Path) -> None:
-    graph(folder, altered(retyped("tokens", TensorProto.INT32, ["beams", 1])))
-
-
-@case("decoder.onnx", "input tokens must take [any, 1], not [1, 1]")
-def one_beam_alone(folder: Path) -> None:
-    graph(folder, altered(retyped("tokens", TensorProto.INT64, [1, 1])))
-
-
-@case("decoder.onnx", "input past_keys must take [any, 2, 3, any, 4], not [any, 2, 3, 1, 4]")
-def one_step_alone(folder: Path) -> None:
-    graph(folder, altered(retyped("past_keys", TensorProto.FLOAT, ["beams", 2, 3, 1, 4])))
-
-
-@case("decoder.onnx", "input past_values must take [any, 2, 3, any, 4], not [any, 2, 9, any, 4]")
-def heads_too_many(folder: Path) -> None:
-    graph(folder, altered(retyped("past_values", TensorProto.FLOAT, ["beams", 2, 9, "step", 4])))
-
-
-@case("decoder.onnx", "output keys must be [any, 2, 3, any, 4], not [any, 2, 3, any, 5]")
-def keys_too_wide(folder: Path) -> None:
-    graph(folder, altered(retyped("keys", TensorProto.FLOAT, ["beams", 2, 3, "next", 5])))
-
-
-@case("encoder.onnx", "output memory_keys must be [any, 2, 3, any, 4]")
-def memory_of_other_layers(folder: Path) -> None:
-    model = encoder_graph(TOY)
-    retyped("memory_keys", TensorProto.FLOAT, ["batch", 7, 3, "memory", 4])(model.graph)
-    graph(folder, model, "encoder.onnx")
-
-
-@case("encoder.onnx", "an output must be called memory_mask")
-def memory_without_mask(folder: Path) -> None:
-    model = encoder_graph(TOY)
-    del model.graph.output[2]
-    graph(folder, model, "encoder.onnx")
-
-
-@case("decoder.onnx", "keeps weights in another file")
-def weights_elsewhere(folder: Path) -> None:
-    model = decoder_graph(TOY)
-    tensor = model.graph.initializer[0]
+def elsewhere(graph: onnx.GraphProto) -> None:
+    tensor = graph.initializer[0]
     tensor.data_location = TensorProto.EXTERNAL
     entry = tensor.external_data.add()
     entry.key, entry.value = "location", "/etc/passwd"
-    graph(folder, model)
 
 
-# --- arrays
+def vectors(latents: np.ndarray | None = None, books: np.ndarray | None = None) -> Spoil:
+    latents = np.zeros((ITEMS, 5), np.float32) if latents is None else latents
+    books = np.zeros((3, 6, 2), np.float32) if books is None else books
+    return lambda f: with_vectors(f, latents, books)
 
 
-@case("latents.npy", "the shape must be (40, 5), not (39, 5)")
-def latents_too_few(folder: Path) -> None:
-    with_vectors(folder, np.zeros((ITEMS - 1, 5), np.float32), np.zeros((3, 6, 2), np.float32))
+INT32, INT64, FLOAT = TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT
+OTHER_BOOKS = np.zeros((3, 6, 2), np.float32)
+OTHER_BOOKS[1, 2] = np.nan
 
-
-@case("latents.npy", "numbers must be float32")
-def latents_too_fine(folder: Path) -> None:
-    with_vectors(folder, np.zeros((ITEMS, 5)), np.zeros((3, 6, 2), np.float32))
-
-
-@case("codebooks.npy", "level 1 holds NaN or infinity")
-def codebooks_of_nan(folder: Path) -> None:
-    books = np.zeros((3, 6, 2), np.float32)
-    books[1, 2] = np.nan
-    with_vectors(folder, np.zeros((ITEMS, 5), np.float32), books)
-
-
-@case("codebooks.npy", "the shape must be (3, 6, 2)")
-def codebooks_of_other_sizes(folder: Path) -> None:
-    with_vectors(folder, np.zeros((ITEMS, 5), np.float32), np.zeros((3, 9, 2), np.float32))
+# name → the file that is named, a part of the reason, and the way to spoil the folder of "alpha"
+CASES: dict[str, tuple[str, str, Spoil]] = {
+    "no decoder": ("manifest.json", "decoder.onnx is not listed", without("decoder.onnx")),
+    "no identifiers": ("manifest.json", "identifiers.parquet is not listed", without("identifiers.parquet")),
+    "no encoder": ("manifest.json", "encoder.onnx is not listed", without("encoder.onnx")),
+    "no latents": ("manifest.json", "latents.npy is not listed", say(latents=4)),
+    "no codebooks": ("manifest.json", "codebooks.npy is not listed", say(codebooks=4)),
+    "version 1": ("manifest.json", "schema_version is 1, but what is described belongs to 2", entries(schema_version=1)),
+    "version 2 without a generator": (
+        "manifest.json", "schema_version is 2, but what is described belongs to 1", entries(generator=None)
+    ),
+    "an index": (
+        "manifest.json", "belong together; here are dense and one", entries(index={"kind": "dense", "geometry": "none"})
+    ),
+    "sizes not the levels": ("manifest.json", "2 sizes and 0 names for 3 levels", say(sizes=[4, 5])),
+    "a name too few": ("manifest.json", "3 sizes and 1 names for 3 levels", say(names=["colour"])),
+    "a level of nothing": ("manifest.json", "at least one code", say(sizes=[4, 0, 6], vocabulary=10)),
+    "shared levels of different size": ("manifest.json", "have one size", say(shared=True)),
+    "a token too many": ("manifest.json", "vocabulary 16 where the levels come to 15", say(vocabulary=16)),
+    "keys beyond memory": (
+        "manifest.json", "layers × heads × head_dim is 64,000,000, more than", say(layers=1000, heads=1000, head_dim=64)
+    ),
+    "a million levels": (
+        "manifest.json", "generator.levels: Input should be less than or equal to 64", say(levels=1_000_000)
+    ),
+    "a beam of a million": ("manifest.json", "generator.beam: Input should be", say(beam=1_000_000)),
+    "an unknown entry": ("manifest.json", "generator.magic: Extra inputs", say(magic=1)),
+    "neighbours without latents": (
+        "manifest.json",
+        "item rows can be compared",
+        lambda f: seal(f, capabilities=manifest(f)["capabilities"] | {"neighbours": True}),
+    ),
+    "whole items of items": ("manifest.json", "whole_items is said of positions that are items", whole_items_of_items),
+    # --- identifiers.parquet
+    "identifiers of another export": (
+        "identifiers.parquet", "sha256 differs", lambda f: flip(f / "identifiers.parquet", 100)
+    ),
+    "identifiers without codes": ("identifiers.parquet", "the column codes is missing", identifiers_without_codes),
+    "an item without identifier": (
+        "identifiers.parquet", "row i must be item i, for all 40 items", codes(lambda rows: rows.pop())
+    ),
+    "items out of order": (
+        "identifiers.parquet",
+        "row i must be item i, for all 40 items",
+        codes(bool, item=pa.array(range(ITEMS)[::-1], pa.int32())),
+    ),
+    "a code of another level": (
+        "identifiers.parquet", "a code lies outside its level", codes(lambda rows: rows[5].__setitem__(0, 5))
+    ),
+    "a code of no level": (
+        "identifiers.parquet", "holds 0 to 6; it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, 6))
+    ),
+    "a code below zero": ("identifiers.parquet", "it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, -1))),
+    "an empty identifier": (
+        "identifiers.parquet", "identifiers have 0 to 3 codes, not 1 to 3", codes(lambda rows: rows[5].clear())
+    ),
+    "a long identifier": (
+        "identifiers.parquet", "identifiers have 3 to 4 codes, not 1 to 3", codes(lambda rows: rows[5].append(0))
+    ),
+    "a short identifier": (
+        "identifiers.parquet",
+        "some of the identifiers are short, the manifest says otherwise",
+        codes(lambda rows: rows[5].pop()),
+    ),
+    "no short identifier": ("identifiers.parquet", "none of the identifiers are short", no_short_identifier),
+    "codes left out": ("identifiers.parquet", "empty", codes(lambda rows: rows.__setitem__(3, None))),
+    # --- graphs, before they run
+    "the encoder as decoder": (
+        "decoder.onnx", "the inputs must be called memory_keys, memory_mask", graph(encoder_graph(TOY))
+    ),
+    "the decoder as encoder": (
+        "encoder.onnx", "the one input must be called items", graph(decoder_graph(TOY), "encoder.onnx")
+    ),
+    "no logits": (
+        "decoder.onnx",
+        "an output must be called logits, not keys, values",
+        decoder(changed(TOY, cross=False), less_output(0)),
+    ),
+    "no cross attention": (
+        "decoder.onnx", "an output must be called cross_attention", decoder(changed(TOY, cross=False))
+    ),
+    "another vocabulary": (
+        "decoder.onnx",
+        "output logits must be [any, 15], not [any, 17]",
+        decoder(changed(TOY, identifiers=ragged(shared=False))),
+    ),
+    "tokens that are numbers": (
+        "decoder.onnx", "input tokens must be int64", decoder(TOY, retyped("tokens", INT32, ["beams", 1]))
+    ),
+    "one beam alone": (
+        "decoder.onnx", "input tokens must take [any, 1], not [1, 1]", decoder(TOY, retyped("tokens", INT64, [1, 1]))
+    ),
+    "one step alone": (
+        "decoder.onnx",
+        "input past_keys must take [any, 2, 3, any, 4], not [any, 2, 3, 1, 4]",
+        decoder(TOY, retyped("past_keys", FLOAT, ["beams", 2, 3, 1, 4])),
+    ),
+    "heads too many": (
+        "decoder.onnx",
+        "input past_values must take [any, 2, 3, any, 4], not [any, 2, 9, any, 4]",
+        decoder(TOY, retyped("past_values", FLOAT, ["beams", 2, 9, "step", 4])),
+    ),
+    "keys too wide": (
+        "decoder.onnx",
+        "output keys must be [any, 2, 3, any, 4], not [any, 2, 3, any, 5]",
+        decoder(TOY, retyped("keys", FLOAT, ["beams", 2, 3, "next", 5])),
+    ),
+    "memory of other layers": (
+        "encoder.onnx",
+        "output memory_keys must be [any, 2, 3, any, 4]",
+        encoder(retyped("memory_keys", FLOAT, ["batch", 7, 3, "memory", 4])),
+    ),
+    "memory without mask": ("encoder.onnx", "an output must be called memory_mask", encoder(less_output(2))),
+    "weights elsewhere": ("decoder.onnx", "keeps weights in another file", decoder(TOY, elsewhere)),
+    # --- arrays
+    "latents too few": (
+        "latents.npy", "the shape must be (40, 5), not (39, 5)", vectors(np.zeros((ITEMS - 1, 5), np.float32))
+    ),
+    "latents too fine": ("latents.npy", "numbers must be float32", vectors(np.zeros((ITEMS, 5)))),
+    "codebooks of NaN": ("codebooks.npy", "level 1 holds NaN or infinity", vectors(books=OTHER_BOOKS)),
+    "codebooks of other sizes": (
+        "codebooks.npy", "the shape must be (3, 6, 2)", vectors(books=np.zeros((3, 9, 2), np.float32))
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -422,69 +303,46 @@ def rewired(model: onnx.ModelProto, output: str, op: str, *constants: np.ndarray
     return model
 
 
-@later("decoder.onnx", "answered with NaN or infinity")
-def logits_of_nan(folder: Path) -> None:
-    graph(folder, rewired(decoder_graph(TOY), "logits", "Mul", np.float32(np.nan)))
+def later(output: str, op: str, *constants: np.ndarray, **attributes: Any) -> Spoil:
+    """One more operation before an output of the graph that has it."""
+    of_encoder = output.startswith("memory")
+    model = (encoder_graph if of_encoder else decoder_graph)(TOY)
+    return graph(rewired(model, output, op, *constants, **attributes), "encoder.onnx" if of_encoder else "decoder.onnx")
 
 
-@later("decoder.onnx", "answered with NaN or infinity")
-def logits_of_infinity(folder: Path) -> None:
-    graph(folder, rewired(decoder_graph(TOY), "logits", "Add", np.float32(np.inf)))
+def table_too_short(graph: onnx.GraphProto) -> None:
+    graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(TOY.embeddings[:2], graph.initializer[0].name))
 
 
-@later("decoder.onnx", "answered with NaN or infinity")
-def keys_of_nan(folder: Path) -> None:
-    graph(folder, rewired(decoder_graph(TOY), "keys", "Mul", np.float32(np.nan)))
-
-
-@later("decoder.onnx", "where float32 [1, 15] was promised")
-def logits_of_another_width(folder: Path) -> None:
-    graph(folder, rewired(decoder_graph(TOY), "logits", "Concat", np.zeros((1, 3), np.float32), axis=1))
-
-
-@later("decoder.onnx", "was promised")
-def logits_turned(folder: Path) -> None:
-    graph(folder, rewired(decoder_graph(TOY), "logits", "Transpose", perm=[1, 0]))
-
-
-@later("decoder.onnx", "where float32 [1, 2, 3, 1, 4] was promised")
-def keys_that_do_not_grow(folder: Path) -> None:
-    ends = (np.array([0]), np.array([0]), np.array([3]))
-    graph(folder, rewired(decoder_graph(TOY), "values", "Slice", *ends))
-
-
-@later("decoder.onnx", "the graph failed")
-def a_table_too_short(folder: Path) -> None:
-    model = decoder_graph(TOY)
-    table = onnx.numpy_helper.from_array(TOY.embeddings[:2], model.graph.initializer[0].name)
-    model.graph.initializer[0].CopyFrom(table)
-    graph(folder, model)
-
-
-@later("encoder.onnx", "memory_mask must be 0 or −inf, and 0 somewhere")
-def nothing_to_look_at(folder: Path) -> None:
-    graph(folder, rewired(encoder_graph(TOY), "memory_mask", "Sub", np.float32(np.inf)), "encoder.onnx")
-
-
-@later("encoder.onnx", "memory_mask must be 0 or −inf")
-def a_mask_of_nan(folder: Path) -> None:
-    graph(folder, rewired(encoder_graph(TOY), "memory_mask", "Mul", np.float32(np.nan)), "encoder.onnx")
-
-
-@later("encoder.onnx", "memory_mask must be 0 or −inf")
-def a_mask_of_ones(folder: Path) -> None:
-    graph(folder, rewired(encoder_graph(TOY), "memory_mask", "Add", np.float32(1)), "encoder.onnx")
-
-
-@later("encoder.onnx", "NaN or infinity")
-def a_memory_of_nan(folder: Path) -> None:
-    graph(folder, rewired(encoder_graph(TOY), "memory_values", "Mul", np.float32(np.nan)), "encoder.onnx")
-
-
-@later("encoder.onnx", "where float32 [1, 2, 3, 6, 4] was promised")
-def a_memory_longer_than_its_mask(folder: Path) -> None:
-    model = rewired(encoder_graph(TOY), "memory_keys", "Concat", np.zeros((1, 2, 3, 5, 4), np.float32), axis=3)
-    graph(folder, model, "encoder.onnx")
+NAN, INFINITY, ONE = np.float32(np.nan), np.float32(np.inf), np.float32(1)
+LATER: dict[str, tuple[str, str, Spoil]] = {
+    "logits of NaN": ("decoder.onnx", "answered with NaN or infinity", later("logits", "Mul", NAN)),
+    "logits of infinity": ("decoder.onnx", "answered with NaN or infinity", later("logits", "Add", INFINITY)),
+    "keys of NaN": ("decoder.onnx", "answered with NaN or infinity", later("keys", "Mul", NAN)),
+    "logits of another width": (
+        "decoder.onnx",
+        "where float32 [1, 15] was promised",
+        later("logits", "Concat", np.zeros((1, 3), np.float32), axis=1),
+    ),
+    "logits turned": ("decoder.onnx", "was promised", later("logits", "Transpose", perm=[1, 0])),
+    "keys that do not grow": (
+        "decoder.onnx",
+        "where float32 [1, 2, 3, 1, 4] was promised",
+        later("values", "Slice", np.array([0]), np.array([0]), np.array([3])),
+    ),
+    "a table too short": ("decoder.onnx", "the graph failed", decoder(TOY, table_too_short)),
+    "nothing to look at": (
+        "encoder.onnx", "memory_mask must be 0 or −inf, and 0 somewhere", later("memory_mask", "Sub", INFINITY)
+    ),
+    "a mask of NaN": ("encoder.onnx", "memory_mask must be 0 or −inf", later("memory_mask", "Mul", NAN)),
+    "a mask of ones": ("encoder.onnx", "memory_mask must be 0 or −inf", later("memory_mask", "Add", ONE)),
+    "a memory of NaN": ("encoder.onnx", "NaN or infinity", later("memory_values", "Mul", NAN)),
+    "a memory longer than its mask": (
+        "encoder.onnx",
+        "where float32 [1, 2, 3, 6, 4] was promised",
+        later("memory_keys", "Concat", np.zeros((1, 2, 3, 5, 4), np.float32), axis=3),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LATER)
@@ -518,10 +376,10 @@ def test_what_shows_only_when_it_runs(
 def test_weights_that_are_no_shares(pristine: Path, tmp_path: Path) -> None:
     path = tmp_path / "toys"
     shutil.copytree(pristine, path)
-    graph(path / "alpha", rewired(decoder_graph(TOY), "cross_attention", "Mul", np.float32(3)))
+    later("cross_attention", "Mul", np.float32(3))(path / "alpha")
     with pytest.raises(BundleError, match="shares that sum to at most 1"):
         Zoo.open(path).bundles["alpha"].cross_attention([1, 2], 3)
-    say(path / "alpha", lead=2)
+    say(lead=2)(path / "alpha")
     with pytest.raises(BundleError, match="a memory of 6 places, not 5 for each of 2 items"):
         Zoo.open(path).bundles["alpha"].cross_attention([1, 2], 3)
 
@@ -541,9 +399,7 @@ def test_large_files_are_checked_before_their_first_use(
     for file in ("encoder.onnx", "decoder.onnx", "identifiers.parquet"):
         path = tmp_path / file / "toys"
         shutil.copytree(pristine, path)
-        content = bytearray((path / "alpha" / file).read_bytes())
-        content[150] ^= 1
-        (path / "alpha" / file).write_bytes(content)
+        flip(path / "alpha" / file, 150)
         bundle = Zoo.open(path).bundles["alpha"]
         for _ in range(2):
             with pytest.raises(BundleError, match=rf"{file}: .*sha256 differs"):

@@ -10,7 +10,7 @@ import pytest
 from engine.sample.films import Film, read_films
 from engine.sample.log import Log, simulate
 from engine.sample.story import Story
-from engine.sample.world import World
+from engine.sample.viewers import World
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 

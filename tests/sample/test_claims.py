@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.sample.choices import Reason
 from engine.sample.log import Log, scattered, shuffled
 from engine.sample.probes import Held, companions, hit_rate, markov, ndcg, popularity, ranks, storyteller
-from engine.sample.world import World
+from engine.sample.viewers import Reason, World
 
 ASKED = np.arange(0, 4_500, 3)
 """Viewers who are asked for their last film; all others still train."""

@@ -13,7 +13,7 @@ from engine.evaluation.significance import Difference, paired
 from engine.sample import probes
 from engine.sample.films import Film
 from engine.sample.log import Log, scattered
-from engine.sample.world import World
+from engine.sample.viewers import World
 
 QUICK = ["training.epochs=8", "training.validate_every=8", "training.precision=float32"]
 

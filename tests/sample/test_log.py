@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.sample.choices import Reason, pick
 from engine.sample.films import Film
 from engine.sample.log import Log, scattered, shuffled, simulate
-from engine.sample.moods import SIZES
 from engine.sample.story import Story
-from engine.sample.world import World
+from engine.sample.viewers import SIZES, Reason, World, pick
 
 
 def seconds_of_day(log: Log) -> np.ndarray:

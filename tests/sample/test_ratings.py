@@ -12,8 +12,7 @@ import pytest
 from engine import cli
 from engine.data import held_out
 from engine.data.dataset import Dataset, DatasetInfo
-from engine.sample.films import Film, read_films
-from engine.sample.known_films import OTHER_TITLES, match
+from engine.sample.films import OTHER_TITLES, Film, match, read_films
 from engine.sample.ratings import build_films, film_ids
 
 FILMS, SAMPLE = (Path(__file__).parents[2] / "data" / name for name in ("films", "sample"))

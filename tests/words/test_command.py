@@ -8,8 +8,8 @@ import pytest
 
 from engine import cli
 from engine.runtime.text import TextEncoder
-from engine.words import scratch
-from engine.words.scratch import ScratchConfig
+from engine.text import scratch
+from engine.text.scratch import ScratchConfig
 from tests.words.tiny import ENGLISH, KOREAN, write_items
 
 

@@ -19,10 +19,11 @@ from onnx import TensorProto, helper
 
 from engine.bundle.errors import BundleError, QuestionError
 from engine.errors import SeqscopeError
-from engine.export import words as export
-from engine.export.words import export_words, is_current
+from engine.export import text as export
+from engine.export.text import export_words, is_current
 from engine.runtime.text import TextEncoder
-from engine.words import Encoder, find
+from engine.text.embeddings import find
+from engine.text.encoder import Encoder
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN, encoder
 
 TEXTS = [*KOREAN, *JAPANESE, *ARABIC, *ENGLISH, "", "word " * 500, "\ud800 half a character"]
@@ -61,7 +62,7 @@ class TestExport:
     def test_one_that_is_there_is_left_alone(
         self, tiny: Encoder, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(export, "_fill", None)
+        monkeypatch.setattr(export, "_fill_encoder", None)
         assert is_current(tiny, folder)
         assert export_words(tiny, folder.parent) == folder
         assert not is_current(encoder(seed=1), folder)

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import SeqscopeError
-from engine.words import attributes, find
-from engine.words import scratch as module
-from engine.words.scratch import ScratchConfig, open_scratch, scratch
+from engine.text import scratch as module
+from engine.text.attributes import attributes
+from engine.text.embeddings import find
+from engine.text.scratch import ScratchConfig, open_scratch, scratch
 from tests.words.tiny import KOREAN, groups, purity
 
 CONFIG = ScratchConfig(vocabulary=800, dim=32, heads=2, batch=64, max_length=32, steps=60)

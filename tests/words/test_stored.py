@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from engine.errors import SeqscopeError, UsageError
-from engine.words import Encoder, embed, find, scratch, stored, texts, vectors
-from engine.words.encoder import BATCH_TEXTS, BATCH_TOKENS, batches, padded
+from engine.text import embeddings as stored
+from engine.text import scratch
+from engine.text.attributes import texts
+from engine.text.embeddings import embed, find, vectors
+from engine.text.encoder import BATCH_TEXTS, BATCH_TOKENS, Encoder, batches, padded
 from tests.words.tiny import ENGLISH, KOREAN, encoder, write_items
 
 
@@ -161,7 +164,7 @@ class TestFind:
             assert find("auto", items=items, cache=tmp_path / "cache").name == name
 
     def test_auto_takes_scratch_where_minilm_is_missing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("engine.words.minilm.PACKAGE", "no_such_package")
+        monkeypatch.setattr("engine.text.bert.PACKAGE", "no_such_package")
         items = stored.read_items(write_items(tmp_path, {"title": ENGLISH}))
         assert find("auto", items=items, cache=tmp_path / "cache").name == "scratch"
         with pytest.raises(SeqscopeError, match="--encoder scratch"):

@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import UsageError
-from engine.words import Field, attributes, texts
-from engine.words.text import WORDS, choose_fields, fields_elsewhere, plain, shorten
+from engine.text.attributes import WORDS, Field, attributes, choose_fields, fields_elsewhere, plain, shorten, texts
 
 ITEMS = pa.table(
     {

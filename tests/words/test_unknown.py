@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.unknown import known
-from engine.words import Encoder
-from engine.words.tokenizer import learn
+from engine.text.encoder import Encoder
+from engine.text.tokenizer import known, learn
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN
 
 

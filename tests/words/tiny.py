@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from engine.words import Encoder
-from engine.words.bert import Bert, BertConfig, Sentence
-from engine.words.tokenizer import PAD, learn
+from engine.text.bert import Bert, BertConfig, Sentence
+from engine.text.encoder import Encoder
+from engine.text.tokenizer import PAD, learn
 
 KOREAN = ["보습 수분 크림 건성 피부용", "진정 토너 민감성 피부", "립스틱 매트 레드 컬러", "손상 모발 샴푸"]
 JAPANESE = ["保湿クリーム 乾燥肌用", "口紅 マット レッド", "ダメージヘア用シャンプー", "日焼け止めジェル"]

@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.console import Progress
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, UsageError
 from engine.files import replacing, write_json
 from engine.rows import read_rows, write_rows
-from engine.unknown import Known, known
-from engine.words.encoder import Encoder, Float32
-from engine.words.text import Fields, choose_fields, texts
+from engine.text.attributes import Fields, attributes, choose_fields, texts
+from engine.text.encoder import Encoder, Float32
+from engine.text.tokenizer import Known, known
 
 CHUNK = 1024
 """Texts whose vectors are lost at most when the work is interrupted."""
@@ -66,7 +66,7 @@ def vectors(
 ) -> Float32:
     """float32 [items, dim]: row i is the vector of item i's text; unit length for every encoder of this project.
 
-    encoder: see `engine.words.find`; fields: see `engine.words.text`; cache: a folder, `<dataset>/words` if not given.
+    encoder: see `find`; fields: see `engine.text.attributes`; cache: a folder, `<dataset>/words` if not given.
     """
     return embed(dataset, encoder, fields, cache, device).vectors
 
@@ -79,7 +79,6 @@ def embed(
     device: str = "cpu",
 ) -> Stored:
     """As `vectors`, with all that is known about them."""
-    from engine.words.origins import find
 
     path = Path(dataset) if isinstance(dataset, str | Path) else dataset.path
     items = read_items(path)
@@ -88,13 +87,13 @@ def embed(
     if not any(words):
         where = f"in {', '.join(field.column for field in chosen)}" if chosen else "in any column"
         raise SeqscopeError(f"{path}: the catalogue has no words {where}, so there is nothing to embed")
-    folder = cache_folder(path, cache)
+    minilm_folder = cache_folder(path, cache)
     if isinstance(encoder, str):
-        encoder = find(encoder, items=items, fields=chosen, cache=folder, device=device)
+        encoder = find(encoder, items=items, fields=chosen, cache=minilm_folder, device=device)
     start = time.monotonic()
     digest = _digest(words)
     key = hashlib.sha256(f"1 {encoder.digest} {digest}".encode()).hexdigest()[:16]
-    target = folder / f"{encoder.name}-{key}.npy"
+    target = minilm_folder / f"{encoder.name}-{key}.npy"
     about = {"encoder": encoder.name, "encoder_digest": encoder.digest, "texts_digest": digest}
     vectors = _read(target, about, (len(words), encoder.dim))
     cached = vectors is not None
@@ -108,7 +107,6 @@ def embed(
 
 def understood(embedded: Stored, dataset: Catalogue | Path) -> Known:
     """Of the words that were embedded: how many the encoder knows."""
-    from engine.words.origins import values
 
     items = read_items(dataset if isinstance(dataset, Path) else dataset.path)
     return known(embedded.encoder.tokenizer, values(items, embedded.fields))
@@ -131,9 +129,9 @@ def cache_folder(path: Path, cache: Path | None) -> Path:
     """`cache`, or <dataset>/words, or where that cannot be written the user's own cache."""
     if cache is not None:
         return cache
-    folder = path / "words"
-    if os.access(folder if folder.is_dir() else path, os.W_OK):
-        return folder
+    minilm_folder = path / "words"
+    if os.access(minilm_folder if minilm_folder.is_dir() else path, os.W_OK):
+        return minilm_folder
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "seqscope" / "words"
 
@@ -197,3 +195,55 @@ def _digest(words: Sequence[str]) -> str:
         encoded = text.encode("utf-8", "replace")
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()
+
+
+def find(
+    name: str,
+    *,
+    items: pa.Table | None = None,
+    fields: Fields = None,
+    cache: Path | None = None,
+    device: str = "cpu",
+) -> Encoder:
+    """The encoder that `name` names. "scratch" and "auto" need `items` and a folder, `cache`, to train in.
+
+    minilm     all-MiniLM-L6-v2, English (engine.text.bert)
+    scratch    trained on the texts of `items` (engine.text.scratch); the folder of one that was trained before is a name, too
+    auto       minilm where it is installed and knows the words of `items`, else scratch
+    otherwise  a sentence-transformers or Hugging Face encoder by name or local path (engine.text.encoder)
+    """
+    if name == "auto":
+        return choose(items, fields, cache, device)
+    if name == "minilm":
+        from engine.text.bert import open_minilm
+
+        return open_minilm()
+    if name == "scratch":
+        from engine.text.scratch import scratch
+
+        if items is None or cache is None:
+            raise UsageError("the text encoder scratch is trained on a catalogue; name a dataset")
+        return scratch(attributes(items, fields), cache, device=device)
+    if (Path(name) / "scratch.json").is_file():
+        from engine.text.scratch import open_scratch
+
+        return open_scratch(Path(name))
+    from engine.text.encoder import open_hugging
+
+    return open_hugging(name)
+
+
+def choose(items: pa.Table | None, fields: Fields, cache: Path | None, device: str) -> Encoder:
+    """minilm where it is installed and its tokenizer knows the words, else an encoder trained on the catalogue."""
+    from engine.text.bert import minilm_folder
+
+    if minilm_folder() is not None:
+        encoder = find("minilm")
+        if items is None or known(encoder.tokenizer, values(items, fields)).tolerable:
+            return encoder
+    return find("scratch", items=items, fields=fields, cache=cache, device=device)
+
+
+def values(items: pa.Table, fields: Fields = None) -> list[str]:
+    """What the catalogue itself says, without the names of its columns."""
+    return [value for pairs in attributes(items, fields) for _, value in pairs]

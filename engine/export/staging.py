@@ -1,4 +1,7 @@
-"""What every folder of exports has beside its bundles: the dataset's own tables. Needs no torch."""
+"""An export while it is made: a folder that takes its place when all is well, with the dataset's own tables beside it.
+
+`Draft` is a bundle while it is written; `Recommender.exports` names its parts, which `engine.export.bundle` calls.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,27 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.bundle.manifest import File
+from engine.bundle.manifest import Check, File, Generator, Graph, Index, Sentence, Text
 from engine.bundle.tokenizers import ABOUT
-from engine.data.dataset import Dataset
+from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.files import made, put, replacing
 from engine.runtime import Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
+
+if TYPE_CHECKING:
+    from engine.training.recipe import Recipe  # with torch, which models for other catalogues are exported without
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 TITLE = 60
@@ -138,3 +147,35 @@ def file_of(path: Path) -> File:
     """How a manifest names a file."""
     with path.open("rb") as file:
         return File(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
+
+
+@dataclass
+class Draft:
+    folder: Path
+    """Where files go."""
+    run: Path
+    out: Path
+    """The folder of exports, for what bundles share."""
+    recipe: Recipe
+    data: Dataset
+    cases: Cases
+    """Histories that graphs are checked on."""
+    checks: list[Callable[[], None]] = field(default_factory=list)
+    """Called when all parts are written and the graphs share their tensors; each raises SeqscopeError where a graph does not
+    answer as PyTorch does."""
+
+    # --- what the manifest says of the parts
+    index: Index = field(default_factory=lambda: Index(kind="identity", geometry="none"))
+    dim: int = 1
+    """Of a query."""
+    rows: npt.NDArray[np.float32] | None = None
+    """[items, dim], what nearness and the map are about; None where there is nothing of the kind."""
+    check: Check | None = None
+    generator: Generator | None = None
+    text: Text | None = None
+    sentence: Sentence | None = None
+    graph: Graph | None = None
+    order: int = 0
+    """To add to the model's place among others."""
+    paper: str = ""
+    """To add to the model's paper."""

@@ -26,10 +26,10 @@ from torch import Tensor
 from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.files import claimed, replacing, write_json
-from engine.words.bert import Bert, BertConfig, Sentence
-from engine.words.encoder import Encoder, padded, tokenizers_package
-from engine.words.text import SEPARATOR
-from engine.words.tokenizer import CLS, PAD, learn
+from engine.text.attributes import SEPARATOR
+from engine.text.bert import Bert, BertConfig, Sentence
+from engine.text.encoder import Encoder, padded
+from engine.text.tokenizer import CLS, PAD, learn, tokenizers_package
 
 ABOUT, TOKENIZER, WEIGHTS, CHECKPOINT = (
     "scratch.json",
@@ -74,7 +74,7 @@ DEFAULT = ScratchConfig()
 
 
 def scratch(items: Attributes, folder: Path, config: ScratchConfig | None = None, device: str = "cpu") -> Encoder:
-    """The encoder of these items (see `engine.words.attributes`), trained now or found in `folder` where that was done before.
+    """The encoder of these items (see engine/text/attributes.py), trained now or found in `folder` where that was done before.
 
     An interrupted training goes on where it was. Raises SeqscopeError where there are no words to learn from.
     """

@@ -1,14 +1,57 @@
-"""How much of a catalogue's text an encoder can read at all.
+"""Tokenizers of text: one learnt from a catalogue, and how much of a catalogue's text a tokenizer can read at all.
 
-A tokenizer answers to a word it does not know with [UNK], or it spells the word letter by letter; letters of a script that the
-network hardly met say little more than [UNK] does. Both are counted, per word.
+`learn` makes byte pairs (Sennrich et al., ACL 2016), over bytes, so that no script is unknown. A tokenizer from elsewhere answers
+to a word it does not know with [UNK], or it spells the word letter by letter; letters of a script that the network hardly met say
+little more than [UNK] does. `known` counts both, per word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import SeqscopeError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+def tokenizers_package() -> Any:
+    """The package `tokenizers`, or a sentence that says how to get it."""
+    try:
+        import tokenizers
+    except ImportError:
+        raise SeqscopeError("the package tokenizers is not installed; `pip install tokenizers`, or `make install`")
+    return tokenizers
+
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PAD, CLS, SEP, MASK = range(4)
+SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+    """A tokenizer of at most `vocabulary` tokens (the 256 bytes and four special ones among them); a text begins with [CLS].
+
+    Compatibility forms and case are folded first (NFKC, lowercase), so that ＡＢＣ and abc are one word.
+    """
+    package = tokenizers_package()
+    tokenizer = package.Tokenizer(package.models.BPE())
+    normalizers, levels = package.normalizers, package.pre_tokenizers
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = levels.ByteLevel(add_prefix_space=True)
+    tokenizer.post_processor = package.processors.TemplateProcessing("[CLS] $A", special_tokens=[("[CLS]", CLS)])
+    trainer = package.trainers.BpeTrainer(
+        vocab_size=max(vocabulary, 256 + len(SPECIAL)), min_frequency=2, special_tokens=list(SPECIAL),
+        initial_alphabet=levels.ByteLevel.alphabet(), show_progress=False,
+    )  # fmt: skip
+    tokenizer.train_from_iterator(texts, trainer)
+    trained: Tokenizer = tokenizer
+    return trained
+
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
