@@ -31,15 +31,13 @@ from benchmarks.quality import floors, options
 from engine.data.dataset import Dataset
 from engine.doctor import find_public_data
 from engine.files import write_json
-from engine.tokenizers import measures
 from engine.tokenizers.base import Learning, Material
-from engine.tokenizers.collaborative import together
 from engine.tokenizers.collisions import settle
-from engine.tokenizers.judge import Judge
 from engine.tokenizers.kmeans import ResidualKMeans
 from engine.tokenizers.letter import Letter
+from engine.tokenizers.p5 import together
 from engine.tokenizers.recipe import load
-from engine.tokenizers.report import categories, describe, figures
+from engine.tokenizers.report import Judge, categories, describe, figures, neighbours, shared, unit
 from engine.tokenizers.run import tokenize
 from engine.training import device as devices
 from engine.training.run import commit
@@ -139,7 +137,7 @@ def published(dataset: Dataset) -> None:
     report["before"] = report["after"] = report["collisions"]
     vectors = np.load(path.with_name(path.name.replace(".index.json", ".cf32.npy")))[np.array(numbers, np.int64)]
     report["own_teacher"] = {
-        "shared": measures.shared(codes, measures.neighbours(vectors)),
+        "shared": shared(codes, neighbours(vectors)),
         "of": "the authors' SASRec vectors",
     }
     keep("published", dataset, report, {"command": "python -m benchmarks.identifiers run published", "recipe": None})
@@ -151,7 +149,7 @@ def teacher_alone(dataset: Dataset) -> None:
     judge = Judge.of(folder, dataset)
     recipe = load("residual-kmeans", dataset.info.name, None, ["tokenizer.levels=4"])
     items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
-    material = Material(items, measures.unit(judge.vectors), training=dataset.training)
+    material = Material(items, unit(judge.vectors), training=dataset.training)
     began = time.monotonic()
     tokenizer = ResidualKMeans.fit(
         material,
@@ -193,8 +191,8 @@ def without_text(dataset: Dataset, settings: list[str]) -> None:
     }
     identifiers = settle(tokenizer, material, recipe.collisions, about)
     report = describe(tokenizer, identifiers, material, dataset, None)
-    near = measures.neighbours(material.of("collaborative"))
-    report["own_teacher"] = {"shared": measures.shared(identifiers.codes, near), "of": about["teacher"]}
+    near = neighbours(material.of("collaborative"))
+    report["own_teacher"] = {"shared": shared(identifiers.codes, near), "of": about["teacher"]}
     record = {
         "recipe": recipe.to_dict(), "about": about, "seconds": round(time.monotonic() - began, 1), "commit": commit(),
         "command": " ".join(

@@ -64,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.errors import UsageError
     from engine.tokenizers.recipe import load
     from engine.tokenizers.report import table
-    from engine.tokenizers.run import tokenize
-    from engine.tokenizers.transfer import transfer
+    from engine.tokenizers.run import tokenize, transfer
 
     if (args.recipe_name is None) == (args.source is None):
         raise UsageError("give the name of a recipe, or the run of a fitted tokenizer with --from")

@@ -35,7 +35,7 @@ from engine.export import umap_map
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, file_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
-from engine.tokenizers import constrained
+from engine.tokenizers import kmeans
 from engine.tokenizers.base import Tokenizer, Vectors
 from engine.tokenizers.registry import card
 from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer
@@ -191,9 +191,7 @@ def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
         rows = books[level, :size]
         places, share = principal(rows)
         number = min(wanted, len(rows))
-        labels = constrained.cluster(
-            rows, number, *constrained.limits(len(rows), number), np.random.default_rng(level)
-        )[1]
+        labels = kmeans.cluster(rows, number, *kmeans.limits(len(rows), number), np.random.default_rng(level))[1]
         shares.append(share)
         columns.append(
             {

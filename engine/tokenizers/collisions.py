@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.data.identifiers import LEVELS, NONE, Identifiers
-from engine.tokenizers import uniform
+from engine.tokenizers import sinkhorn
 from engine.tokenizers.base import Codes, Material, Tokenizer
 
 
@@ -101,13 +101,13 @@ def _reassigned(tokenizer: Tokenizer, material: Material, codes: Codes, config: 
     last = getattr(tokenizer, "last", None)
     if last is None:
         raise ValueError(f"{tokenizer.name} has no distances to re-assign codes by; take another collisions.policy")
-    rows = uniform.neighbourhood(codes)
+    rows = sinkhorn.neighbourhood(codes)
     if not len(rows):
         return codes
     distances = last(material.take(rows), codes[rows])
-    part = uniform.reassign(codes[rows], distances, config.epsilon, config.rounds, config.iterations)
+    part = sinkhorn.reassign(codes[rows], distances, config.epsilon, config.rounds, config.iterations)
     if config.separate:
-        part = uniform.separate(part, distances)
+        part = sinkhorn.separate(part, distances)
     codes = codes.copy()
     codes[rows] = part
     return codes

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.cards import Card, Variant
-from engine.tokenizers import constrained
+from engine.tokenizers import kmeans
 from engine.tokenizers.base import Learning, Material, Vectors
 from engine.tokenizers.rqvae import Rqvae, RqvaeConfig
 
@@ -58,7 +58,7 @@ class Letter(Rqvae):
     )
     needs: ClassVar[tuple[str, ...]] = ("vectors", "collaborative")
     _collaborative: Vectors
-    _clusters: list[constrained.Labels]
+    _clusters: list[kmeans.Labels]
     config: LetterConfig
 
     @classmethod
@@ -78,8 +78,8 @@ class Letter(Rqvae):
         for book in self.network.quantiser.books:
             generator = np.random.default_rng(int(torch.randint(2**62, (), generator=draw)))
             points = book.detach().cpu().numpy()
-            sizes = constrained.limits(len(points), self.config.clusters)
-            self._clusters.append(constrained.cluster(points, self.config.clusters, *sizes, generator)[1])
+            sizes = kmeans.limits(len(points), self.config.clusters)
+            self._clusters.append(kmeans.cluster(points, self.config.clusters, *sizes, generator)[1])
 
     def loss(self, x: Tensor, rows: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         config, batch = self.config, x[rows.to(x.device)]

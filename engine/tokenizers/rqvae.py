@@ -8,6 +8,9 @@ batch; a code that nobody used for some epochs is put where an item is.
 from __future__ import annotations
 
 import itertools
+import math
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,15 +19,151 @@ import torch
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.tokenizers import constrained, kmeans
-from engine.tokenizers.base import Codes, Learning, Material, Tokenizer, Vectors
-from engine.tokenizers.learning import learn
-from engine.tokenizers.quantiser import Quantised, ResidualQuantiser, distances
-from engine.tokenizers.scaling import Scaling
+from engine.console import Progress
+from engine.errors import SeqscopeError
+from engine.tokenizers import kmeans
+from engine.tokenizers.base import Codes, Learning, Material, Scaling, Tokenizer, Vectors
+from engine.tokenizers.sinkhorn import assign
+from engine.training import checkpoint
+from engine.training.checkpoint import State
 from engine.training.loop import seed_of
+from engine.training.optimiser import build, learning_rate
 
 ROUNDS = 8
 BATCH = 4096
+CHECKPOINT = "checkpoint.safetensors"
+
+# --- residual quantisation: level after level, the nearest code to what the levels before left over
+
+
+@dataclass(frozen=True)
+class Quantised:
+    codes: Tensor
+    """int64 [batch, levels]"""
+    latent: Tensor
+    """[batch, dim]: ẑ, the sum of the chosen rows; its gradient goes to the encoder as though nothing had been rounded."""
+    residuals: tuple[Tensor, ...]
+    """Per level [batch, dim]: r_d, what is quantised there; gradient to the encoder, none to the levels before."""
+    rows: tuple[Tensor, ...]
+    """Per level [batch, dim]: the chosen rows e_c of the codebook, with gradient."""
+
+
+class ResidualQuantiser(nn.Module):
+    """Codebooks [codes, dim], one per level.
+
+    r_1 = z, c_d = argmin ‖r_d − e‖², r_{d+1} = r_d − sg[e_{c_d}]. The rows are held fixed in the residual, so that a level's
+    codes answer for their own residual and not for those of the levels after; the encoder hears from every level.
+    """
+
+    def __init__(self, levels: int, codes: int, dim: int) -> None:
+        super().__init__()
+        self.books = nn.ParameterList([nn.Parameter(torch.zeros(codes, dim)) for _ in range(levels)])
+
+    def forward(self, z: Tensor, epsilon: float = 0.0, iterations: int = 50) -> Quantised:
+        """z: [batch, dim]; epsilon: above 0 spreads the last level's codes evenly over the batch (Sinkhorn)."""
+        residual, codes, residuals, rows = z, [], [], []
+        for level, book in enumerate(self.books):
+            with torch.no_grad():
+                last = level == len(self.books) - 1
+                chosen = assign(distances(residual, book), epsilon if last else 0.0, iterations)
+            codes.append(chosen)
+            residuals.append(residual)
+            rows.append(book[chosen])
+            residual = residual - rows[-1].detach()
+        total = torch.stack(rows).sum(0)
+        return Quantised(torch.stack(codes, 1), z + (total - z).detach(), tuple(residuals), tuple(rows))
+
+    @torch.no_grad()
+    def rows_of(self, codes: Tensor) -> Tensor:
+        """[batch, dim]: ẑ of codes int64 [batch, levels]"""
+        return torch.stack([book[codes[:, level]] for level, book in enumerate(self.books)]).sum(0)
+
+
+def distances(points: Tensor, book: Tensor) -> Tensor:
+    """[points, codes]: squared distances."""
+    return points.square().sum(1, keepdim=True) - 2 * points @ book.T + book.square().sum(1)
+
+
+# --- the training loop: epochs over the catalogue, checkpoints, and a stop with a message at a loss that is none
+#
+# All randomness of an epoch follows from (seed, epoch), so that a training that goes on from a checkpoint computes what it would
+# have computed without the interruption: on a CPU bit for bit.
+
+
+def learn(
+    network: nn.Module,
+    items: int,
+    learning: Learning,
+    *,
+    prepare: Callable[[torch.Generator], None],
+    begin: Callable[[torch.Generator], None],
+    loss: Callable[[Tensor, torch.Generator], dict[str, Tensor]],
+    end: Callable[[torch.optim.Optimizer, torch.Generator], None],
+) -> State:
+    """Train `network` for the epochs of the recipe, or go on where an interrupted training of the same stopped.
+
+    prepare: once, before the first epoch; begin and end: around every epoch; loss: the terms of the loss for some items
+    (int64 [batch]), of which "loss" is minimised and all are kept in the curve as means over the epoch.
+    """
+    training, state = learning.training, State()
+    optimiser = build(learning.optimiser, network)
+    path = None if learning.folder is None else learning.folder / CHECKPOINT
+    if path is not None and path.exists():
+        state = checkpoint.check(path, learning.identity)
+        checkpoint.load(path, network, optimiser)
+    else:
+        prepare(_generator(training.seed, "prepare"))
+        state.identity = learning.identity
+    progress = Progress(training.epochs, learning.label)
+    progress.started -= state.seconds
+    steps = math.ceil(items / training.batch_size)
+    saved = time.monotonic()
+    while state.epoch < training.epochs:
+        began = time.monotonic()
+        # the order of items has draws of its own, so that runs with and without a term of the loss can be compared
+        generator = _generator(training.seed, state.epoch, "draws")
+        torch.manual_seed(seed_of(training.seed, state.epoch, "dropout"))
+        begin(generator)
+        network.train()
+        order = torch.randperm(items, generator=_generator(training.seed, state.epoch, "order"))
+        sums: dict[str, Tensor] = {}
+        for rows in order.split(training.batch_size):
+            for group in optimiser.param_groups:
+                group["lr"] = learning_rate(learning.optimiser, state.total_steps, steps * training.epochs)
+            terms = loss(rows, generator)
+            optimiser.zero_grad(set_to_none=True)
+            terms["loss"].backward()
+            if learning.optimiser.clip_norm:
+                nn.utils.clip_grad_norm_(network.parameters(), learning.optimiser.clip_norm)
+            optimiser.step()
+            state.total_steps += 1
+            for name, term in terms.items():
+                sums[name] = sums.get(name, torch.zeros(())) + term.detach().double() * len(rows)
+        means = {name: float(total) / items for name, total in sums.items()}
+        if not math.isfinite(means["loss"]):
+            raise SeqscopeError(
+                f"{learning.label}, epoch {state.epoch + 1}: the loss is {means['loss']}. "
+                "Try a smaller optimiser.lr, or optimiser.clip_norm=5."
+            )
+        network.eval()
+        end(optimiser, generator)
+        state.epoch += 1
+        state.seconds += time.monotonic() - began
+        state.finished = state.epoch == training.epochs
+        rounded = {name: float(f"{mean:.6g}") for name, mean in means.items()}
+        state.curve.append({"epoch": state.epoch, "seconds": round(state.seconds, 3), **rounded})
+        if path is not None and (state.finished or time.monotonic() - saved >= training.checkpoint_seconds):
+            checkpoint.save(path, network, optimiser, state)
+            saved = time.monotonic()
+        progress.update(state.epoch, f"epoch {state.epoch}/{training.epochs} loss {means['loss']:.4f}")
+    return state
+
+
+def _generator(*words: object) -> torch.Generator:
+    return torch.Generator().manual_seed(seed_of("tokenizer", *words))
+
+
+# --- the tokenizer
 
 
 @dataclass(frozen=True)
@@ -175,7 +314,7 @@ class Rqvae(Tokenizer):
             if self.config.start == "k-means":
                 rows = kmeans.centres(points, self.config.codes, generator)
             elif self.config.start == "balanced":
-                rows = constrained.codebook(points, self.config.codes, generator)
+                rows = kmeans.codebook(points, self.config.codes, generator)
             else:
                 rows = points[generator.choice(len(points), self.config.codes, replace=len(points) < self.config.codes)]
             book.copy_(torch.from_numpy(rows))

@@ -2,7 +2,7 @@
 
 run.json                 kind "tokenizer", resolved recipe, dataset fingerprint, command, device, what happened
 identifiers.parquet      with identifiers.json: engine.data.identifiers
-tokenizer.safetensors    enough to identify any item: engine.tokenizers.stored
+tokenizer.safetensors    enough to identify any item: engine.tokenizers.run
 latents.npy              float32 [items, d], what was quantised (not where nothing is)
 report.json              engine.tokenizers.report
 checkpoint.safetensors   of tokenizers that learn by gradient
@@ -20,23 +20,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
 from engine.files import claimed, replacing, write_json
-from engine.tokenizers import stored, teacher
+from engine.text.embeddings import cache_folder, read_items
+from engine.tokenizers import teacher
 from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors
-from engine.tokenizers.collisions import settle
-from engine.tokenizers.judge import Judge, find_judge
+from engine.tokenizers.collisions import extend, settle
 from engine.tokenizers.recipe import TokenizerRecipe, from_dict
 from engine.tokenizers.registry import tokenizers
-from engine.tokenizers.report import describe
+from engine.tokenizers.report import Judge, describe, find_judge
 from engine.training import device as devices
 from engine.training.loop import seed_of
 from engine.training.run import provenance
+from engine.training.settings import build_table
 
 WITHOUT_LOG = {
     "collaborative": "learns from the vectors of a SASRec, which learns from what people take",
@@ -44,7 +49,8 @@ WITHOUT_LOG = {
 }
 """What a tokenizer needs → why a catalogue alone will not do."""
 LATENTS, REPORT, RECORD = "latents.npy", "report.json", "run.json"
-OWN = {RECORD, REPORT, LATENTS, stored.FILE, "checkpoint.safetensors", "identifiers.json", "identifiers.parquet"}
+TOKENIZER = "tokenizer.safetensors"
+OWN = {RECORD, REPORT, LATENTS, TOKENIZER, "checkpoint.safetensors", "identifiers.json", "identifiers.parquet"}
 
 
 def tokenize(
@@ -130,7 +136,7 @@ def write(
     if latents is not None:
         with replacing(folder / LATENTS) as staged, staged.open("wb") as file:
             np.save(file, latents, allow_pickle=False)
-    stored.save(tokenizer, folder / stored.FILE)
+    save_tokenizer(tokenizer, folder / TOKENIZER)
     identifiers.write(folder)
     report = describe(tokenizer, identifiers, material, dataset, judge)
     write_json(folder / REPORT, report)
@@ -160,7 +166,7 @@ def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecip
         recipe = from_dict(dict(record["recipe"]), str(folder / RECORD))
     except (KeyError, TypeError, ValueError, UsageError) as error:
         raise SeqscopeError(f"{folder / RECORD} cannot be used ({error}). Run `seqscope tokenize` with --restart.")
-    return stored.load(folder / stored.FILE), Identifiers.read(folder), recipe, record
+    return load_tokenizer(folder / TOKENIZER), Identifiers.read(folder), recipe, record
 
 
 def gather(
@@ -235,3 +241,136 @@ def _stored_record(folder: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("kind") != "tokenizer":
         raise SeqscopeError(f"{folder} holds a run of a model, not of a tokenizer. Give another --out.")
     return record
+
+
+# --- a tokenizer in one safetensors file: its arrays, and as JSON in the metadata its family, settings and facts.
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    arrays, facts = tokenizer.parts()
+    with replacing(path) as staged:
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            or {"nothing": np.zeros(1, np.float32)},
+            staged,
+            metadata={"tokenizer": json.dumps({"family": tokenizer.name, **facts}, ensure_ascii=False)},
+        )
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Raises SeqscopeError where the file is missing, damaged or of another version."""
+    try:
+        with safe_open(path, "numpy") as file:
+            facts = json.loads((file.metadata() or {})["tokenizer"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        tokenizer = tokenizers()[facts.pop("family")]
+        return tokenizer.restore(build_table(tokenizer.Config, facts.pop("config"), str(path)), arrays, facts)
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, UsageError) as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise SeqscopeError(
+            f"{path} is no tokenizer that this version reads ({reason}). Run `seqscope tokenize` again."
+        )
+
+
+# --- a fitted tokenizer's identifiers of another catalogue: the same codebooks, read by items that it never saw.
+
+
+def transfer(
+    source: Path,
+    dataset: Dataset,
+    folder: Path,
+    *,
+    device: str = "auto",
+    vectors: Vectors | None = None,
+    restart: bool = False,
+    judge: Path | None = None,
+) -> dict[str, Any]:
+    """Give the items of `dataset` identifiers by the tokenizer of the finished run `source`, written as a run of its own.
+
+    The vocabulary stays, so that what was trained with it can read the new identifiers. Items of the first catalogue (the same
+    id and title) keep theirs; new ones stand beside them, and share one where the vocabulary has no place left. vectors:
+    float32 [items, d] instead of the text encoder's. Returns what report.json holds. Raises SeqscopeError where the two do not
+    fit.
+    """
+    with taken(folder, restart):
+        return _transfer(source, dataset, folder, device, vectors, judge)
+
+
+def _transfer(
+    source: Path, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None, judge: Path | None
+) -> dict[str, Any]:
+    began = time.monotonic()
+    tokenizer, known, recipe, record = open_tokenizer(source)
+    if record["fingerprint"] == dataset.info.fingerprint:
+        raise UsageError(f"{source} was fitted to {dataset.path} itself; its identifiers are there already")
+    first = record.get("about", {}).get("vectors", {})
+    if vectors is None and first.get("source") == "a file":
+        raise UsageError(f"{source} was fitted to vectors from a file; give those of {dataset.path} with --vectors")
+    if vectors is None and first:
+        recipe = replace(recipe, words=replace(recipe.words, encoder=_encoder(recipe, record, source)))
+    material, about = gather(recipe, dataset, folder, device, vectors, fitted=True)
+    if first and about["vectors"]["dim"] != first["dim"]:
+        raise UsageError(f"{source} reads vectors of {first['dim']} numbers, and these have {about['vectors']['dim']}")
+    origin = hashlib.sha256((source / TOKENIZER).read_bytes()).hexdigest()
+    key = hashlib.sha256(f"{origin} {known.digest()} {material.digest()}".encode()).hexdigest()
+    if finished(folder, key):
+        report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+        return report
+    before = _before(Path(record["dataset_path"]), record["fingerprint"], material.items)
+    existing, new = np.flatnonzero(before >= 0), np.flatnonzero(before < 0)
+    codes = np.empty((len(material), known.levels), np.int32)
+    codes[existing] = known.codes[before[existing]]
+    if len(new):
+        codes[new] = extend(tokenizer, known, material.take(new), recipe.collisions)
+    note(f"{len(existing):,} of {len(codes):,} items keep the identifiers they have in {record['dataset']}.")
+    about |= {
+        "fitted": {
+            "run": source.name,
+            "dataset": record["dataset"],
+            "fingerprint": record["fingerprint"],
+            "digest": origin,
+        }
+    }
+    identifiers = Identifiers(codes, known.sizes, known.shared, known.names, about)
+    entries = {
+        "identity": key,
+        **provenance(recipe.to_dict(), dataset, devices.choose(device)),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+    return write(
+        folder, tokenizer, identifiers, material, dataset, entries, None if judge is None else Judge.of(judge, dataset)
+    )
+
+
+def _encoder(recipe: TokenizerRecipe, record: dict[str, Any], source: Path) -> str:
+    """The text encoder that the tokenizer was fitted with: other vectors would mean nothing to it."""
+    name = recipe.words.encoder
+    if name not in ("auto", "scratch"):
+        return name
+    used = str(record["about"]["vectors"].get("encoder", ""))
+    if used.startswith("minilm"):
+        return "minilm"
+    folder = cache_folder(Path(record["dataset_path"]), None) / used
+    if used and (folder / "scratch.json").is_file():
+        return str(folder)
+    raise SeqscopeError(
+        f"{source} reads words by an encoder that was trained on its own catalogue, and {folder} is not there. "
+        "Fit a tokenizer with words.encoder=minilm, or give --vectors."
+    )
+
+
+def _before(path: Path, fingerprint: str, items: pa.Table) -> npt.NDArray[np.int64]:
+    """int64 [items]: each item's number in the first catalogue, by id and title; −1 where it is not there."""
+    try:
+        first: Dataset | None = Dataset(path)
+    except SeqscopeError:
+        first = None
+    if first is None or first.info.fingerprint != fingerprint:
+        note(f"{path} is not there any more, so every item counts as new.")
+        return np.full(len(items), -1)
+    numbers = {pair: row for row, pair in enumerate(_named(read_items(path)))}
+    return np.array([numbers.get(pair, -1) for pair in _named(items)], np.int64)
+
+
+def _named(items: pa.Table) -> list[tuple[str, str]]:
+    return list(zip(map(str, items["item_id"].to_pylist()), map(str, items["title"].to_pylist()), strict=True))

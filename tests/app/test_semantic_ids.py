@@ -66,16 +66,16 @@ def test_lorenz_begins_with_the_least_used() -> None:
 
 
 def test_figures_agree_with_those_of_the_engine() -> None:
-    from engine.tokenizers import measures
+    from engine.tokenizers import report
 
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)
     kinds = rng.integers(-1, 4, 200)
-    for mine, theirs in zip(semantic_ids.usage(codes, (6, 6, 8)), measures.usage(codes, (6, 6, 8)), strict=True):
+    for mine, theirs in zip(semantic_ids.usage(codes, (6, 6, 8)), report.usage(codes, (6, 6, 8)), strict=True):
         assert mine.perplexity == pytest.approx(theirs["perplexity"]) and mine.gini == pytest.approx(theirs["gini"])
-    for pure, other in zip(semantic_ids.purity(codes, kinds), measures.purity(codes, kinds), strict=True):
+    for pure, other in zip(semantic_ids.purity(codes, kinds), report.purity(codes, kinds), strict=True):
         assert pure.purity == pytest.approx(other["purity"]) and pure.chance == pytest.approx(other["chance"])
-    found = measures.collisions(codes)
+    found = report.collisions(codes)
     groups = semantic_ids.groups(codes)
     assert (len(groups), len(groups[0])) == (found["groups"], found["largest"])
     assert sum(map(len, groups)) / 200 == pytest.approx(found["sharing"])

@@ -9,10 +9,10 @@ import pytest
 
 from engine.data.identifiers import NONE, Identifiers
 from engine.errors import SeqscopeError
-from engine.tokenizers import stored
+from engine.tokenizers import run
 from engine.tokenizers.collisions import CollisionsConfig, extend, settle
 from engine.tokenizers.registry import tokenizers
-from tests.tokenizers.tiny import CONFIGS, fit, fitted, material
+from tests.tokenization.tiny import CONFIGS, fit, fitted, material
 
 every = pytest.mark.parametrize("name", list(tokenizers()))
 
@@ -43,8 +43,8 @@ def test_another_seed_gives_others(name: str) -> None:
 
 @every
 def test_it_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
-    stored.save(fitted(name), tmp_path / stored.FILE)
-    back = stored.load(tmp_path / stored.FILE)
+    run.save_tokenizer(fitted(name), tmp_path / run.TOKENIZER)
+    back = run.load_tokenizer(tmp_path / run.TOKENIZER)
     assert back.sizes == fitted(name).sizes
     assert back.config == fitted(name).config
     for given in (material(), material(48, seed=5, prefix="new")):
@@ -90,16 +90,16 @@ def test_further_items_go_beside_the_known_ones(name: str, policy: str) -> None:
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / stored.FILE
+    path = tmp_path / run.TOKENIZER
     with pytest.raises(SeqscopeError, match="no tokenizer"):
-        stored.load(path)
+        run.load_tokenizer(path)
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(SeqscopeError, match="no tokenizer"):
-        stored.load(path)
-    stored.save(fitted("random"), path)
+        run.load_tokenizer(path)
+    run.save_tokenizer(fitted("random"), path)
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(SeqscopeError, match="no tokenizer"):
-        stored.load(path)
+        run.load_tokenizer(path)
 
 
 @every

@@ -8,12 +8,10 @@ import pytest
 
 from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
-from engine.tokenizers import collaborative, measures
+from engine.tokenizers import p5, report
 from engine.tokenizers.base import Material
-from engine.tokenizers.category import CategoryPath
-from engine.tokenizers.collaborative import CollaborativeClusters, spectral, together
-from engine.tokenizers.titles import Titles
-from tests.tokenizers.tiny import fit, groups, material
+from engine.tokenizers.p5 import CategoryPath, CollaborativeClusters, Titles, spectral, together
+from tests.tokenization.tiny import fit, groups, material
 
 
 def catalogue(**columns: list[object]) -> Material:
@@ -87,7 +85,7 @@ def test_the_column_is_named_where_it_is_missing() -> None:
 
 def test_items_that_people_take_together_share_their_first_codes() -> None:
     tokenizer = fit("p5-cid", material(), clusters=16, leaf=400)
-    found = measures.purity(tokenizer.identify(material()), groups()[1])[0]
+    found = report.purity(tokenizer.identify(material()), groups()[1])[0]
     assert found["purity"] > 0.9 > 3 * found["chance"]
 
 
@@ -96,7 +94,7 @@ def test_no_groups_are_found_where_people_take_anything() -> None:
     rng = np.random.default_rng(0)
     log = Ragged.of([rng.choice(len(given), 6, replace=False).tolist() for _ in range(300)])
     tokenizer = fit("p5-cid", Material(given.items, training=log), clusters=16, leaf=400)
-    found = measures.purity(tokenizer.identify(given), groups()[1])[0]
+    found = report.purity(tokenizer.identify(given), groups()[1])[0]
     assert found["purity"] < found["chance"] + 0.1
 
 
@@ -129,7 +127,7 @@ def test_pairs_are_counted_once_per_sequence() -> None:
 
 @pytest.mark.parametrize("dense", [0, 512])
 def test_spectral_clustering_parts_what_is_not_joined(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collaborative, "DENSE", dense)
+    monkeypatch.setattr(p5, "DENSE", dense)
     log = Ragged.of([list(range(part * 40, part * 40 + 40)) for part in range(3)])
     labels = spectral(together(log, 120), 3, np.random.default_rng(0))
     assert [len(set(labels[part * 40 : part * 40 + 40])) for part in range(3)] == [1, 1, 1]

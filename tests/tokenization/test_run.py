@@ -21,9 +21,9 @@ from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
 from engine.runtime import Zoo
 from engine.tokenizers import teacher
-from engine.tokenizers.judge import Judge
 from engine.tokenizers.recipe import from_dict, load
 from engine.tokenizers.registry import tokenizers
+from engine.tokenizers.report import Judge
 from engine.tokenizers.run import gather, open_tokenizer
 from engine.training.recipe import RECIPES
 from engine.training.recipe import load as load_model

@@ -15,7 +15,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.runtime import Zoo
 from engine.tokenizers.run import open_tokenizer
-from tests.tokenizers.test_run import command
+from tests.tokenization.test_run import command
 from tests.training.tiny import text_encoder
 
 

@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from engine.errors import SeqscopeError
-from engine.tokenizers import measures
-from engine.tokenizers.base import Material
+from engine.tokenizers import report
+from engine.tokenizers.base import Material, Scaling
 from engine.tokenizers.kmeans import centres
-from engine.tokenizers.quantiser import ResidualQuantiser
-from engine.tokenizers.rqvae import Network, Rqvae, RqvaeConfig
-from engine.tokenizers.scaling import Scaling
-from tests.tokenizers.tiny import ITEMS, config, fit, groups, learning, material, planted
+from engine.tokenizers.rqvae import Network, ResidualQuantiser, Rqvae, RqvaeConfig
+from tests.tokenization.tiny import ITEMS, config, fit, groups, learning, material, planted
 
 
 def by_hand(x: np.ndarray, network: Network, reduction: str) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
@@ -95,8 +93,8 @@ def test_it_finds_groups_of_groups() -> None:
     outer, inner = groups()
     tokenizer = fit("rqvae", material(), epochs=60, codes=4, levels=2)
     codes = tokenizer.identify(material())
-    depths = measures.purity(codes, inner)
-    assert measures.purity(codes, outer)[0]["purity"] > 0.9
+    depths = report.purity(codes, inner)
+    assert report.purity(codes, outer)[0]["purity"] > 0.9
     assert depths[1]["purity"] > 0.8
     assert depths[1]["purity"] > depths[0]["purity"] + 0.3
     assert tokenizer.lost(material(), codes) < 0.15
@@ -107,7 +105,7 @@ def test_it_finds_none_where_there_are_none() -> None:
     noise = np.random.default_rng(0).normal(size=given.vectors.shape).astype(np.float32)  # type: ignore[union-attr]
     tokenizer = fit("rqvae", Material(given.items, noise), epochs=30, codes=4, levels=2)
     codes = tokenizer.identify(Material(given.items, noise))
-    first = measures.purity(codes, groups()[0])[0]
+    first = report.purity(codes, groups()[0])[0]
     assert first["purity"] < first["chance"] + 0.08
     assert tokenizer.lost(Material(given.items, noise), codes) > 0.5
 
@@ -137,7 +135,7 @@ def test_fewer_items_than_codes() -> None:
 @pytest.mark.parametrize("start", ["k-means", "balanced", "random"])
 def test_every_start_uses_most_codes(start: str) -> None:
     tokenizer = fit("rqvae", material(spread=0.5), epochs=5, start=start)
-    assert measures.usage(tokenizer.identify(material(spread=0.5)), tokenizer.sizes)[0]["used"] >= 6
+    assert report.usage(tokenizer.identify(material(spread=0.5)), tokenizer.sizes)[0]["used"] >= 6
 
 
 def test_dead_codes_come_back() -> None:
@@ -158,7 +156,7 @@ def test_dead_codes_come_back() -> None:
         tokenizer._end_epoch(x, optimiser, draw, learning())
         far.append(int((book.abs().amax(1) > 5e3).sum()))
     assert far == [5, 0, 0]  # idle for one epoch: nothing; for two: put where items are
-    used = measures.usage(tokenizer.identify(Material(material().items, x.numpy())), tokenizer.sizes)[0]["used"]
+    used = report.usage(tokenizer.identify(Material(material().items, x.numpy())), tokenizer.sizes)[0]["used"]
     assert used == 8
 
 
@@ -168,9 +166,9 @@ def test_no_code_is_dead_after_training() -> None:
     settings = {"epochs": 1, "codes": 16, "levels": 2, "start": "random"}
     left = fit("rqvae", given, dead_after=0, **settings)
     revived = fit("rqvae", given, dead_after=50, **settings)  # not within this training
-    dead = [level["dead"] for level in measures.usage(left.identify(given), left.sizes)]
+    dead = [level["dead"] for level in report.usage(left.identify(given), left.sizes)]
     assert max(dead) > 0
-    assert [level["dead"] for level in measures.usage(revived.identify(given), revived.sizes)] == [0, 0]
+    assert [level["dead"] for level in report.usage(revived.identify(given), revived.sizes)] == [0, 0]
     assert revived.lost(given, revived.identify(given)) <= left.lost(given, left.identify(given)) + 1e-6
 
 

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from engine.tokenizers import measures
-from engine.tokenizers.base import Material
+from engine.tokenizers import report
+from engine.tokenizers.base import Material, Scaling
 from engine.tokenizers.letter import Letter, collaborative, companions, diversity
 from engine.tokenizers.rqvae import Network
-from engine.tokenizers.scaling import Scaling
-from tests.tokenizers.tiny import config, fit, groups, material, planted, teacher
+from tests.tokenization.tiny import config, fit, groups, material, planted, teacher
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -103,7 +102,7 @@ def test_it_learns_who_takes_an_item_where_words_do_not_say() -> None:
         [rng.choice(np.flatnonzero((inner == inner[i]) & (np.arange(len(inner)) != i))) for i in range(len(inner))]
     )
     similar = {
-        alpha: measures.shared(fit("letter", blind, epochs=60, alpha=alpha, beta=0.0, levels=2).identify(blind), near)
+        alpha: report.shared(fit("letter", blind, epochs=60, alpha=alpha, beta=0.0, levels=2).identify(blind), near)
         for alpha in (0.0, 1.0)
     }
     assert similar[1.0] > similar[0.0] + 0.2

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from engine.data.identifiers import NONE
-from engine.tokenizers import uniform
+from engine.tokenizers import sinkhorn
 from engine.tokenizers.collisions import CollisionsConfig, append, extend, settle
-from tests.tokenizers.tiny import fitted, material
+from tests.tokenization.tiny import fitted, material
 
 CODES = np.array([[1, 0], [0, 2], [1, 0], [1, 0], [0, 1]], np.int32)
 
@@ -52,15 +52,15 @@ def test_counting_goes_on_for_further_items() -> None:
 
 
 def test_groups() -> None:
-    assert [rows.tolist() for rows in uniform.crowded(CODES)] == [[0, 2, 3]]
-    assert uniform.neighbourhood(CODES).tolist() == [0, 2, 3]
-    assert uniform.crowded(CODES[:2]) == []
+    assert [rows.tolist() for rows in sinkhorn.crowded(CODES)] == [[0, 2, 3]]
+    assert sinkhorn.neighbourhood(CODES).tolist() == [0, 2, 3]
+    assert sinkhorn.crowded(CODES[:2]) == []
 
 
 def test_uniform_mapping_parts_a_group() -> None:
     codes = np.zeros((6, 2), np.int32)
     last = np.random.default_rng(0).random((6, 8)).astype(np.float32)
-    found = uniform.reassign(codes, last)
+    found = sinkhorn.reassign(codes, last)
     assert (found[:, 0] == 0).all()
     assert len(np.unique(found, axis=0)) == 6
     assert (codes == 0).all()  # the argument is left alone
@@ -69,16 +69,16 @@ def test_uniform_mapping_parts_a_group() -> None:
 def test_items_of_equal_vectors_are_parted_by_free_codes_alone() -> None:
     codes = np.zeros((4, 2), np.int32)
     last = np.tile(np.array([[0.0, 1.0, 2.0]], np.float32), (4, 1))
-    left = uniform.reassign(codes, last)
+    left = sinkhorn.reassign(codes, last)
     assert len(np.unique(left, axis=0)) == 1
-    parted = uniform.separate(left, last)
+    parted = sinkhorn.separate(left, last)
     assert len(np.unique(parted, axis=0)) == 3  # three last codes for four items: two of them remain a tie
 
 
 def test_codes_in_use_are_not_taken_from_their_items() -> None:
     codes = np.array([[0, 0], [0, 0], [0, 1], [1, 0]], np.int32)
     last = np.tile(np.array([[0.0, 1.0, 2.0]], np.float32), (4, 1))
-    assert uniform.separate(codes, last).tolist() == [[0, 0], [0, 2], [0, 1], [1, 0]]
+    assert sinkhorn.separate(codes, last).tolist() == [[0, 0], [0, 2], [0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("name", ["rqvae", "letter", "residual-kmeans"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.tokenizers import constrained, sinkhorn
+from engine.tokenizers import kmeans, sinkhorn
 from engine.tokenizers.sinkhorn import assign, plan
 
 
@@ -49,10 +49,10 @@ def test_clusters_keep_their_sizes(
     points: int, clusters: int, smallest: int, largest: int, exact: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exact:
-        monkeypatch.setattr(constrained, "EXACT", 0)
+        monkeypatch.setattr(kmeans, "EXACT", 0)
     rng = np.random.default_rng(0)
     data = np.concatenate([rng.normal(size=(points - 5, 3)), rng.normal(size=(5, 3)) + 9]).astype(np.float32)
-    centres, labels = constrained.cluster(data, clusters, smallest, largest, np.random.default_rng(1))
+    centres, labels = kmeans.cluster(data, clusters, smallest, largest, np.random.default_rng(1))
     sizes = np.bincount(labels, minlength=clusters)
     assert centres.shape == (clusters, 3)
     assert sizes.min() >= smallest
@@ -62,27 +62,27 @@ def test_clusters_keep_their_sizes(
 def test_the_best_assignment_is_the_best() -> None:
     """Two points, one place near each: the greedy choice of the first would cost the second more."""
     costs = np.array([[0.0, 1.0], [0.1, 9.0]])
-    assert constrained._best(costs, 1, 1).tolist() == [1, 0]
+    assert kmeans._best(costs, 1, 1).tolist() == [1, 0]
 
 
 def test_free_sizes_are_plain_k_means() -> None:
     rng = np.random.default_rng(0)
     data = np.concatenate([rng.normal(size=(20, 2)) + shift for shift in (0, 20, 40)]).astype(np.float32)
-    _, labels = constrained.cluster(data, 3, 0, 60, np.random.default_rng(0))
+    _, labels = kmeans.cluster(data, 3, 0, 60, np.random.default_rng(0))
     assert [len(set(part.tolist())) for part in labels.reshape(3, 20)] == [1, 1, 1]
     assert len(set(labels)) == 3
 
 
 def test_sizes_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match="do not go into"):
-        constrained.cluster(np.zeros((10, 2), np.float32), 3, 4, 5, np.random.default_rng(0))
+        kmeans.cluster(np.zeros((10, 2), np.float32), 3, 4, 5, np.random.default_rng(0))
 
 
 def test_limits_are_the_authors_for_their_numbers() -> None:
-    assert constrained.limits(256, 10) == (10, 60)
+    assert kmeans.limits(256, 10) == (10, 60)
     for points in (2, 8, 64, 256):
         for clusters in range(1, points + 1):
-            smallest, largest = constrained.limits(points, clusters)
+            smallest, largest = kmeans.limits(points, clusters)
             assert clusters * smallest <= points <= clusters * largest
 
 

@@ -7,23 +7,23 @@ import pytest
 
 from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
-from engine.tokenizers import measures, report
+from engine.tokenizers import report
 
 CODES = np.array([[0, 1], [0, 1], [0, 2], [3, 1]], np.int32)
 
 
 def test_usage() -> None:
-    first, second = measures.usage(CODES, (4, 3))
+    first, second = report.usage(CODES, (4, 3))
     assert (first["used"], first["dead"], second["used"], second["dead"]) == (2, 2, 2, 1)
     assert first["perplexity"] == pytest.approx(np.exp(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25))))
-    even = measures.usage(np.arange(4, dtype=np.int32)[:, None], (4,))[0]
+    even = report.usage(np.arange(4, dtype=np.int32)[:, None], (4,))[0]
     assert (even["perplexity"], even["perplexity_share"], even["gini"]) == pytest.approx((4, 1, 0))
-    one = measures.usage(np.zeros((9, 1), np.int32), (4,))[0]
+    one = report.usage(np.zeros((9, 1), np.int32), (4,))[0]
     assert (one["perplexity"], one["gini"]) == pytest.approx((1, 0.75))
 
 
 def test_both_collision_rates() -> None:
-    found = measures.collisions(CODES)
+    found = report.collisions(CODES)
     assert (found["different"], found["excess"], found["sharing"], found["groups"], found["largest"]) == (
         3,
         0.25,
@@ -32,24 +32,24 @@ def test_both_collision_rates() -> None:
         2,
     )
 
-    assert measures.collisions(np.arange(10)[:, None] % 2)["excess"] == 0.8
-    assert measures.collisions(np.arange(3)[:, None])["largest"] == 1
+    assert report.collisions(np.arange(10)[:, None] % 2)["excess"] == 0.8
+    assert report.collisions(np.arange(3)[:, None])["largest"] == 1
 
 
 def test_neighbours_and_similarity() -> None:
     vectors = np.array([[1, 0], [2, 0.1], [0, 1], [0.1, 5]], np.float32)
-    near = measures.neighbours(measures.unit(vectors))
+    near = report.neighbours(report.unit(vectors))
     assert near.tolist() == [1, 0, 3, 2]
-    assert measures.neighbours(vectors).tolist() == [1, 0, 3, 2]
-    assert measures.neighbours(np.array([[1.0, 0.0], [9.0, 9.0], [0.0, 1.0]])).tolist() == [1, 0, 1]
-    assert measures.shared(CODES, near) == (2 + 2 + 0 + 0) / 4
-    assert measures.shared(np.array([[0, 1], [0, NONE]], np.int32), np.array([1, 0])) == 1
+    assert report.neighbours(vectors).tolist() == [1, 0, 3, 2]
+    assert report.neighbours(np.array([[1.0, 0.0], [9.0, 9.0], [0.0, 1.0]])).tolist() == [1, 0, 1]
+    assert report.shared(CODES, near) == (2 + 2 + 0 + 0) / 4
+    assert report.shared(np.array([[0, 1], [0, NONE]], np.int32), np.array([1, 0])) == 1
 
 
 def test_chance_is_what_random_pairs_have() -> None:
     codes = np.random.default_rng(0).integers(0, 5, (4000, 3)).astype(np.int32)
     pairs = np.random.default_rng(1).permutation(4000)
-    assert measures.shared(codes, pairs) == pytest.approx(measures.shared_by_chance(codes), abs=0.03)
+    assert report.shared(codes, pairs) == pytest.approx(report.shared_by_chance(codes), abs=0.03)
 
 
 def test_codes_express_what_is_a_sum_of_codes() -> None:
@@ -57,11 +57,9 @@ def test_codes_express_what_is_a_sum_of_codes() -> None:
     codes = rng.integers(0, 6, (500, 2)).astype(np.int32)
     tables = rng.normal(size=(2, 6, 3))
     vectors = tables[0][codes[:, 0]] + tables[1][codes[:, 1]]
-    assert np.allclose(measures.expressed(codes, vectors, ridge=1e-6), vectors, atol=1e-3)
+    assert np.allclose(report.expressed(codes, vectors, ridge=1e-6), vectors, atol=1e-3)
     noise = rng.normal(size=(500, 3))
-    lost = (
-        np.square(noise - measures.expressed(codes, noise, ridge=1e-6)).sum() / np.square(noise - noise.mean(0)).sum()
-    )
+    lost = np.square(noise - report.expressed(codes, noise, ridge=1e-6)).sum() / np.square(noise - noise.mean(0)).sum()
     assert lost > 0.9
 
 
@@ -69,23 +67,23 @@ def test_ndcg() -> None:
     vectors = np.eye(4, dtype=np.float32)
     queries = np.array([[4, 3, 2, 1], [4, 3, 2, 1], [1, 1, 1, 1]], np.float32)
     history = Ragged.of([[0], [], []])
-    found = measures.ndcg10(queries, vectors, history, np.array([1, 1, 2]))
+    found = report.ndcg10(queries, vectors, history, np.array([1, 1, 2]))
     ranks = np.array([1, 2, 2.5])  # the item of the history steps aside; ties take the mean rank
     assert found == pytest.approx((1 / np.log2(ranks + 1)).mean())
 
 
 def test_purity() -> None:
     categories = np.array([0, 0, 1, 1])
-    first, second = measures.purity(CODES, categories)
+    first, second = report.purity(CODES, categories)
     assert (first["groups"], first["items"], first["purity"]) == (2, 3, pytest.approx(2 / 3))
     assert (second["groups"], second["items"], second["purity"]) == (3, 2, 1)
-    assert measures.purity(CODES, np.array([0, -1, 1, 1]))[0]["items"] == 2
+    assert report.purity(CODES, np.array([0, -1, 1, 1]))[0]["items"] == 2
 
 
 def test_squeeze() -> None:
     popularity = np.arange(90)[::-1]
     codes = np.concatenate([np.arange(30), np.arange(30), np.zeros(30)]).astype(np.int32)[:, None]
-    found = measures.squeeze(codes, popularity)
+    found = report.squeeze(codes, popularity)
     assert found["head"]["perplexity"] == pytest.approx(30)
     assert found["tail"]["perplexity"] == pytest.approx(1)
     assert found["ratio"] == pytest.approx(1 / 30)
