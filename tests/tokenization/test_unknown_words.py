@@ -13,7 +13,7 @@ from engine.data.without_log import fill_catalogue
 from engine.export import umap_map
 from engine.runtime import Zoo
 from engine.text.bert import minilm_folder
-from engine.text.scratch import ScratchConfig, scratch
+from engine.text.scratch import ScratchConfig
 from engine.tokenizers.recipe import load
 from tests.words.tiny import KOREAN
 
@@ -23,7 +23,7 @@ SMALL = ["tokenizer.codes=4", "tokenizer.levels=2"]
 @pytest.fixture
 def korean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tiny = ScratchConfig(vocabulary=2000, dim=16, layers=1, heads=2, steps=2)
-    monkeypatch.setattr(scratch, "DEFAULT", tiny)
+    monkeypatch.setattr("engine.text.scratch.DEFAULT", tiny)
     monkeypatch.setattr(umap_map, "umap", None)  # twelve items are too few
     path = tmp_path / "data" / "shop"
     path.mkdir(parents=True)
