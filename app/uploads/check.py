@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 from pydantic import BaseModel, ConfigDict
 
 from app.uploads import clean
@@ -16,12 +15,9 @@ from app.uploads.items import check_items
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular.database import connect, sql_path, value
-from engine.tabular.dialect import Splitter
 from engine.tabular.findings import CheckResult, Findings
-from engine.tabular.parquet import read_parquet
-from engine.tabular.reading import ENCODINGS, FileKind, Reading
-from engine.tabular.rows import read_text, write_json_lines
-from engine.tabular.text import too_many_rows, write_plain
+from engine.tabular.reading import FileKind, Reading
+from engine.tabular.rows import load_rows
 
 Say = Callable[[float, str], None]
 """Takes how far the step is, 0 to 1, and what it does."""
@@ -74,7 +70,7 @@ def check(
             file = files[kind]
             say(start, f"Reading the {kind}")
             try:
-                read[kind] = _load(con, work, file, kind, findings, limits)
+                read[kind] = load_rows(con, work, file.path, file.reading, kind, findings, limits)
             except Refused as refused:
                 raise Refused(f"The {kind} cannot be read. {refused}")
             if not read[kind]:
@@ -144,37 +140,3 @@ def check(
     else:
         made = clean.fingerprint(sorted(folder.iterdir()))
     return checked.model_copy(update={"fingerprint": made, "seconds": round(time.monotonic() - begun, 2)})
-
-
-def _load(
-    con: duckdb.DuckDBPyConnection,
-    work: Path,
-    file: UploadedFile,
-    kind: FileKind,
-    findings: Findings,
-    limits: UploadLimits,
-) -> int:
-    """Makes the table `rows`; how many rows the file has."""
-    reading, path = file.reading, file.path
-    if reading.format == "parquet":
-        rows, strange = read_parquet(con, path, reading, limits)
-        for name in strange:
-            findings.add(kind, "column_bytes", column=name)
-        return rows
-    if reading.format == "json":
-        path = work / f"{kind}.jsonl"
-        write_json_lines(file.path, path, reading.encoding, limits, kind, gzipped=reading.gzip)
-        reading = reading.model_copy(update={"format": "jsonl", "gzip": False, "encoding": "utf-8"})
-    if reading.encoding_guessed:
-        findings.add(
-            kind, "encoding_guessed", note=f"It is read as {ENCODINGS.get(reading.encoding, reading.encoding)}."
-        )
-    plain = write_plain(path, work / f"{kind}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote)
-    rows_are_lines = reading.format == "jsonl" or not (
-        plain.quoted and Splitter(reading.delimiter, reading.quote).quoting
-    )
-    if rows_are_lines and not plain.blank and plain.lines > limits.rows + reading.header:
-        raise Refused(too_many_rows(plain.lines - reading.header, limits))
-    total = read_text(con, plain, reading, kind, findings, limits)
-    plain.path.unlink()
-    return total

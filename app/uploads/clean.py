@@ -14,10 +14,10 @@ from pathlib import Path
 import duckdb
 
 from app.store.attributes import caption
-from app.uploads.items import CONTROLS, YES, has_html, without_html
+from app.uploads.items import YES, has_html, without_html
 from app.uploads.limits import UploadLimits
 from engine.tabular.database import sql, value
-from engine.tabular.problems import MAX_TITLE
+from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, UploadColumn
 
 ITEMS, LOG = "items.parquet", "log.parquet"

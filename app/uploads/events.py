@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.uploads.items import id_rules
+from app.uploads.items import check_ids
 from engine.errors import Refused
 from engine.tabular.columns import COUNTS, NAMES, called, plain_name
 from engine.tabular.database import value
 from engine.tabular.findings import Findings, HeldOut
-from engine.tabular.problems import FEW
+from engine.tabular.problems import FEW, LATEST, Rule, quantity_rules, time_rules, weight_rules
 from engine.tabular.reading import UNITS, Reading
-from engine.tabular.times import LATEST, seconds
+from engine.tabular.times import seconds
 
 _DAY = 86_400
 SCALES = {3.0: 5, 5.0: 10}
@@ -30,7 +30,7 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
     cell_of = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
     name = {column.role: column.name for column in reading.columns}
     for role in ("user", "item"):
-        id_rules(findings, "log", role, cell_of[role], name[role])
+        check_ids(findings, "log", role, cell_of[role], name[role])
     moment = "NULL::BIGINT"
     if "time" not in cell_of:
         unused = called(NAMES["time"], [column.name for column in reading.columns])
@@ -38,27 +38,16 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
     elif reading.time is not None:
         _times(con, cell_of["time"], name["time"], reading.time, findings)
         moment = "moment"
-    weight = "NULL::DOUBLE"
-    if "weight" in cell_of:
-        cell = cell_of["weight"]
-        weight = f"try_cast({cell} AS DOUBLE)"
-        for problem, bad in (
-            ("weight_missing", f"{cell} IS NULL"),
-            ("weight_unreadable", f"{cell} IS NOT NULL AND NOT coalesce(isfinite({weight}), false)"),
-        ):
-            source = f"SELECT line, {cell} AS value FROM rows WHERE {bad}"
-            findings.insert("log", problem, source, name["weight"])
-    quantity = "NULL::DOUBLE"
-    if "quantity" in cell_of:
-        cell = cell_of["quantity"]
-        quantity = f"try_cast({cell} AS DOUBLE)"  # none given is no cancellation
-        bad = f"{cell} IS NOT NULL AND NOT coalesce(isfinite({quantity}), false)"
-        findings.insert(
-            "log", "quantity_unreadable", f"SELECT line, {cell} AS value FROM rows WHERE {bad}", name["quantity"]
-        )
+    numbers = {"weight": "NULL::DOUBLE", "quantity": "NULL::DOUBLE"}
+    for role, rules_of in (("weight", weight_rules), ("quantity", quantity_rules)):
+        if role in cell_of:
+            cell = cell_of[role]
+            numbers[role] = f"try_cast({cell} AS DOUBLE)"
+            _insert(findings, rules_of(cell), cell, name[role])
     con.execute(
         f'CREATE OR REPLACE TABLE events AS SELECT line, {cell_of["user"]} AS "user", {cell_of["item"]} AS item, '
-        f"{moment} AS time, {weight} AS weight, {quantity} AS quantity FROM rows WHERE line NOT IN ({findings.bad_lines('log')})"
+        f"{moment} AS time, {numbers['weight']} AS weight, {numbers['quantity']} AS quantity FROM rows "
+        f"WHERE line NOT IN ({findings.bad_lines('log')})"
     )
     scale = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else None
     if reading.drop_negative and "quantity" in cell_of:
@@ -77,17 +66,13 @@ def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, fi
         con.execute("DROP TABLE rows; ALTER TABLE timed RENAME TO rows")
     except duckdb.InvalidInputException:
         raise Refused(f"“{form}” is no format of times that can be read here. Write it like %d.%m.%Y %H:%M.")
-    unit = UNITS.get(form, 1)
-    # Seconds in a column of milliseconds would be in January 1970.
-    other = f"moment BETWEEN 0 AND {LATEST // 1000 - 1}" if unit > 1 else "false"
-    for problem, bad in (
-        ("time_missing", f"{cell} IS NULL"),
-        ("time_unreadable", f"{cell} IS NOT NULL AND moment IS NULL"),
-        ("time_early", "moment < 0"),
-        ("time_late", f"moment >= {LATEST}"),
-        ("time_unit", other),
-        ("time_future", f"moment BETWEEN {int(time.time()) + 2 * _DAY} AND {LATEST - 1}"),
-    ):
+    soon = int(time.time()) + 2 * _DAY
+    future = Rule("time_future", f"moment BETWEEN {soon} AND {LATEST - 1}")
+    _insert(findings, (*time_rules(cell, "moment", UNITS.get(form, 1)), future), cell, column)
+
+
+def _insert(findings: Findings, rules: tuple[Rule, ...], cell: str, column: str) -> None:
+    for problem, bad in rules:
         findings.insert("log", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
 
 

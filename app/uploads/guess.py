@@ -12,8 +12,8 @@ from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular import dialect, times
 from engine.tabular.columns import Values, guess_roles, recognise
-from engine.tabular.database import connect
-from engine.tabular.dialect import BLANKS, Splitter
+from engine.tabular.database import BLANKS, connect
+from engine.tabular.dialect import Splitter, header_names, records
 from engine.tabular.findings import Findings
 from engine.tabular.parquet import describe, read_parquet
 from engine.tabular.problems import MAX_DEPTH
@@ -30,7 +30,6 @@ from engine.tabular.reading import (
     ReadingChoice,
     Role,
     UploadColumn,
-    column_names,
 )
 from engine.tabular.rows import json_names, lines_of, read_text, write_json_lines
 from engine.tabular.text import Plain, blocks, content_kind, guess_encoding, read_as, scan, write_plain
@@ -185,7 +184,7 @@ def _delimited(
     delimiter = _chosen(fixed, "delimiter", None) or dialect.delimiter(lines)
     quote = _chosen(fixed, "quote", QUOTES) or dialect.quote(lines, delimiter.value)
     reading = reading.model_copy(update={"delimiter": delimiter.value, "quote": quote.value})
-    rows = _rows(lines, Splitter(delimiter.value, quote.value))
+    rows = records(lines, Splitter(delimiter.value, quote.value))
     if not rows:
         return reading, [delimiter, quote], "The first row cannot be read: its quotes are not in order. Choose others."
     header = _chosen(fixed, "header", {"yes": "", "no": ""}) or dialect.header(rows)
@@ -199,38 +198,9 @@ def _delimited(
         return reading, choices, f"Couldn't find columns: every line is one field.{ask} Choose the delimiter."
     if max(width, len(rows[0])) > limits.columns:
         raise Refused(f"The rows have {width:,} fields; at most {limits.columns:,} columns are taken here.")
-    names = _names(rows[0], width) if reading.header else [f"column {index + 1}" for index in range(width)]
+    names = header_names(rows[0], width) if reading.header else [f"column {index + 1}" for index in range(width)]
     reading = reading.model_copy(update={"columns": tuple(UploadColumn(name=name, role="text") for name in names)})
     return reading, choices, ""
-
-
-def _rows(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
-    """Fields of the rows that stand in one line, and of those that a quoted field spreads over several.
-
-    Empty where the first cannot be read: it may be the header.
-    """
-    rows, unfinished = [], ""
-    for line in lines:
-        text = f"{unfinished}\n{line}" if unfinished else line
-        fields = splitter.split(text)
-        if fields is not None:
-            rows.append(fields)
-            unfinished = ""
-        elif splitter.is_unfinished(text) and text.count("\n") < 50:
-            unfinished = text
-        elif not rows:
-            return []
-        else:
-            unfinished = ""
-    return rows
-
-
-def _names(first: Sequence[str], width: int) -> list[str]:
-    """What the columns are called after the header."""
-    fields = list(first)
-    if len(fields) == width - 1:  # as R writes row names: they have a column and no name
-        fields = ["", *fields]
-    return column_names(fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))])
 
 
 _EMPTY = (

@@ -7,11 +7,9 @@ import duckdb
 from app.uploads.limits import UploadLimits
 from engine.tabular.database import sql, value
 from engine.tabular.findings import Cell, Findings
-from engine.tabular.problems import MAX_ID, MAX_TITLE
+from engine.tabular.problems import CONTROLS, MAX_TITLE, Rule, id_rules
 from engine.tabular.reading import FileKind, Reading
 
-CONTROLS = r"[\x00-\x1f\x7f␀␁]"
-"""No id has them; NUL and SOH come as their pictures (engine/tabular/text.py)."""
 _TAGS = (
     "p|br|div|span|b|i|u|em|strong|ul|ol|li|a|h[1-6]|table|tbody|thead|tr|td|th|img|font|center|hr|small|sup|sub|blockquote|pre|"
     "code|iframe|section|article"
@@ -32,20 +30,15 @@ def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Find
     cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
     assert item is not None and title is not None
-    id_rules(findings, "catalogue", "id", cell_of[item.name], item.name)
+    check_ids(findings, "catalogue", "id", cell_of[item.name], item.name)
     _texts(con, reading, cell_of, findings, limits)
     _titles(cell_of[title.name], title.name, findings)
     _repeated(con, reading, cell_of[item.name], item.name, findings)
 
 
-def id_rules(findings: Findings, file: FileKind, role: str, cell: str, column: str) -> None:
-    rules = (
-        (f"{role}_missing", f"{cell} IS NULL"),
-        (f"{role}_long", f"length({cell}) > {MAX_ID}"),
-        (f"{role}_control", f"regexp_matches({cell}, '{CONTROLS}')"),
-        (f"{role}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})"),
-    )
-    for problem, bad in rules:
+def check_ids(findings: Findings, file: FileKind, role: str, cell: str, column: str) -> None:
+    missing = Rule(f"{role}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})")
+    for problem, bad in (*id_rules(role, cell), missing):
         findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
     foreign = f"NOT regexp_full_match({cell}, '[\\x00-\\x7f]*')"
     different = f"SELECT min(line) AS line, {cell} AS value FROM rows WHERE {foreign} GROUP BY ALL"

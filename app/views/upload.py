@@ -18,7 +18,6 @@ from engine.tabular.reading import (
     QUOTES,
     ROLE_WORDS,
     TIMES,
-    FileKind,
     Guess,
     Reading,
     ReadingChoice,
@@ -252,7 +251,7 @@ def minimum_ratings(checked: CheckResult, reading: Reading) -> list[float | None
 
 def log_stops_alone(checked: CheckResult) -> bool:
     """Whether the catalogue could be used without the log."""
-    stopping: set[FileKind] = {entry.file for entry in checked.counts if entry.kind == "stop"}
+    stopping = {entry.file for entry in checked.counts if entry.kind == "stop"}
     return stopping == {"log"} and bool(checked.kept.get("catalogue"))
 
 

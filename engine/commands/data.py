@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from engine.errors import SeqscopeError, UsageError
 if TYPE_CHECKING:
     from engine.data.options import ImportOptions
     from engine.data.prepare import ImportResult
-    from engine.data.problems import Problem
+    from engine.tabular.findings import Finding
 
 FORMATS = """\
 formats (--source; guessed from the layout where it is not given):
@@ -256,7 +257,7 @@ def show_result(result: ImportResult, args: argparse.Namespace) -> None:
     print(f"{'written':<12} {args.out}")
 
 
-def show_problems(problems: list[Problem], counts: dict[str, int], report: Path | None) -> None:
+def show_problems(problems: Sequence[Finding], counts: dict[str, int], report: Path | None) -> None:
     if not counts:
         return
     total = sum(counts.values())

@@ -13,12 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.data.faults import CONTROLS, MAX_ID
-from engine.data.problems import Problems
+from engine.tabular.findings import Findings
+from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE
 
 Record = dict[str, Any]
-MAX_TITLE = 300
-"""Characters; longer titles are shortened, with an ellipsis."""
 RESERVED = ("item", "item_id", "title", "popularity")
 """Columns with a meaning of their own, in a dataset or in a bundle."""
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
@@ -58,7 +56,7 @@ def choose_id_column(source: ItemFile, log_ids: set[str]) -> str:
 
 
 def read_catalogue(
-    source: ItemFile | None, item_ids: list[str], problems: Problems, notices: Notices, *, keep_unused: bool
+    source: ItemFile | None, item_ids: list[str], findings: Findings, notices: Notices, *, keep_unused: bool
 ) -> tuple[list[str], list[str], dict[str, list[Any]], int]:
     """(item ids, titles, attributes by name, how many items of the file no user has).
 
@@ -76,7 +74,7 @@ def read_catalogue(
             item_id = as_text(record.get(id_column))
             fault = _id_fault(item_id)
             if fault:
-                problems.add(source.path, line, id_column, item_id, fault)
+                findings.add_row(source.path.name, fault, line, id_column, item_id)
                 continue
             row = position.get(item_id)
             if row is None:
@@ -88,7 +86,7 @@ def read_catalogue(
                 rows.append(None)
                 titles.append(None)
             elif rows[row] is not None:
-                problems.add(source.path, line, id_column, item_id, "second row of the same item")
+                findings.add_row(source.path.name, "id_again", line, id_column, item_id)
                 continue
             titles[row] = _title(as_text(record.get(source.title_column)) if source.title_column else "", notices)
             rows[row] = {name: value for name, value in record.items() if name not in (id_column, source.title_column)}
@@ -165,11 +163,12 @@ def _title(text: str, notices: Notices) -> str:
 
 
 def _id_fault(item_id: str) -> str | None:
+    """A key of PROBLEMS."""
     if not item_id:
-        return "missing item id"
+        return "id_missing"
     if len(item_id) > MAX_ID:
-        return f"item id longer than {MAX_ID} characters"
-    return "control character in the item id" if re.search(CONTROLS, item_id) else None
+        return "id_long"
+    return "id_control" if re.search(CONTROLS, item_id) else None
 
 
 def _attributes(rows: list[Record | None]) -> dict[str, list[Any]]:

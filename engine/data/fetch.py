@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.data.connection import connect
 from engine.data.download import PATIENT, Patience, digest, download, get_text
-from engine.data.rows import sql
 from engine.data.unpack import unpack
 from engine.errors import SeqscopeError
+from engine.tabular.database import connect_file, sql
 
 MOVIELENS_TERMS = """\
 MovieLens, collected by the GroupLens Research Project at the University of Minnesota. For research, on these conditions:
@@ -204,7 +203,10 @@ def _fetch_set(
 
 def _write_items(query: str, path: Path) -> None:
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent) as work, connect(Path(work), memory="1GB", threads=2) as con:
+        with (
+            tempfile.TemporaryDirectory(dir=path.parent) as work,
+            connect_file(Path(work), memory="1GB", threads=2) as con,
+        ):
             con.execute(f"COPY ({query}) TO {sql(str(path))} (FORMAT csv, HEADER)")
     except SeqscopeError as error:
         raise SeqscopeError(

@@ -12,11 +12,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from engine.data.faults import LATEST, TIME_FORMATS, Rule, fault, log_rules, seconds, written
-from engine.data.options import TIME_UNITS
-from engine.data.problems import Problems
-from engine.data.rows import Layout, Mapping, rows_query, sql
 from engine.errors import SeqscopeError, UsageError
+from engine.tabular import times
+from engine.tabular.database import SQL_BLANKS, value
+from engine.tabular.findings import Findings
+from engine.tabular.limits import UNLIMITED
+from engine.tabular.problems import Rule, finite, id_rules, quantity_rules, time_rules, weight_rules
+from engine.tabular.reading import UNITS, Reading, Role
+from engine.tabular.rows import load_rows, read_lines
+from engine.tabular.text import named, write_plain
+
+ROLES: tuple[Role, ...] = ("user", "item", "time", "weight", "quantity")
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,15 @@ class LogFiles:
     """The log of a source."""
 
     files: tuple[Path, ...]
-    layout: Layout
-    mapping: Mapping
+    readings: tuple[Reading, ...]
+    """How each of the files is read."""
+    lists: bool = False
+    """A line holds a user and all of their items, with blanks between them."""
     tested: int = 0
     """How many of the files, the last ones, hold what the test asks for."""
+
+    def has(self, role: Role) -> bool:
+        return self.readings[0].column(role) is not None
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ def read_log(
     con: duckdb.DuckDBPyConnection,
     log: LogFiles,
     work: Path,
-    problems: Problems,
+    findings: Findings,
     *,
     item_map: pa.Table | None = None,
     time_unit: str | None = None,
@@ -71,48 +82,53 @@ def read_log(
 
     item_map: columns number and id (string): the log's item numbers and what they stand for.
     """
-    con.execute(
-        "CREATE TABLE parsed (file UTINYINT, line BIGINT, user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR, "
-        "quantity VARCHAR, misshapen VARCHAR, excerpt VARCHAR)"
-    )
     if len(log.files) > 255:
         raise SeqscopeError(f"{len(log.files)} files are more than one import takes (255). Concatenate some.")
-    # The zone of this machine must not decide what a date means.
-    con.execute("SET TimeZone = 'UTC'")
-    for number, path in enumerate(log.files):
-        query = rows_query(con, path, log.layout, log.mapping, work, problems)
-        con.execute(f"INSERT INTO parsed SELECT {number}, * FROM ({query})")
+    texts = "user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR, quantity VARCHAR"
+    con.execute(f"CREATE TABLE parsed (file UTINYINT, line BIGINT, {texts})")
+    names = [path.name for path in log.files]
+    names = [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
+    for number, (path, reading, name) in enumerate(zip(log.files, log.readings, names, strict=True)):
+        with named(path):
+            read = _read_lists if log.lists else _read_table
+            con.execute(
+                f"INSERT INTO parsed SELECT {number}, * FROM ({read(con, path, reading, name, work, findings)})"
+            )
+    con.execute("DROP TABLE IF EXISTS rows; DROP TABLE IF EXISTS lines")
     scattered = 0
-    if log.layout.kind == "lists":
+    if log.lists:
         several = "SELECT user_id FROM parsed WHERE user_id <> '' GROUP BY file, user_id HAVING min(line) < max(line)"
-        scattered = con.execute(f"SELECT count(DISTINCT user_id) FROM ({several})").fetchall()[0][0]
+        scattered = value(con, f"SELECT count(DISTINCT user_id) FROM ({several})")
     _map_items(con, item_map)
-    timed = log.mapping.time is not None
-    form = (time_format or (None if time_unit else _time_format(con, log.files[0].name))) if timed else None
-    unit = time_unit or _time_unit(con) if timed and form is None else "s"
-    moment = ("NULL" if not timed else seconds(TIME_UNITS[unit])) if form is None else written(form)
-    rules = log_rules(
-        log.mapping,
-        mapped=item_map is not None,
-        rated=min_rating is not None,
-        counted=drop_negative,
-        guessed_unit=time_unit is None and unit != "s",
-    )
-    _check(con, log, problems, rules, moment)
+    timed = log.has("time")
+    form = time_format or time_unit or _time_form(con, names[0]) if timed else "s"
+    moment = times.seconds("time", form) if timed else "NULL"
+    of_map = Rule("item_unmapped", "unmapped IS NOT NULL")
+    of_item = [Rule(problem, f"unmapped IS NULL AND {bad}") for problem, bad in id_rules("item", "item_id")]
+    rules: list[tuple[Role, str, Rule]] = [("user", "user_id", rule) for rule in id_rules("user", "user_id")]
+    rules += [("item", "unmapped", of_map), *(("item", "item_id", rule) for rule in of_item)]
+    if timed:
+        scale = UNITS.get(form, 1) if time_unit is None else 1
+        rules += [("time", "time", rule) for rule in time_rules("time", "seconds", scale)]
+    if min_rating is not None:
+        rules += [("weight", "rating", rule) for rule in weight_rules("rating")]
+    if drop_negative:
+        rules += [("quantity", "quantity", rule) for rule in quantity_rules("quantity")]
+    _check(con, log, names, findings, rules, moment)
 
-    condition, left_out = "ok", []
+    condition, left_out = "NOT bad", []
     for drops, stays in (
         (min_rating is not None, f"score >= {float(min_rating or 0)}"),
         (drop_negative, "NOT coalesce(amount < 0, false)"),
     ):
-        left_out.append(_count(con, f"{condition} AND NOT ({stays})") if drops else 0)
+        left_out.append(value(con, f"SELECT count(*) FROM checked WHERE {condition} AND NOT ({stays})") if drops else 0)
         condition += f" AND {stays}" if drops else ""
     for role in ("user", "item"):
         _number(con, role, condition)
     query = (
         "SELECT file::BIGINT * 1099511627776 + line AS row, user_names.number AS user, item_names.number AS item"
         + (", try_cast(seconds AS BIGINT) AS time" if timed else "")
-        + (", coalesce(amount < 0, false) AS negative" if log.mapping.quantity is not None else "")
+        + (", coalesce(amount < 0, false) AS negative" if log.has("quantity") else "")
         + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {condition}"
     )
     columns = con.execute(query).fetchnumpy()
@@ -127,15 +143,32 @@ def read_log(
         time=np.asarray(columns.pop("time"), np.int64)[order] if timed else None,
         users=con.sql("SELECT user_id FROM user_names ORDER BY number").to_arrow_table()["user_id"],
         items=con.sql("SELECT item_id FROM item_names ORDER BY number").to_arrow_table()["item_id"],
-        negative=np.asarray(columns.pop("negative"), bool)[order] if log.mapping.quantity is not None else None,
+        negative=np.asarray(columns.pop("negative"), bool)[order] if log.has("quantity") else None,
         scattered=scattered,
         below_rating=left_out[0],
         dropped_negative=left_out[1],
     )
 
 
-def _count(con: duckdb.DuckDBPyConnection, condition: str) -> int:
-    return int(con.execute(f"SELECT count(*) FROM checked WHERE {condition}").fetchall()[0][0])
+def _read_table(
+    con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, name: str, work: Path, findings: Findings
+) -> str:
+    """SQL that selects line, user, item, time, rating and quantity of the rows of a table."""
+    load_rows(con, work, path, reading, name, findings, UNLIMITED, strict=True)
+    cell_of = {column.role: f"c{index}" for index, column in enumerate(reading.columns)}
+    return f"SELECT line, {', '.join(cell_of.get(role, 'NULL') for role in ROLES)} FROM rows"
+
+
+def _read_lists(
+    con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, name: str, work: Path, findings: Findings
+) -> str:
+    """The same of lines of a user and all of their items."""
+    target = work / f"{name}.txt"
+    plain = write_plain(path, target, reading.encoding, UNLIMITED, gzipped=reading.gzip, strict=True)
+    read_lines(con, plain, name, findings)
+    fields = f"SELECT line, text, string_split_regex(trim(text, {SQL_BLANKS}), '[ \\t]+') AS fields FROM lines"
+    findings.insert(name, "no_items", f"SELECT line, text AS value FROM ({fields}) WHERE len(fields) < 2")
+    return f"SELECT line, fields[1], unnest(fields[2:]), NULL, NULL, NULL FROM ({fields}) WHERE len(fields) > 1"
 
 
 def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> None:
@@ -150,60 +183,46 @@ def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> Non
     )
 
 
-def _time_format(con: duckdb.DuckDBPyConnection, file: str) -> str | None:
-    """The pattern that reads most times, where most are neither numbers nor ISO dates; None elsewhere."""
-    query = f"SELECT count(*), count({seconds(1)}) FROM parsed WHERE coalesce(time, '') <> ''"
-    rows, plain = con.execute(query).fetchall()[0]
-    if 2 * plain > rows or not rows:
-        return None
-    tests = ", ".join(f"count({written(form)})" for form in TIME_FORMATS)
-    counts = dict(zip(TIME_FORMATS, con.execute(f"SELECT {tests} FROM parsed").fetchall()[0], strict=True))
-    best = max(counts, key=lambda form: counts[form])
-    if 2 * counts[best] <= rows:
-        return None
-    alike = [form for form in counts if counts[form] == counts[best]]
-    if len(alike) > 1:
-        raise UsageError(
-            f"{file}: day and month of its times could be either way round. Name one: "
-            + " or ".join(f"--time-format '{form}'" for form in alike)
-        )
-    return best
-
-
-def _time_unit(con: duckdb.DuckDBPyConnection) -> str:
-    """The unit by which most numeric times fall between 1970 and 2100."""
-    # Each unit has the range above that of the unit before it; no two overlap.
-    fits = ", ".join(
-        f"count(*) FILTER (number >= {LATEST * scale // 1000 if scale > 1 else 0} AND number < {LATEST * scale})"
-        for scale in TIME_UNITS.values()
+def _time_form(con: duckdb.DuckDBPyConnection, file: str) -> str:
+    """The form of the times, as `times.seconds` takes it. Raises UsageError where day and month could be either way round."""
+    rows = "SELECT time, row_number() OVER () AS place FROM parsed WHERE time IS NOT NULL"
+    step = max(1, value(con, "SELECT count(time) FROM parsed") // 1_000)
+    choice = times.guess(
+        con, [row[0] for row in con.execute(f"SELECT time FROM ({rows}) WHERE place % {step} = 0").fetchall()]
     )
-    counts = con.execute(f"SELECT {fits} FROM (SELECT try_cast(time AS DOUBLE) AS number FROM parsed)").fetchall()[0]
-    return max(zip(counts, TIME_UNITS, strict=True), key=lambda pair: pair[0])[1]  # the first of equals: seconds
+    if choice is not None and times.is_ambiguous(choice):
+        choice = times.settle(con, choice, "time", "parsed")
+        if times.is_ambiguous(choice):
+            raise UsageError(
+                f"{file}: day and month of its times could be either way round. Name one: "
+                f"--time-format '{choice.value}' or --time-format '{choice.others[0]}'"
+            )
+    return "s" if choice is None or choice.value == "iso" else choice.value  # "s" reads ISO dates, too
 
 
-def _check(con: duckdb.DuckDBPyConnection, log: LogFiles, problems: Problems, rules: list[Rule], moment: str) -> None:
-    """Make the table `checked` (ok, seconds, score and amount beside the ids) and report every bad row.
+def _check(
+    con: duckdb.DuckDBPyConnection,
+    log: LogFiles,
+    names: list[str],
+    findings: Findings,
+    rules: list[tuple[Role, str, Rule]],
+    moment: str,
+) -> None:
+    """Make the table `checked` (bad, seconds, score and amount beside the ids) and report every bad row.
 
-    moment: SQL, the unix second of `time`.
+    rules: whose column is to blame, SQL of its value, and which rows are bad; moment: SQL, the unix second of `time`.
     """
-    score, amount = (
-        f"CASE WHEN isfinite(try_cast({column} AS DOUBLE)) THEN try_cast({column} AS DOUBLE) END"
-        for column in ("rating", "quantity")
-    )
+    bad = " OR ".join(f"coalesce({rule.bad}, false)" for _, _, rule in rules)
     con.execute(
-        f"CREATE TABLE checked AS SELECT *, {fault(rules)} AS fault, fault IS NULL AS ok "
-        f"FROM (SELECT *, {moment} AS seconds, {score} AS score, {amount} AS amount FROM mapped)"
+        f"CREATE TABLE checked AS SELECT *, {bad} AS bad FROM (SELECT *, {moment} AS seconds, {finite('rating')} AS score, "
+        f"{finite('quantity')} AS amount FROM mapped)"
     )
     con.execute("DROP VIEW mapped; DROP TABLE parsed")
-    file = (
-        "CASE file "
-        + " ".join(f"WHEN {number} THEN {sql(path.name)}" for number, path in enumerate(log.files))
-        + " END"
-    )
-    problems.insert(
-        f'SELECT {file} AS file, line, fault.column AS "column", fault.value AS value, fault.reason AS reason '
-        "FROM checked WHERE NOT ok"
-    )
+    for (number,) in con.execute("SELECT DISTINCT file FROM checked WHERE bad ORDER BY file").fetchall():
+        for role, given, rule in rules:
+            column = log.readings[number].column(role)
+            source = f"SELECT line, {given} AS value FROM checked WHERE file = {number} AND bad AND ({rule.bad})"
+            findings.insert(names[number], rule.problem, source, role if column is None else column.name)
 
 
 def _number(con: duckdb.DuckDBPyConnection, role: str, condition: str) -> None:

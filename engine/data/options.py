@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
 import os
-import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,11 @@ from typing import Any
 from engine.data.repeats import RULES
 from engine.data.split import SplitOptions
 from engine.errors import UsageError
+from engine.tabular.reading import PATTERN, UNITS
 
 DUPLICATES = ("exact", "keep")
 REPEATS = (*RULES, "auto")
 TIES = ("file", "known", "item", "shuffle")
-TIME_FORMAT = re.compile(r"(?=.*%)(?:%-?[aAbBdHIjmMpSyYfgznuUW%]|[^%\x00-\x1f']){1,60}")
-"""What a pattern of times may be made of."""
-TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -117,15 +115,19 @@ class ImportOptions:
             ),
             (self.repeats in REPEATS, f"--repeats {self.repeats}: one of {', '.join(REPEATS)}"),
             (self.ties in TIES, f"--ties {self.ties}: one of {', '.join(TIES)}"),
-            (self.time_unit in (None, *TIME_UNITS), f"--time-unit {self.time_unit}: one of {', '.join(TIME_UNITS)}"),
+            (self.time_unit in (None, *UNITS), f"--time-unit {self.time_unit}: one of {', '.join(UNITS)}"),
             (
-                self.time_format is None or TIME_FORMAT.fullmatch(self.time_format) is not None,
+                self.time_format is None or PATTERN.fullmatch(self.time_format) is not None,
                 f"--time-format {self.time_format}: write a pattern such as %d.%m.%Y %H:%M",
             ),
             (self.time_format is None or self.time_unit is None, "--time-format and --time-unit exclude each other"),
             (self.k_core is None or self.k_core >= 0, "--k-core cannot be negative; 0 turns it off"),
             (self.min_history >= 1, "--min-history starts at 1"),
             (self.delimiter is None or len(self.delimiter) > 0, "--delimiter cannot be empty"),
+            (
+                self.encoding is None or _is_encoding(self.encoding),
+                f"--encoding {self.encoding}: Python knows no such encoding. Common ones: utf-8, latin-1, cp1252, utf-16",
+            ),
             (len(self.paths) > 0, "name at least one file of the log"),
         ]
         for holds, message in checks:
@@ -144,3 +146,11 @@ class ImportOptions:
         record["item_map"] = self.item_map.name if self.item_map else None
         record["list_columns"] = list(self.list_columns)
         return record | {"source": source, "k_core": k_core, "repeats": repeats}
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        codecs.getincrementaldecoder(name)
+    except LookupError:
+        return False
+    return True

@@ -12,30 +12,31 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
 from engine.data.catalogue import Notices, attribute_table, choose_id_column, read_catalogue
-from engine.data.connection import connect
 from engine.data.dataset import DatasetInfo, Role
 from engine.data.log import Events, read_log
 from engine.data.options import ImportOptions
 from engine.data.order import core, renumber, repeated, time_order
-from engine.data.problems import Problem, Problems
 from engine.data.repeats import in_words, measure, propose
 from engine.data.sets import IN_TRAINING, NO_TRAINING, in_training, without_training
-from engine.data.sources import SOURCES, Source, Workshop
-from engine.data.sources.guess import guess_source
-from engine.data.sources.item_map import read_item_map
+from engine.data.sources import SOURCES, Source, Workshop, guess_source
 from engine.data.sources.items import open_items
+from engine.data.sources.lines import read_item_map
 from engine.data.split import split_roles
 from engine.data.staging import refuse_existing, staging
 from engine.data.write import NAME, fill_dataset
 from engine.errors import SeqscopeError, UsageError
+from engine.tabular.database import connect_file, first_line
+from engine.tabular.findings import Finding, Findings
 
 SHOWN_PROBLEMS = 20
+ALL = 1 << 62
 DAY = 86_400
 LARGE = 100_000_000
 """Bytes; a larger log takes long enough to say so."""
@@ -46,7 +47,7 @@ class ImportResult:
     """What an import did, beside the dataset."""
 
     info: DatasetInfo
-    problems: list[Problem] = field(default_factory=list)
+    problems: tuple[Finding, ...] = ()
     """The first SHOWN_PROBLEMS bad rows."""
     problem_counts: dict[str, int] = field(default_factory=dict)
     """All bad rows, by reason."""
@@ -57,7 +58,7 @@ class ImportResult:
 class BadRows(SeqscopeError):
     """The files hold bad rows, and none may be left out (--strict), or nothing else is left."""
 
-    def __init__(self, message: str, problems: list[Problem], counts: dict[str, int]) -> None:
+    def __init__(self, message: str, problems: tuple[Finding, ...], counts: dict[str, int]) -> None:
         super().__init__(message)
         self.problems, self.counts = problems, counts
 
@@ -83,8 +84,8 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
     with staging(options.out, overwrite=options.overwrite) as folder:
         work = folder / "work"
         work.mkdir()
-        with connect(work, memory=options.memory, threads=options.threads) as con:
-            result = _import(options, Workshop(con, work, Problems(con), say), folder)
+        with connect_file(work, memory=options.memory, threads=options.threads) as con:
+            result = _import(options, Workshop(con, work, Findings(con, ALL), say), folder)
         shutil.rmtree(work)
     return result
 
@@ -115,16 +116,16 @@ def _check_sets(source: Source, options: ImportOptions) -> None:
 def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:
     source = SOURCES[options.source or ""]
     k_core = source.k_core if options.k_core is None else options.k_core
-    problems, notices = workshop.problems, Notices()
+    findings, notices = workshop.findings, Notices()
 
     reading = source.open(options, workshop)
     items_file = open_items(options.items, options, workshop) if options.items else reading.items
-    item_map = read_item_map(options.item_map, options.encoding, problems) if options.item_map else None
+    item_map = read_item_map(workshop, options.item_map, options.encoding) if options.item_map else None
     size = sum(path.stat().st_size for path in reading.log.files)
     if size > LARGE:
         workshop.say(f"reading {size / 1e6:,.0f} MB; about a minute for every 300 MB")
     events = read_log(
-        workshop.con, reading.log, workshop.folder, problems,
+        workshop.con, reading.log, workshop.folder, findings,
         item_map=item_map, time_unit=options.time_unit, time_format=options.time_format, min_rating=options.min_rating,
         drop_negative=options.drop_negative,
     )  # fmt: skip
@@ -143,7 +144,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             raise SeqscopeError(
                 f"all {events.below_rating:,} events are rated below {options.min_rating:g}. Lower --min-rating."
             )
-        _stop_for_bad_rows(problems, options, "no good row is left")
+        stop_for_bad_rows(workshop, options, "no good row is left")
     if len(events.users) == 1:
         raise SeqscopeError(
             f"the whole log belongs to one user ({events.users[0].as_py()!r}), and a recommender learns from many. "
@@ -165,13 +166,13 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         )
         items_file = dataclasses.replace(items_file, id_columns=(chosen,))
     ids, titles, attributes, unused = read_catalogue(
-        items_file, item_ids, problems, notices, keep_unused=options.keep_unused_items
+        items_file, item_ids, findings, notices, keep_unused=options.keep_unused_items
     )
-    counts = problems.counts()
+    counts = findings.bad_rows()
     if options.report:
-        problems.write(options.report)
+        write_report(workshop, options.report)
     if counts and options.strict:
-        _stop_for_bad_rows(problems, options, "nothing was written, because of --strict")
+        stop_for_bad_rows(workshop, options, "nothing was written, because of --strict")
     if unused and not options.keep_unused_items:
         left_out["items that no user has"] = unused
 
@@ -191,7 +192,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         lines.append(
             "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"
         )
-    return ImportResult(info, problems.first(SHOWN_PROBLEMS), counts, lines)
+    return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
 
 
 @dataclass(frozen=True)
@@ -296,9 +297,17 @@ def _core_reason(k_core: int, min_history: int) -> str:
     return " or ".join(parts + ([f"user with fewer than {min_history} events"] if min_history > max(k_core, 1) else []))
 
 
-def _stop_for_bad_rows(problems: Problems, options: ImportOptions, why: str) -> None:
-    counts = problems.counts()
+def stop_for_bad_rows(workshop: Workshop, options: ImportOptions, why: str) -> NoReturn:
+    counts = workshop.findings.bad_rows()
     if options.report:
-        problems.write(options.report)
+        write_report(workshop, options.report)
     total = sum(counts.values())
-    raise BadRows(f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", problems.first(SHOWN_PROBLEMS), counts)
+    first = workshop.findings.first(SHOWN_PROBLEMS, by_line=True)
+    raise BadRows(f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", first, counts)
+
+
+def write_report(workshop: Workshop, path: Path) -> None:
+    try:
+        workshop.findings.write(workshop.folder / "findings.parquet", path)
+    except duckdb.Error as error:
+        raise SeqscopeError(f"the report {path} cannot be written ({first_line(error)}). Choose another --report.")

@@ -19,16 +19,16 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.catalogue import Notices, attribute_table, choose_id_column, read_catalogue
-from engine.data.connection import connect
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.options import ImportOptions
-from engine.data.prepare import SHOWN_PROBLEMS, BadRows, ImportResult
-from engine.data.problems import Problems
+from engine.data.prepare import ALL, SHOWN_PROBLEMS, ImportResult, stop_for_bad_rows, write_report
 from engine.data.sources import Workshop
 from engine.data.sources.items import open_items
 from engine.data.staging import refuse_existing, staging
 from engine.data.write import NAME, write_events
 from engine.errors import SeqscopeError, UsageError
+from engine.tabular.database import connect_file
+from engine.tabular.findings import Findings
 
 NO_LOG = "none"
 """The split of a dataset without a log."""
@@ -48,37 +48,35 @@ def import_catalogue(options: ImportOptions, say: Callable[[str], None] = lambda
     with staging(options.out, overwrite=options.overwrite) as folder:
         work = folder / "work"
         work.mkdir()
-        with connect(work, memory=options.memory, threads=options.threads) as con:
-            result = _import(path, name, options, Workshop(con, work, Problems(con), say), folder)
+        with connect_file(work, memory=options.memory, threads=options.threads) as con:
+            result = _import(path, name, options, Workshop(con, work, Findings(con, ALL), say), folder)
         shutil.rmtree(work)
     return result
 
 
 def _import(path: Path, name: str, options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:
-    problems, notices = workshop.problems, Notices()
+    findings, notices = workshop.findings, Notices()
     source = open_items(path, options, workshop)
     if len(source.id_columns) > 1:
         workshop.say(
             f"{path.name}: the items' ids are in the column {choose_id_column(source, set())} "
             "(--item-id-column names another)"
         )
-    ids, titles, attributes, _ = read_catalogue(source, [], problems, notices, keep_unused=True)
-    counts = problems.counts()
-    if options.report:
-        problems.write(options.report)
+    ids, titles, attributes, _ = read_catalogue(source, [], findings, notices, keep_unused=True)
+    counts = findings.bad_rows()
     if not ids or (counts and options.strict):
-        why = "nothing was written, because of --strict" if ids else "no good row is left"
-        total = sum(counts.values())
-        raise BadRows(
-            f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", problems.first(SHOWN_PROBLEMS), counts
+        stop_for_bad_rows(
+            workshop, options, "nothing was written, because of --strict" if ids else "no good row is left"
         )
+    if options.report:
+        write_report(workshop, options.report)
     info = fill_catalogue(
         folder, name=name, title=options.title or "A catalogue", source=options.about or SOURCE,
         licence=options.licence or LICENCE, items=attribute_table(ids, titles, attributes), options=_record(path, options),
         left_out=counts,
     )  # fmt: skip
     lines = [f"{count:,} {notice}" for notice, count in notices.counts.items() if count]
-    return ImportResult(info, problems.first(SHOWN_PROBLEMS), counts, lines)
+    return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
 
 
 def fill_catalogue(

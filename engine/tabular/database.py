@@ -1,4 +1,4 @@
-"""DuckDB as the child uses it: in memory, bounded, with nothing of the machine in reach but the folder of this step."""
+"""DuckDB as tables are read with it: bounded memory, a scratch folder of its own, nothing from the network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from engine.errors import Refused
+from engine.errors import Refused, SeqscopeError
 from engine.tabular.limits import MB, Limits
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
@@ -18,23 +18,27 @@ TOO_LARGE = (
 )
 
 
+def settings(memory: str, threads: int, spill: Path) -> dict[str, str | int | float | bool | list[str]]:
+    """A configuration of DuckDB with bounded memory, a scratch folder of its own, and nothing from the network."""
+    return {
+        "memory_limit": memory,
+        "threads": threads,
+        "temp_directory": str(spill),
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        # A Python variable must never stand in for a table that a query names.
+        "python_enable_replacements": False,
+    }
+
+
 @contextlib.contextmanager
 def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database of its own; what does not fit into memory goes to files in `work`. readable: files beside it."""
-    con = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": f"{max(96, (limits.memory - _FOR_PYTHON) // MB)}MB",
-            "threads": limits.threads,
-            "temp_directory": str(work / "spill"),
-            "max_temp_directory_size": f"{limits.disk // MB}MB",
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            # A Python variable must never stand in for a table that a query names.
-            "python_enable_replacements": False,
-        },
-    )
+    """A database for files of somebody else: in memory, with nothing of the machine in reach but `work`, which takes what memory
+    cannot hold. readable: files beside it."""
+    memory = f"{max(96, (limits.memory - _FOR_PYTHON) // MB)}MB"
+    most = {"max_temp_directory_size": f"{limits.disk // MB}MB"}
+    con = duckdb.connect(":memory:", config=settings(memory, limits.threads, work / "spill") | most)
     try:
         con.execute("SET TimeZone = 'UTC'")  # the zone of this machine must not decide what a date means
         con.execute(f"SET allowed_directories = [{sql(f'{work}/')}]")
@@ -46,6 +50,30 @@ def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Ite
         raise Refused(TOO_LARGE)
     finally:
         con.close()
+
+
+@contextlib.contextmanager
+def connect_file(folder: Path, *, memory: str, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database for one's own files, in `folder`, which also takes what does not fit into `memory`; errors become messages."""
+    try:
+        con = duckdb.connect(str(folder / "import.duckdb"), config=settings(memory, threads, folder / "spill"))
+    except duckdb.Error as error:
+        raise SeqscopeError(f"DuckDB cannot start with --memory {memory} ({first_line(error)}). Write it as 4GB.")
+    try:
+        con.execute("SET TimeZone = 'UTC'")
+        yield con
+    except duckdb.OutOfMemoryException as error:
+        raise SeqscopeError(
+            f"the import needs more memory or disk than it may use ({first_line(error)}). Raise --memory from {memory}."
+        )
+    except duckdb.Error as error:
+        raise SeqscopeError(f"DuckDB could not carry out the import: {first_line(error)}")
+    finally:
+        con.close()
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def sql(text: str) -> str:
@@ -61,3 +89,22 @@ def sql_path(path: Path) -> str:
 def value(con: duckdb.DuckDBPyConnection, query: str) -> int:
     """The one number that a query finds; 0 for NULL."""
     return int(con.execute(query).fetchall()[0][0] or 0)
+
+
+BLANKS = " \t\r\n\v\f\u00a0"
+"""What is taken off both ends of a field."""
+SQL_BLANKS = " || ".join(f"chr({ord(c)})" for c in BLANKS)
+_ENDS = r"'^[\s\x{0b}\x{a0}]|[\s\x{0b}\x{a0}]$'"
+PICTURES = "␀␁"
+"""What stands for NUL and SOH, which no text of a table has."""
+
+
+def trimmed(field: str) -> str:
+    """SQL: a field without blanks at its ends, NULL where nothing is left."""
+    # Few fields have any, and the expression looks at the ends alone: trim() with signs of its own costs three times as much.
+    return f"nullif(CASE WHEN regexp_matches({field}, {_ENDS}) THEN trim({field}, {SQL_BLANKS}) ELSE {field} END, '')"
+
+
+def pictured(cell: str) -> str:
+    """SQL: what a text of JSON or Parquet holds that plain lines do not: NUL and SOH as their pictures."""
+    return f"translate({cell}, chr(0) || chr(1), {sql(PICTURES)})"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.tabular.columns import known_name
-from engine.tabular.reading import DELIMITERS, QUOTES, ReadingChoice, Sure
+from engine.tabular.database import BLANKS
+from engine.tabular.reading import DELIMITERS, QUOTES, ReadingChoice, Sure, column_names
 
 _LOOKED_AT = 300  # lines
 _KEYED = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\{\[]')
@@ -58,11 +59,13 @@ def is_json_document(lines: Sequence[str]) -> bool:
     return _KEYED.match("\n".join(filled[:3])) is not None
 
 
-def delimiter(lines: Sequence[str]) -> ReadingChoice:
+def delimiter(lines: Sequence[str], signs: Iterable[str] = DELIMITERS) -> ReadingChoice:
     """The delimiter that cuts most lines into equally many fields."""
     filled = [line for line in lines if line.strip(BLANKS)][:_LOOKED_AT]
-    fits = {sign: _fit(filled, Splitter(sign, '"')) for sign in DELIMITERS}
-    if fits["::"].fields > 1:  # else every :: is found as two single colons, and blanks in titles count
+    fits = {sign: _fit(filled, Splitter(sign, '"')) for sign in signs}
+    if (
+        "::" in fits and fits["::"].fields > 1
+    ):  # else every :: is found as two single colons, and blanks in titles count
         fits["::"] = fits["::"]._replace(share=fits["::"].share + 0.001)
     order = sorted(fits, key=lambda sign: -fits[sign].value)
     best, others = order[0], tuple(order[1:])
@@ -201,10 +204,6 @@ def _is_list(line: str) -> bool:
         return line.startswith("[{")
 
 
-BLANKS = " \t\r\n\v\f\u00a0"
-"""What is taken off both ends of a field."""
-
-
 @dataclass(frozen=True)
 class Splitter:
     """How rows are cut into fields."""
@@ -263,3 +262,32 @@ class Splitter:
 def _escaped(sign: str) -> str:
     """A character for a regular expression, within [^…] as well as outside."""
     return f"\\{sign}" if sign.isascii() and not sign.isalnum() and sign not in "\t_" else sign
+
+
+def records(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
+    """Fields of the rows that stand in one line, and of those that a quoted field spreads over several.
+
+    Empty where the first cannot be read: it may be the header.
+    """
+    rows, unfinished = [], ""
+    for line in lines:
+        text = f"{unfinished}\n{line}" if unfinished else line
+        fields = splitter.split(text)
+        if fields is not None:
+            rows.append(fields)
+            unfinished = ""
+        elif splitter.is_unfinished(text) and text.count("\n") < 50:
+            unfinished = text
+        elif not rows:
+            return []
+        else:
+            unfinished = ""
+    return rows
+
+
+def header_names(first: Sequence[str], width: int) -> list[str]:
+    """What the columns are called after the header."""
+    fields = list(first)
+    if len(fields) == width - 1:  # as R writes row names: they have a column and no name
+        fields = ["", *fields]
+    return column_names(fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))])

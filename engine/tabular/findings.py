@@ -1,4 +1,4 @@
-"""What is wrong, collected in the child's database: every finding counted, the first of each problem written.
+"""What is wrong, collected in a database: every finding counted, the first of each problem (or all) written.
 
 A finding is (file, line, column, value, problem, note). Of the problems of a row, the first by `ORDER` decides what it is left
 out for. A file of some kilobytes can hold millions of findings, so no more than `EACH` of a problem are kept with their values;
@@ -7,6 +7,9 @@ of the others there is a number, and the line where it is one that is left out.
 
 from __future__ import annotations
 
+import itertools
+import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +21,12 @@ from pydantic import Field
 
 from engine.tabular.database import sql, value
 from engine.tabular.problems import PROBLEMS, Kind
-from engine.tabular.reading import FileKind, Record
+from engine.tabular.reading import Record
 
 VALUE = 100
 """Characters of a value that are kept."""
 SHOWN = 100
+_BUFFER = 10_000
 EACH = 1_000
 """Findings of one problem in one file that are written: never 100,000 in all, as there are some fifty problems."""
 DROPPED = ("row_again", "event_again", "rating_dropped", "quantity_negative", "event_repeated")
@@ -38,7 +42,7 @@ _FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"  # as app.text.cell
 class Finding(Record):
     """One thing that is wrong."""
 
-    file: FileKind
+    file: str
     line: int | None
     """From 1, as an editor counts; the row number in a Parquet file."""
     column: str
@@ -49,6 +53,15 @@ class Finding(Record):
     note: str = ""
     """More about this one."""
 
+    def __str__(self) -> str:
+        parts = [
+            self.file if self.line is None else f"{self.file}:{self.line}",
+            self.column,
+            PROBLEMS[self.problem].words,
+        ]
+        shown = f" ({json.dumps(self.value, ensure_ascii=False)})" if self.value else ""
+        return ": ".join(part for part in parts if part) + shown
+
     @property
     def kind(self) -> Kind:
         return PROBLEMS[self.problem].kind
@@ -57,7 +70,7 @@ class Finding(Record):
 class Count(Record):
     """How often something is wrong."""
 
-    file: FileKind
+    file: str
     problem: str
     number: int
     """Of rows; of users or items where the problem is theirs."""
@@ -71,7 +84,7 @@ class Count(Record):
 class LeftOut(Record):
     """Rows that the clean files lack. Every row is counted once, for the first thing that is wrong with it."""
 
-    file: FileKind
+    file: str
     problem: str
     rows: int
 
@@ -161,13 +174,17 @@ class Cell(NamedTuple):
 class Findings:
     """The tables `findings` (of each problem the first) and `left` (all lines that are left out)."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self.con = con
-        self._numbers: dict[tuple[FileKind, str], _Number] = {}
+    def __init__(self, con: duckdb.DuckDBPyConnection, each: int = EACH) -> None:
+        """each: how many findings of one problem in one file are written."""
+        self.con, self.each = con, each
+        self._files: dict[str, int] = {}
+        self._lineless = itertools.count(-1, -1)  # rows of files without lines are told apart by negative ones
+        self._found: list[tuple[str, str, int | None, str, str]] = []  # of Python: file, problem, line, column, value
+        self._numbers: dict[tuple[str, str], _Number] = {}
         con.execute(
             'CREATE TABLE findings (file VARCHAR, line BIGINT, "column" VARCHAR, value VARCHAR, problem VARCHAR, note VARCHAR)'
         )
-        con.execute('CREATE TABLE "left" (log BOOLEAN, rank USMALLINT, line BIGINT)')
+        con.execute('CREATE TABLE "left" (file UTINYINT, rank USMALLINT, line BIGINT)')
         con.execute(
             "CREATE TABLE problems (problem VARCHAR, kind UTINYINT, place UTINYINT, words VARCHAR, fix VARCHAR)"
         )
@@ -177,20 +194,20 @@ class Findings:
         )
         con.execute(f"INSERT INTO problems VALUES {', '.join(rows)}")
 
-    def add(self, file: FileKind, problem: str, column: str = "", note: str = "") -> None:
+    def add(self, file: str, problem: str, column: str = "", note: str = "") -> None:
         """A finding of the file as a whole."""
         self._count(file, problem, 1, 1, note)
         self.con.execute("INSERT INTO findings VALUES (?, NULL, ?, '', ?, ?)", [file, column[:VALUE], problem, note])
 
     def insert(
-        self, file: FileKind, problem: str, query: str, column: str = "", note: str = "", *, rows: int | None = None
+        self, file: str, problem: str, query: str, column: str = "", note: str = "", *, rows: int | None = None
     ) -> int:
         """A finding for every row that `query` selects: line, value. It is carried out twice. How many they are.
 
         rows: how many rows of the file these are, where one may have several of them.
         """
         if problem in _LEAVES_OUT:
-            left = f'INSERT INTO "left" SELECT {file == "log"}, {_RANKS[problem]}, line FROM ({query})'
+            left = f'INSERT INTO "left" SELECT {self._number(file)}, {_RANKS[problem]}, line FROM ({query})'
             number = value(self.con, left)
         else:
             number = value(self.con, f"SELECT count(*) FROM ({query})")
@@ -199,7 +216,7 @@ class Findings:
             self._keep(file, problem, query, column, note)
         return number
 
-    def insert_cells(self, file: FileKind, problem: str, cells: Sequence[Cell], note: str = "") -> None:
+    def insert_cells(self, file: str, problem: str, cells: Sequence[Cell], note: str = "") -> None:
         """A finding for every cell that breaks its rule; a row counts once, however many of its cells do. For problems that
         leave no row out."""
         assert problem not in _LEAVES_OUT
@@ -210,46 +227,80 @@ class Findings:
             if number:
                 rows = value(self.con, "INSERT INTO counted SELECT line FROM hit ANTI JOIN counted USING (line)")
                 self._count(file, problem, rows, number, note)
-                first = f"SELECT line FROM hit ORDER BY line LIMIT {EACH}"
+                first = f"SELECT line FROM hit ORDER BY line LIMIT {self.each}"
                 query = f"SELECT line, {rule.cell} AS value FROM rows SEMI JOIN ({first}) USING (line)"
                 self._keep(file, problem, query, rule.column, note)
         self.con.execute("DROP TABLE counted; DROP TABLE IF EXISTS hit")
 
-    def _count(self, file: FileKind, problem: str, rows: int, findings: int, note: str) -> None:
+    def add_row(self, file: str, problem: str, line: int | None, column: str, given: object) -> None:
+        """A finding that Python made, of one row. line: None where the file has no lines."""
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+        # A lone surrogate cannot be stored as UTF-8.
+        self._found.append((file, problem, line, column, text[:VALUE].encode("utf-8", "replace").decode("utf-8")))
+        if len(self._found) >= _BUFFER:
+            self._flush()
+
+    def _flush(self) -> None:
+        found, self._found = self._found, []
+        for key in dict.fromkeys((file, problem, column) for file, problem, _, column, _ in found):
+            file, problem, column = key
+            rows = [(line, text) for of, name, line, place, text in found if (of, name, place) == key]
+            lines = pa.array([next(self._lineless) if line is None else line for line, _ in rows], pa.int64())
+            self.con.register(
+                "found", pa.table([lines, pa.array([text for _, text in rows], pa.string())], ["line", "value"])
+            )
+            self.insert(file, problem, "SELECT * FROM found", column)
+            self.con.unregister("found")
+
+    def _number(self, file: str) -> int:
+        return self._files.setdefault(file, len(self._files))
+
+    def _count(self, file: str, problem: str, rows: int, findings: int, note: str) -> None:
         number = self._numbers.setdefault((file, problem), _Number())
         number.rows += rows
         number.findings += findings
         number.note = max(number.note, note)
 
-    def _keep(self, file: FileKind, problem: str, query: str, column: str, note: str) -> None:
+    def _keep(self, file: str, problem: str, query: str, column: str, note: str) -> None:
         self.con.execute(
-            f"INSERT INTO findings SELECT {sql(file)}, line, {sql(column[:VALUE])}, left(coalesce(value, ''), {VALUE}), "
-            f"{sql(problem)}, {sql(note)} FROM ({query}) ORDER BY line LIMIT {EACH}"
+            f"INSERT INTO findings SELECT {sql(file)}, CASE WHEN line > 0 THEN line END, {sql(column[:VALUE])}, "
+            f"left(coalesce(value, ''), {VALUE}), "
+            f"{sql(problem)}, {sql(note)} FROM ({query}) ORDER BY line LIMIT {self.each}"
         )
 
     # --- answers
 
-    def lines(self, file: FileKind, *problems: str) -> str:
+    def lines(self, file: str, *problems: str) -> str:
         """SQL: the lines that these problems leave out."""
         ranks = ", ".join(str(_RANKS[problem]) for problem in problems)
-        return f'SELECT line FROM "left" WHERE log = {file == "log"} AND rank IN ({ranks})'
+        return f'SELECT line FROM "left" WHERE file = {self._number(file)} AND rank IN ({ranks})'
 
-    def bad_lines(self, file: FileKind) -> str:
+    def bad_lines(self, file: str) -> str:
         """SQL: the lines of rows that cannot be used."""
         return self.lines(file, *(name for name, p in PROBLEMS.items() if p.kind == "bad"))
 
-    def rows(self, file: FileKind, *problems: str) -> int:
+    def rows(self, file: str, *problems: str) -> int:
         """How many rows have one of these problems, which no row has two of."""
         return sum(self._numbers[file, name].rows for name in problems if (file, name) in self._numbers)
 
-    def left_out(self, file: FileKind) -> list[LeftOut]:
+    def left_out(self, file: str) -> list[LeftOut]:
         """Rows that are left out, by the first thing that is wrong."""
+        self._flush()
         counts = self.con.execute(
-            f'SELECT rank, count(*) FROM (SELECT line, min(rank) AS rank FROM "left" WHERE log = {file == "log"} GROUP BY line) '
+            f'SELECT rank, count(*) FROM (SELECT line, min(rank) AS rank FROM "left" WHERE file = {self._number(file)} '
+            "GROUP BY line) "
             "GROUP BY rank"
         ).fetchall()
         entries = [LeftOut(file=file, problem=_NAMES[rank], rows=rows) for rank, rows in counts]
         return sorted(entries, key=lambda entry: (-entry.rows, entry.problem))
+
+    def bad_rows(self) -> dict[str, int]:
+        """The words of a problem → rows of all files that it leaves out, the commonest first; a row counts once."""
+        self._flush()
+        rows = Counter[str]()
+        for file in self._files:
+            rows.update({PROBLEMS[entry.problem].words: entry.rows for entry in self.left_out(file)})
+        return dict(sorted(rows.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def counts(self) -> tuple[Count, ...]:
         """A row counts once for each problem, however many of its columns have it."""
@@ -259,10 +310,12 @@ class Findings:
         ]
         return tuple(sorted(counts, key=lambda count: (_KINDS[count.kind], -count.number, count.file, count.problem)))
 
-    def first(self) -> tuple[Finding, ...]:
+    def first(self, limit: int = SHOWN, *, by_line: bool = False) -> tuple[Finding, ...]:
+        """by_line: not the worst first."""
+        self._flush()
         rows = self.con.execute(
             'SELECT file, line, "column", value, problem, note FROM findings JOIN problems USING (problem) '
-            f'ORDER BY kind, file, line NULLS FIRST, place, "column", value LIMIT {SHOWN}'
+            f'ORDER BY {"" if by_line else "kind, "}file, line NULLS FIRST, place, "column", value LIMIT {limit}'
         ).fetchall()
         return tuple(
             Finding(file=file, line=line, column=column, value=value, problem=problem, note=note or "")
@@ -279,15 +332,16 @@ class Findings:
 
     def listed(self) -> int:
         """How many findings the files have."""
-        return sum(min(EACH, number.findings) for number in self._numbers.values())
+        return sum(min(self.each, number.findings) for number in self._numbers.values())
 
     def write(self, parquet: Path, csv: Path) -> None:
         """The first findings of each problem, and a row that says how many more of it there are. No spreadsheet takes a cell of
         the CSV file for a formula."""
+        self._flush()
         rest = [
-            {"file": file, "problem": problem, "note": f"{number.findings - EACH:,} more of these are not listed."}
+            {"file": file, "problem": problem, "note": f"{number.findings - self.each:,} more of these are not listed."}
             for (file, problem), number in self._numbers.items()
-            if number.findings > EACH
+            if number.findings > self.each
         ]
         texts = pa.schema([(name, pa.string()) for name in ("file", "problem", "note")])
         self.con.register("rest", pa.Table.from_pylist(rest, texts))
@@ -295,7 +349,7 @@ class Findings:
         query = (
             f'SELECT file, line, "column", value, words AS problem, note, fix AS "what to do", {kinds} AS kind '
             "FROM (SELECT * FROM findings QUALIFY row_number() OVER "
-            f'(PARTITION BY file, problem ORDER BY line NULLS FIRST, "column", value) <= {EACH} '
+            f'(PARTITION BY file, problem ORDER BY line NULLS FIRST, "column", value) <= {self.each} '
             "UNION ALL SELECT file, NULL, '', '', problem, note FROM rest) JOIN problems USING (problem) "
             'ORDER BY file, line NULLS FIRST, place, "column", value'
         )

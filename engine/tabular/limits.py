@@ -28,3 +28,7 @@ class Limits(BaseModel):
     threads: int = 2
     disk: int = 1024 * MB
     """Bytes of all files that one step writes, those included that go when it ends."""
+
+
+UNLIMITED = Limits(text=1 << 62, ratio=1 << 62, rows=1 << 58, columns=1 << 20, disk=1 << 62)
+"""Of files that are one's own."""

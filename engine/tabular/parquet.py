@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import Refused
-from engine.tabular.database import sql_path
+from engine.tabular.database import pictured, sql_path, trimmed
 from engine.tabular.limits import MB, Limits
 from engine.tabular.reading import ONCE, ROLE_WORDS, Reading, column_names
-from engine.tabular.rows import trimmed
-from engine.tabular.text import PICTURES, too_many_rows
+from engine.tabular.text import too_many_rows
 
 _LOOKED_AT = 2_000  # rows that tell whether a column that is not used is text
 
@@ -88,7 +87,7 @@ def _make_rows(con: duckdb.DuckDBPyConnection, cells: list[tuple[int, str]], sou
             f"The file holds {total / MB:,.0f} MB of text once it is unpacked; at most {limits.text // MB:,} MB are taken here. "
             "Upload a part of it."
         )
-    selected = "".join(f", {trimmed(_tidy(cell))} AS c{index}" for index, cell in cells)
+    selected = "".join(f", {trimmed(pictured(cell))} AS c{index}" for index, cell in cells)
     numbered = f"SELECT row_number() OVER () AS line, * FROM {source}"
     con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{selected} FROM ({numbered})")
 
@@ -117,10 +116,6 @@ def _cell(column: str, kind: str) -> str:
     if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
         return f"to_json({column})::VARCHAR"
     return f"{column}::VARCHAR"
-
-
-def _tidy(cell: str) -> str:
-    return f"translate({cell}, chr(0) || chr(1), '{PICTURES}')"
 
 
 def _why(error: BaseException) -> str:

@@ -12,7 +12,11 @@ from typing import Literal, NamedTuple
 Kind = Literal["stop", "bad", "warning"]
 
 MAX_ID = 200
-"""Characters of an id; the importer (engine/data) takes no longer ones."""
+"""Characters of an id."""
+CONTROLS = r"[\x00-\x1f\x7f␀␁]"
+"""No id has them, as nobody could read them; NUL and SOH come as their pictures (engine/tabular/text.py)."""
+LATEST = 4_102_444_800
+"""2100-01-01 in unix seconds: a later time is an error, or in another unit."""
 MAX_TITLE = 300
 """Characters of a title that are kept."""
 MAX_DEPTH = 16
@@ -131,6 +135,16 @@ PROBLEMS: dict[str, Problem] = {
     "item_twins": Problem(
         "warning", "item id of the log that looks like another one and is written in other characters", _TWINS
     ),
+    "item_unmapped": Problem("bad", "item that the item map lacks", "Add a line for its number to the map."),
+    "not_items": Problem("bad", "user without a list of items", 'Write {"user": ["item", …], …}.'),
+    "not_item": Problem("bad", "entry of a history that is no item number or id", "Write numbers or texts."),
+    "no_items": Problem("bad", "user without items", "Write at least one item behind the user."),
+    "not_pair": Problem(
+        "bad", "line of the item map that is not a pair of item number and id", "Write a number, a blank and an id."
+    ),
+    "number_again": Problem(
+        "bad", "further line of an item number in the item map", "Write each number once; the first one is used."
+    ),
     "no_times": Problem(
         "warning", "log without times: the order of its rows counts",
         "If there are times, choose their column and its format; else make sure that each user's events stand oldest first.",
@@ -141,9 +155,9 @@ PROBLEMS: dict[str, Problem] = {
     "time_late": Problem("bad", "time after 2099", "Check the unit or format of the times."),
     "time_unit": Problem("bad", "time in another unit than the others", "Write all times in one unit."),
     "time_future": Problem("warning", "time in the future", "It is kept. Check the unit or format of the times."),
-    "weight_missing": Problem("bad", "event without a weight", "Give it one, or read the log without that column."),
+    "weight_missing": Problem("bad", "event without a rating or weight", "Give it one, or read the log without that column."),
     "weight_unreadable": Problem(
-        "bad", "weight that is not a number", "Write numbers with a point, or read the log without that column."
+        "bad", "rating or weight that is not a number", "Write numbers with a point, or read the log without that column."
     ),
     "quantity_unreadable": Problem(
         "bad", "quantity that is not a number", "Write numbers with a point, or read the log without that column."
@@ -187,3 +201,49 @@ PROBLEMS: dict[str, Problem] = {
         "Nothing could be held out to test on. Is the user column the right one?",
     ),
 }  # fmt: skip
+
+
+class Rule(NamedTuple):
+    """Which rows have a problem, as SQL."""
+
+    problem: str
+    bad: str
+
+
+def id_rules(role: str, cell: str) -> tuple[Rule, ...]:
+    """role: "user" or "item" of a log, "id" of a catalogue; cell: SQL, NULL where it is empty."""
+    return (
+        Rule(f"{role}_missing", f"{cell} IS NULL"),
+        Rule(f"{role}_long", f"length({cell}) > {MAX_ID}"),
+        Rule(f"{role}_control", f"regexp_matches({cell}, '{CONTROLS}')"),
+    )
+
+
+def time_rules(cell: str, moment: str, scale: int) -> tuple[Rule, ...]:
+    """cell: the time as it is written; moment: SQL, its unix second; scale: how many of its units make a second."""
+    # Seconds in a column of milliseconds would be in January 1970.
+    other = f"{moment} BETWEEN 0 AND {LATEST // 1000 - 1}" if scale > 1 else "false"
+    return (
+        Rule("time_missing", f"{cell} IS NULL"),
+        Rule("time_unreadable", f"{cell} IS NOT NULL AND {moment} IS NULL"),
+        Rule("time_early", f"{moment} < 0"),
+        Rule("time_late", f"{moment} >= {LATEST}"),
+        Rule("time_unit", other),
+    )
+
+
+def weight_rules(cell: str) -> tuple[Rule, ...]:
+    return (
+        Rule("weight_missing", f"{cell} IS NULL"),
+        Rule("weight_unreadable", f"{cell} IS NOT NULL AND {finite(cell)} IS NULL"),
+    )
+
+
+def quantity_rules(cell: str) -> tuple[Rule, ...]:
+    """None given is no cancellation."""
+    return (Rule("quantity_unreadable", f"{cell} IS NOT NULL AND {finite(cell)} IS NULL"),)
+
+
+def finite(cell: str) -> str:
+    """SQL: the number that a text is, NULL where it is none."""
+    return f"CASE WHEN isfinite(try_cast({cell} AS DOUBLE)) THEN try_cast({cell} AS DOUBLE) END"

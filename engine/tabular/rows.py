@@ -15,42 +15,80 @@ import duckdb
 import pyarrow as pa
 
 from engine.errors import Refused
-from engine.tabular.database import sql, sql_path, value
-from engine.tabular.dialect import BLANKS, Splitter
+from engine.tabular.database import SQL_BLANKS, pictured, sql, sql_path, trimmed, value
+from engine.tabular.dialect import Splitter
 from engine.tabular.findings import VALUE, Findings
 from engine.tabular.limits import Limits
+from engine.tabular.parquet import read_parquet
 from engine.tabular.problems import MAX_DEPTH
-from engine.tabular.reading import FileKind, Reading
-from engine.tabular.text import MAX_LINE, PICTURES, Plain, blocks, too_many_rows
+from engine.tabular.reading import ENCODINGS, Reading
+from engine.tabular.text import MAX_LINE, Plain, blocks, too_many_rows, write_plain
 
 _MAX_RECORD = 500  # lines of one row
 MAX_NAME = 200
 """Characters of a key; longer ones, and those with control characters, are not read."""
 _MAX_OPEN = 5_000  # quotes that are never closed, before nobody looks for their ends any more
-_BLANKS = " || ".join(f"chr({ord(c)})" for c in BLANKS)
-_ENDS = r"'^[\s\x{0b}\x{a0}]|[\s\x{0b}\x{a0}]$'"
 _FILLED = r"NOT regexp_full_match(text, '[\s\x{0b}\x{a0}]*')"
 
 
-def trimmed(field: str) -> str:
-    """SQL: a field without blanks at its ends, NULL where nothing is left."""
-    # Few fields have any, and the expression looks at the ends alone: trim() with signs of its own costs three times as much.
-    return f"nullif(CASE WHEN regexp_matches({field}, {_ENDS}) THEN trim({field}, {_BLANKS}) ELSE {field} END, '')"
+def load_rows(
+    con: duckdb.DuckDBPyConnection,
+    work: Path,
+    path: Path,
+    reading: Reading,
+    name: str,
+    findings: Findings,
+    limits: Limits,
+    *,
+    strict: bool = False,
+) -> int:
+    """Makes the table `rows` of a file of any format; how many rows the file has. Raises Refused.
+
+    work: a folder for what is read on the way; name: of the file, in findings. @@
+    """
+    if reading.format == "parquet":
+        total, strange = read_parquet(con, path, reading, limits)
+        for column in strange:
+            if not strict:
+                findings.add(name, "column_bytes", column=column)
+        return total
+    if reading.format == "json":
+        source, path = path, work / f"{name}.jsonl"
+        write_json_lines(source, path, reading.encoding, limits, name, gzipped=reading.gzip)
+        reading = reading.model_copy(update={"format": "jsonl", "gzip": False, "encoding": "utf-8"})
+    if reading.encoding_guessed:
+        note = f"It is read as {ENCODINGS.get(reading.encoding, reading.encoding)}."
+        findings.add(name, "encoding_guessed", note=note)
+    plain = write_plain(
+        path, work / f"{name}.txt", reading.encoding, limits, gzipped=reading.gzip, quote=reading.quote, strict=strict
+    )
+    rows_are_lines = reading.format == "jsonl" or not (
+        plain.quoted and Splitter(reading.delimiter, reading.quote).quoting
+    )
+    if rows_are_lines and not plain.blank and plain.lines > limits.rows + reading.header:
+        raise Refused(too_many_rows(plain.lines - reading.header, limits))
+    total = read_text(con, plain, reading, name, findings, limits, keys=not strict)
+    plain.path.unlink()
+    return total
 
 
 def read_text(
     con: duckdb.DuckDBPyConnection,
     plain: Plain,
     reading: Reading,
-    kind: FileKind,
+    kind: str,
     findings: Findings,
     limits: Limits,
+    *,
+    keys: bool = True,
 ) -> int:
-    """Makes the table `rows` of a text. How many rows the file has, those that are none included."""
-    con.execute(f"CREATE OR REPLACE TABLE lines AS SELECT * FROM ({lines_of(plain.path)}) WHERE {_FILLED}")
-    _take_long_lines(con, plain, kind, findings)
+    """Makes the table `rows` of a text. How many rows the file has, those that are none included.
+
+    keys: whether keys of JSON that are not read, or stand twice in an object, are warned of.
+    """
+    read_lines(con, plain, kind, findings)
     if reading.format in ("jsonl", "json"):
-        total, header_end = _json(con, reading, kind, findings, limits), 0
+        total, header_end = _json(con, reading, kind, findings, limits, keys), 0
     else:
         total, header_end = _delimited(con, plain, reading, kind, findings)
     if total > limits.rows:
@@ -70,14 +108,16 @@ def lines_of(path: Path) -> str:
     )
 
 
-def _take_long_lines(con: duckdb.DuckDBPyConnection, plain: Plain, kind: FileKind, findings: Findings) -> None:
+def read_lines(con: duckdb.DuckDBPyConnection, plain: Plain, kind: str, findings: Findings) -> None:
+    """Makes the table `lines` (line, text), without blank lines and endless ones."""
+    con.execute(f"CREATE OR REPLACE TABLE lines AS SELECT * FROM ({lines_of(plain.path)}) WHERE {_FILLED}")
     listed = ", ".join(map(str, plain.long_lines)) or "-1"
     long = f"(length(text) > {MAX_LINE} OR line IN ({listed}))"
     if findings.insert(kind, "long_line", f"SELECT line, left(text, {VALUE}) AS value FROM lines WHERE {long}"):
         con.execute(f"DELETE FROM lines WHERE {long}")
 
 
-def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, kind: FileKind, findings: Findings) -> None:
+def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, kind: str, findings: Findings) -> None:
     """Bytes that are none of the encoding, each a finding of the row that it stands in."""
     if not plain.faults:
         return
@@ -102,7 +142,7 @@ def _faults(con: duckdb.DuckDBPyConnection, plain: Plain, header_end: int, kind:
 
 
 def _delimited(
-    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, kind: FileKind, findings: Findings
+    con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, kind: str, findings: Findings
 ) -> tuple[int, int]:
     """(rows of the file, last line of its header)"""
     splitter = Splitter(reading.delimiter, reading.quote)
@@ -129,7 +169,7 @@ def _delimited(
         if with_quotes:
             fields = f"regexp_extract_all({sql(reading.delimiter)} || text, {sql(splitter.field)}, 1)"
         elif reading.delimiter == " ":
-            fields = f"string_split_regex(trim(text, {_BLANKS}), '[ \\t]+')"
+            fields = f"string_split_regex(trim(text, {SQL_BLANKS}), '[ \\t]+')"
         else:
             fields = f"string_split(text, {sql(reading.delimiter)})"
         cells, bare_cells = [], []
@@ -164,7 +204,7 @@ def _typed(width: int) -> str:
 
 
 def _join_lines(
-    con: duckdb.DuckDBPyConnection, path: Path, splitter: Splitter, width: int, kind: FileKind, findings: Findings
+    con: duckdb.DuckDBPyConnection, path: Path, splitter: Splitter, width: int, kind: str, findings: Findings
 ) -> None:
     """Joins lines that end within a quoted field with those that follow; takes lines whose quotes are not in order out."""
     text = f"{sql(splitter.delimiter)} || text"
@@ -255,7 +295,9 @@ def json_names(con: duckdb.DuckDBPyConnection, limits: Limits) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _json(con: duckdb.DuckDBPyConnection, reading: Reading, kind: FileKind, findings: Findings, limits: Limits) -> int:
+def _json(
+    con: duckdb.DuckDBPyConnection, reading: Reading, kind: str, findings: Findings, limits: Limits, keys: bool
+) -> int:
     """How many rows the file has."""
     total = value(con, "SELECT count(*) FROM lines")
     shape = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
@@ -267,22 +309,13 @@ def _json(con: duckdb.DuckDBPyConnection, reading: Reading, kind: FileKind, find
     deep: list[tuple[int, str]] = []
     while some := nested.fetchmany(1_000):
         deep += [(line, text[:VALUE]) for line, text in some if _depth(text) > MAX_DEPTH]
-    keys = "json_keys(text)"
-    doubled = f"SELECT line, text AS value FROM shaped WHERE object AND len({keys}) > len(list_distinct({keys}))"
-    findings.insert(kind, "key_again", doubled)
     con.register("deep", pa.table({"line": [line for line, _ in deep], "value": [text for _, text in deep]}, _DEEP))
     findings.insert(kind, "deep_json", "SELECT line, value FROM deep")
-    known = {column.name for column in reading.columns}
-    for name in json_names(con, limits):
-        if name not in known:
-            has = f"json_type(text) = 'OBJECT' AND json_exists(text, {sql(pointer(name))})"
-            first = (
-                f"SELECT min(line) AS line, {sql(name[:VALUE])} AS value FROM lines WHERE json_valid(text) AND {has}"
-            )
-            findings.insert(kind, "key_unknown", f"SELECT * FROM ({first}) WHERE line IS NOT NULL", column=name)
+    if keys:
+        _warn_of_keys(con, reading, kind, findings, limits)
     paths = "[" + ", ".join(sql(pointer(column.name)) for column in reading.columns) + "]"
     cells = "".join(
-        f", {trimmed(_tidy(f'f[{index + 1}]') if column.role != 'skip' else 'NULL')} AS c{index}"
+        f", {trimmed(pictured(f'f[{index + 1}]') if column.role != 'skip' else 'NULL')} AS c{index}"
         for index, column in enumerate(reading.columns)
     )
     con.execute(
@@ -297,9 +330,21 @@ def _json(con: duckdb.DuckDBPyConnection, reading: Reading, kind: FileKind, find
 _DEEP = pa.schema([("line", pa.int64()), ("value", pa.string())])
 
 
-def _tidy(cell: str) -> str:
-    """SQL: what a text of JSON holds that plain lines do not: NUL and SOH as their pictures."""
-    return f"translate({cell}, chr(0) || chr(1), {sql(PICTURES)})"
+def _warn_of_keys(
+    con: duckdb.DuckDBPyConnection, reading: Reading, kind: str, findings: Findings, limits: Limits
+) -> None:
+    """Of the table `shaped`."""
+    of_row = "json_keys(text)"
+    doubled = f"SELECT line, text AS value FROM shaped WHERE object AND len({of_row}) > len(list_distinct({of_row}))"
+    findings.insert(kind, "key_again", doubled)
+    known = {column.name for column in reading.columns}
+    for name in json_names(con, limits):
+        if name not in known:
+            has = f"json_type(text) = 'OBJECT' AND json_exists(text, {sql(pointer(name))})"
+            first = (
+                f"SELECT min(line) AS line, {sql(name[:VALUE])} AS value FROM lines WHERE json_valid(text) AND {has}"
+            )
+            findings.insert(kind, "key_unknown", f"SELECT * FROM ({first}) WHERE line IS NOT NULL", column=name)
 
 
 def _depth(text: str) -> int:
@@ -333,23 +378,27 @@ _FORMS = {
 }
 
 
-def write_json_lines(
-    source: Path, target: Path, encoding: str, limits: Limits, kind: FileKind, *, gzipped: bool
-) -> None:
-    """Writes `target`, an object per line in UTF-8. Raises Refused where the document is none of the forms that are read."""
-    content = b"".join(blocks(source, gzipped, limits))
+def load_document(path: Path, encoding: str, limits: Limits, *, gzipped: bool) -> Any:
+    """The one JSON document in a file. Raises Refused where it is none."""
+    content = b"".join(blocks(path, gzipped, limits))
     try:
-        text = content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
-        document = json.loads(text, object_pairs_hook=_object)
+        return json.loads(
+            content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace"), object_pairs_hook=_object
+        )
     except json.JSONDecodeError as error:
         raise Refused(
             f"The JSON document breaks off or is not valid: line {error.lineno}, column {error.colno}: {error.msg}."
         )
     except RecursionError:
         raise Refused("The JSON document is nested too deeply.")
+
+
+def write_json_lines(source: Path, target: Path, encoding: str, limits: Limits, kind: str, *, gzipped: bool) -> None:
+    """Writes `target`, an object per line in UTF-8. Raises Refused where the document is none of the forms that are read."""
+    document = load_document(source, encoding, limits, gzipped=gzipped)
     with target.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
         for row in _rows(document, kind):
-            entries = (f"{_dumps(key)}: {_dumps(value)}" for key, value in _entries(row))
+            entries = (f"{_dumps(key)}: {_dumps(entry)}" for key, entry in _entries(row))
             file.write("{" + ", ".join(entries) + "}\n")
 
 
@@ -374,7 +423,7 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _rows(document: Any, kind: FileKind) -> Iterator[dict[str, Any]]:
+def _rows(document: Any, kind: str) -> Iterator[dict[str, Any]]:
     entries: Iterable[tuple[Any, Any]] = enumerate(document, 1) if isinstance(document, list) else ()
     if isinstance(document, dict):
         entries = _entries(document)

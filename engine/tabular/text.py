@@ -12,6 +12,7 @@ unpacked is counted while it is.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import re
 import zlib
@@ -22,15 +23,14 @@ from typing import BinaryIO, NamedTuple, cast
 
 from charset_normalizer import from_bytes
 
-from engine.errors import Refused
-from engine.tabular.limits import MB, Limits
+from engine.errors import Refused, SeqscopeError
+from engine.tabular.limits import MB, UNLIMITED, Limits
 from engine.tabular.reading import ENCODINGS, ReadingChoice
 
 MAX_LINE = 1 << 20
 """Characters."""
-PICTURES = "␀␁"
 _TO_PICTURES = {0: "␀", 1: "␁"}
-_CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\v\f\r\x1b"]
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 _MARK = "\ufdd0"  # no character at all: stands for bytes that are none of the encoding until their line is known
 _MOST_FAULTS = 1_000
 _MOST_LONG = 1_000
@@ -72,56 +72,83 @@ def write_plain(
     gzipped: bool,
     quote: str = "",
     lines: int | None = None,
+    strict: bool = False,
 ) -> Plain:
-    """Writes `target`. lines: stop after so many. Raises Refused where the file is not text, or too much of it."""
+    """Writes `target`. lines: stop after so many; strict: bytes that are none of the encoding are refused, else remembered.
+
+    Raises Refused where the file is not text, or too much of it.
+    """
+    decoding = _Pass(Plain(target), encoding, limits, quote, lines, strict)
+    with target.open("wb") as file:
+        file.writelines(decoding.run(source, gzipped))
+    return decoding.made
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Says of which file something is refused. Raises SeqscopeError."""
     try:
-        return _Pass(source, target, encoding, limits, quote, lines).run(gzipped)
-    except UnicodeError as error:  # UTF-16 without the mark that tells which of two it is
-        raise Refused(f"The file cannot be read in this encoding ({error}). Choose another one.")
+        yield
+    except Refused as refused:
+        raise SeqscopeError(f"{path}: {refused}")
+    except (FileNotFoundError, IsADirectoryError) as error:
+        fault = "does not exist" if isinstance(error, FileNotFoundError) else "is a folder; name a file in it"
+        raise SeqscopeError(f"{path} {fault}.")
+
+
+def head(path: Path, encoding: str = "utf-8", limits: Limits = UNLIMITED, lines: int = 2_000) -> list[str]:
+    """The first lines of a text that are not blank, without their ends. Raises Refused as `write_plain` does."""
+    decoding = _Pass(Plain(path), encoding, limits, "", lines, strict=True)
+    text = b"".join(decoding.run(path, content_kind(path) == "gzip")).decode("utf-8")
+    return [line for line in text.split("\n") if line.strip()]
 
 
 class _Pass:
-    def __init__(self, source: Path, target: Path, encoding: str, limits: Limits, quote: str, most: int | None) -> None:
-        self.source, self.encoding, self.limits, self.quote, self.most = source, encoding, limits, quote, most
-        self.made = Plain(target)
+    def __init__(self, made: Plain, encoding: str, limits: Limits, quote: str, most: int | None, strict: bool) -> None:
+        self.made, self.encoding, self.limits, self.quote, self.most = made, encoding, limits, quote, most
+        self.strict = strict
         self.base = 0  # bytes of the file before those that the decoder holds
         self.found: list[tuple[int, int]] = []  # (offset, byte) of faults whose line is not known yet
         self.since = 0  # characters since the last line end
         self.skipping = False  # within a line that is too long
-        self.controls = self.characters = 0
+        self.controls = self.size = 0
 
-    def run(self, gzipped: bool) -> Plain:
+    def run(self, source: Path, gzipped: bool) -> Iterator[bytes]:
+        try:
+            yield from self._decode(source, gzipped)
+        except UnicodeError as error:  # UTF-16 without the mark that tells which of two it is
+            raise Refused(f"The file cannot be read in this encoding ({error}). Choose another one.")
+
+    def _decode(self, source: Path, gzipped: bool) -> Iterator[bytes]:
         codecs.register_error("seqscope", self._fault)
         decoder = codecs.getincrementaldecoder(self.encoding)("seqscope")
         held, first = "", True
-        with self.made.path.open("wb") as file:
-            for block in blocks(self.source, gzipped, self.limits):
-                self.base += len(block)
-                text = held + decoder.decode(block)
-                held = ""
-                if first and text:
-                    text, first = text.removeprefix("\ufeff"), False
-                if text.endswith("\r"):  # a line feed may follow
-                    text, held = text[:-1], "\r"
-                file.write(self._lines(text))
-                if self.most is not None and self.made.lines >= self.most:
-                    self.made.whole = False
-                    return self.made
-            last = self._lines(held + decoder.decode(b"", final=True))
-            file.write(last)
-            if self.since:  # the last line may lack its end
-                self.made.lines += 1
-                file.write(b"\n")
-        return self.made
+        for block in blocks(source, gzipped, self.limits):
+            self.base += len(block)
+            text = held + decoder.decode(block)
+            held = ""
+            if first and text:
+                text, first = text.removeprefix("\ufeff"), False
+            if text.endswith("\r"):  # a line feed may follow
+                text, held = text[:-1], "\r"
+            yield self._lines(text)
+            if self.most is not None and self.made.lines >= self.most:
+                self.made.whole = False
+                return
+        yield self._lines(held + decoder.decode(b"", final=True))
+        if self.since:  # the last line may lack its end
+            self.made.lines += 1
+            yield b"\n"
 
     def _lines(self, text: str) -> bytes:
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        self.characters += len(text)
-        self.controls += sum(map(text.count, _CONTROLS))
-        if self.controls > 100 and self.controls * 20 > self.characters:
+        content = text.encode("utf-8", "replace")
+        self.size += len(content)
+        self.controls += len(content) - len(content.translate(None, _CONTROLS))
+        if self.controls > 100 and self.controls * 20 > self.size:
             raise Refused(
-                f"The file is not text: {self.controls:,} of its first {self.characters:,} characters are control characters. "
+                f"The file is not text: {self.controls:,} of its first {self.size:,} bytes are control characters. "
                 "If it is text in UTF-16, choose that encoding."
             )
         if "\x00" in text or "\x01" in text:
@@ -190,6 +217,12 @@ class _Pass:
             at = index + 1
             self.made.faults.append(Fault(line, offset, byte))
         self.found.clear()
+        if self.strict:
+            line, _, byte = self.made.faults[0]
+            raise Refused(
+                f"Line {line}: byte 0x{byte:02X} is not {ENCODINGS.get(self.encoding, self.encoding)}. If the file is in "
+                "another encoding, name it: --encoding latin-1, cp1252, utf-16, gb18030, …"
+            )
 
 
 def too_many_rows(rows: int, limits: Limits, *, more: bool = False) -> str:
@@ -213,12 +246,15 @@ _MAGIC = {
 
 
 def content_kind(path: Path) -> str:
-    """ "parquet", "gzip" or "text". Raises Refused for everything else, with what it is."""
+    """ "parquet", "gzip" or "text". Raises Refused for everything else, and where the name says another thing."""
     with path.open("rb") as file:
-        head = file.read(64)
-    if not head:
+        start = file.read(64)
+    if not start:
         raise Refused("The file is empty.")
-    content = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "text")
+    content = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "text")
+    for ending, kind, words in ((".parquet", "parquet", "a Parquet file"), (".gz", "gzip", "packed with gzip")):
+        if path.suffix == ending and content != kind:
+            raise Refused(f"The file is not {words}, whatever its ending says: it is {content}. Rename or convert it.")
     if content not in ("parquet", "gzip", "text"):
         raise Refused(f"The file is {content}. Save it as CSV, TSV, JSON lines or Parquet, plain or packed with gzip.")
     return content

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import duckdb
 
 from engine.tabular.database import sql
+from engine.tabular.problems import LATEST
 from engine.tabular.reading import PATTERN, TIMES, UNITS, ReadingChoice, Sure
 
-LATEST = 4_102_444_800
-"""2100-01-01 in unix seconds."""
 _SOON = 631_152_000  # 1990: numbers below are hardly times in seconds
 _ISO = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?"
 _DAYS = (
@@ -85,11 +84,11 @@ def is_ambiguous(choice: ReadingChoice) -> bool:
     return choice.sure == "unsure" and _other_way_round(choice.value) in choice.others
 
 
-def settle(con: duckdb.DuckDBPyConnection, choice: ReadingChoice, column: str) -> ReadingChoice:
-    """An ambiguous choice, decided by all rows: those of the table `rows`, whose `column` has the times."""
+def settle(con: duckdb.DuckDBPyConnection, choice: ReadingChoice, column: str, table: str = "rows") -> ReadingChoice:
+    """An ambiguous choice, decided by all rows of a table, whose `column` has the times."""
     other = _other_way_round(choice.value)
     tests = ", ".join(f"count(*) FILTER ({_valid(form, column)})" for form in (choice.value, other))
-    as_chosen, as_other = con.execute(f"SELECT {tests} FROM rows").fetchall()[0]
+    as_chosen, as_other = con.execute(f"SELECT {tests} FROM {table}").fetchall()[0]
     if as_chosen == as_other:
         return choice
     value, rest = (choice.value, other) if as_chosen > as_other else (other, choice.value)

@@ -130,6 +130,6 @@ def test_item_files_that_make_no_sense(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     assert "which column is the item's id" in bench.fails(log, "--items", bench.write("a.csv", "x,y\n1,2\n"), code=2)
     assert "object of objects" in bench.fails(log, "--items", bench.write("b.json", "[1, 2,\n 3]"))
-    assert "line 2 column" in bench.fails(log, "--items", bench.write("c.json", '{"a":\n {"title" 1}}'))
+    assert "line 2, column" in bench.fails(log, "--items", bench.write("c.json", '{"a":\n {"title" 1}}'))
     assert "does not exist" in bench.fails(log, "--items", bench.folder / "none.csv")
     assert "Is it cut off" in bench.fails(log, "--items", bench.write("d.parquet", b"PAR1" + b"x" * 50))

@@ -13,10 +13,10 @@ import pytest
 
 from engine.commands.data import _configure_import
 from engine.data import prepare
-from engine.data.connection import connect
 from engine.data.dataset import DatasetInfo
 from engine.data.options import ImportOptions
 from engine.data.sources import SOURCES
+from engine.tabular.database import connect_file
 from tests.data.conftest import LOG, Bench
 
 
@@ -28,7 +28,7 @@ def test_describe(bench: Bench) -> None:
         "made: Toy ünïcode", "mine", "4 users, 4 items, 16 events", "min 4, median 4, mean 4.00, max 4 events", "0.0000%",
         "1970-01-01 00:01:41 to 1970-01-01 00:06:44, by second; 0 ties",
         "leave-one-out: 8 events train, 4 users validate, 4 test",
-        "1 too few fields", dataset.info.fingerprint,
+        "1 row with too few fields", dataset.info.fingerprint,
     ):  # fmt: skip
         assert part in bench.out
     assert bench.run("describe", dataset.path, "--json") == 0
@@ -101,7 +101,7 @@ def test_the_options_in_dataset_json_repeat_the_import(bench: Bench) -> None:
 
 def test_the_database_is_closed_to_the_network_and_to_python(tmp_path: Path) -> None:
     problems = pa.table({"x": [1]})  # a variable that a query could name
-    with connect(tmp_path, memory="1GB", threads=1) as con:
+    with connect_file(tmp_path, memory="1GB", threads=1) as con:
         with pytest.raises(duckdb.Error, match="does not exist"):
             con.execute("SELECT * FROM problems").fetchall()
         assert len(problems) == 1

@@ -16,7 +16,11 @@ def test_min_rating(bench: Bench) -> None:
     log = bench.write("log.csv", csv_log(rows, "user,item,time,rating"))
     dataset = bench.load(log, "--min-rating", 4)
     assert histories(dataset) == {str(u): ["0", "2", "3"] for u in range(3)}
-    assert dataset.info.left_out == {"missing rating": 1, "rating is not a number": 1, "rated below 4": 6}
+    assert dataset.info.left_out == {
+        "event without a rating or weight": 1,
+        "rating or weight that is not a number": 1,
+        "rated below 4": 6,
+    }
     assert "all 15 events are rated below 9" in bench.fails(log, "--min-rating", 9)
     assert bench.load(log, "--duplicates", "keep").info.counts["events"] == 17  # ratings nobody asks for cannot be bad
 

@@ -62,7 +62,7 @@ def test_validation_is_drawn_from_training_and_known_to_the_test(bench: Bench) -
         (TRAIN, TEST + "7 1 2\n", {NO_TRAINING: 2}),
         (TRAIN + "5 1 2 1\n", TEST, {"same user and item again": 1}),
         (TRAIN + "5\n", TEST + "2 \n", {"user without items": 2}),
-        (TRAIN, TEST + "1 a\x01b\n", {"control character in the item id": 1}),
+        (TRAIN, TEST + "1 a\x01b\n", {"control character in an item id": 1}),
     ],
 )
 def test_what_cannot_be_used_is_counted(bench: Bench, train: str, test: str, left_out: dict[str, int]) -> None:

@@ -44,7 +44,7 @@ def test_cancellations_are_counted_and_can_be_dropped(bench: Bench) -> None:
     assert dropped.info.held_out == {"ties": ties + CANCELLED, "repeats": again, "negative": 0}
     assert "needs a quantity column" in bench.fails(log, "--drop-negative", "--quantity-column", "-", code=2)
     mended = bench.write("retail.csv", shop.log().replace(",-6,", ",six,", 1))
-    assert bench.load(mended, "--drop-negative").info.left_out["quantity is not a number"] == 1
+    assert bench.load(mended, "--drop-negative").info.left_out["quantity that is not a number"] == 1
 
 
 def test_the_lead_of_a_chain_is_the_order_of_lines_within_an_order(bench: Bench) -> None:

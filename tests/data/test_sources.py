@@ -181,9 +181,12 @@ def test_letter_with_faults(bench: Bench) -> None:
     path = bench.write("bad.inter.json", json.dumps(document))
     dataset = bench.load(path, "--report", bench.folder / "report.csv")
     assert histories(dataset) == {"1": ["1", "2", "3"], "2": ["1", "x", "2", "3"], "5": ["1", "2"]}
-    assert dataset.info.left_out == {"not an item number or id": 4, "not a list of items": 1}
-    assert 'user 2, position 2: not an item number or id ("null")' in bench.err
-    assert "line 1 column 9: not valid JSON" in bench.fails(bench.write("cut.inter.json", '{"1": [1'))
+    assert dataset.info.left_out == {
+        "entry of a history that is no item number or id": 4,
+        "user without a list of items": 1,
+    }
+    assert 'no item number or id ("user 2, position 2: null")' in bench.err
+    assert "not valid: line 1, column 9" in bench.fails(bench.write("cut.inter.json", '{"1": [1'))
     assert "expects one JSON object" in bench.fails(bench.write("list.inter.json", "[1, 2]"), "--source", "letter")
     deep = bench.write("deep.inter.json", '{"1": ' + "[" * 200_000 + "]" * 200_000 + "}")
     assert "nested too deeply" in bench.fails(deep)
@@ -203,7 +206,7 @@ def test_amazon(bench: Bench) -> None:
     }
     assert (second["title"], third["title"], fourth["title"]) == ("B04", "Ten", "B30")
     assert dataset.info.time["unit"] == "day"
-    assert dataset.info.left_out == {"not a JSON object": 1, "items that no user has": 1}
+    assert dataset.info.left_out == {"line that is not valid JSON": 1, "items that no user has": 1}
     assert (
         bench.run("import", amazon(bench), "--out", bench.folder / "x") == 1
     )  # 5-core by default: four events are too few
@@ -235,10 +238,11 @@ def test_user_item_with_a_map(bench: Bench) -> None:
     assert item_ids(dataset) == ["2", "4", "10", "30"] and histories(dataset)["1"] == ["30", "10", "4", "2"]
     assert item_rows(dataset)[1]["title"] == "Amélie (2001)"
     assert dataset.info.left_out == {
-        "item not in the item map": 1, "not a pair of item number and id": 1, "second line of the same item number": 1,
+        "item that the item map lacks": 1, "line of the item map that is not a pair of item number and id": 1,
+        "further line of an item number in the item map": 1,
         "items that no user has": 1,
     }  # fmt: skip
-    assert 'pairs.txt:9: item: item not in the item map ("77")' in bench.err
+    assert 'pairs.txt:9: item: item that the item map lacks ("77")' in bench.err
     merged = bench.write("merged.txt", "1 30\n2 30\n")
     assert "several item numbers stand for '30'" in bench.fails(pairs, "--item-map", merged)
 
@@ -306,7 +310,7 @@ def test_optional_keys_of_json_lines(bench: Bench) -> None:
     rows = [{"user": u, "item": i, "time": i} for u in (1, 2) for i in (1, 2, 3)]
     del rows[0]["time"]
     dataset = bench.load(bench.write("log.jsonl", "\n".join(map(json.dumps, rows))))
-    assert dataset.info.left_out == {"missing time": 1} and dataset.info.time["unit"] == "second"
+    assert dataset.info.left_out == {"event without a time": 1} and dataset.info.time["unit"] == "second"
 
 
 def test_a_known_layout_with_unknown_columns(bench: Bench) -> None:
@@ -326,4 +330,4 @@ def test_paths_that_lead_nowhere(bench: Bench) -> None:
     assert "one of ml-1m" in bench.fails(bench.write("log.csv", LOG), "--source", "netflix", code=2)
     assert "ZIP archive" in bench.fails(bench.write("ml-1m.zip", b"PK\x03\x04"))
     assert "not a Parquet file" in bench.fails(bench.write("log.parquet", LOG))
-    assert "Is it cut off" in bench.fails(bench.write("cut.parquet", b"PAR1\x15\x04\x15"))
+    assert "Was it cut off" in bench.fails(bench.write("cut.parquet", b"PAR1\x15\x04\x15"))

@@ -4,51 +4,52 @@ parent_asin, timestamp in milliseconds); plain or .gz."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from engine.data.catalogue import ItemFile
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.problems import Problems
-from engine.data.rows import Layout, Mapping
-from engine.data.sources.base import Reading, Source, Workshop
-from engine.data.sources.files import matching_file
-from engine.data.sources.records import json_records
+from engine.data.sources.base import Opened, Source, Workshop, first_lines, matching_file, packed
+from engine.data.sources.records import json_records, parse_object
 from engine.errors import SeqscopeError
+from engine.tabular.reading import Reading, Role, UploadColumn
 
 KEPT = ("title", "brand", "store", "price", "categories", "category", "main_category")
 """Attributes that describe an item; descriptions, images and related items would make the catalogue many times larger."""
-_MAPPINGS = (
-    Mapping("reviewerID", "asin", "unixReviewTime", "overall"),
-    Mapping("user_id", "parent_asin", "timestamp", "rating"),
+_ROLES: tuple[dict[str, Role], ...] = (
+    {"reviewerID": "user", "asin": "item", "unixReviewTime": "time", "overall": "weight"},
+    {"user_id": "user", "parent_asin": "item", "timestamp": "time", "rating": "weight"},
 )
 
 
-def metadata(path: Path, encoding: str | None, problems: Problems) -> ItemFile:
+def metadata(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
     """Lines of metadata: JSON, or the Python literals of 2014."""
+    identifier = "parent_asin" if "parent_asin" in (_first(path, encoding) or {}) else "asin"
+    lines = json_records(workshop, path, encoding)
 
-    def records(identifier: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        for line, record in json_records(path, encoding, problems):
+    def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
+        for line, record in lines():
             yield line, {name: record[name] for name in (identifier, *KEPT) if name in record}
 
-    first = next((record for _, record in islice(json_records(path, encoding, None), 1)), {})
-    identifier = "parent_asin" if "parent_asin" in first else "asin"
-    return ItemFile(path, partial(records, identifier), (identifier,), "title")
+    return ItemFile(path, records, (identifier,), "title")
 
 
-def _open(options: ImportOptions, workshop: Workshop) -> Reading:
+def _first(path: Path, encoding: str | None) -> dict[str, Any] | None:
+    """The first object of a file."""
+    return next((record for line in first_lines(path, encoding) if (record := parse_object(line))), None)
+
+
+def _open(options: ImportOptions, workshop: Workshop) -> Opened:
     paths = options.paths
     if len(paths) == 1 and paths[0].is_dir():
         paths = (matching_file(paths[0], "reviews_*.json*", "amazon"),)
     logs = tuple(path for path in paths if not path.name.startswith("meta_"))
     if not logs:
         raise SeqscopeError("amazon needs a file of reviews (reviews_NAME_5.json.gz) beside the metadata.")
-    keys = next((record for _, record in json_records(logs[0], options.encoding, None)), {}).keys()
-    mapping = next((m for m in _MAPPINGS if {m.user, m.item, m.time} <= keys), None)
-    if mapping is None:
+    keys = (_first(logs[0], options.encoding) or {}).keys()
+    roles = next((roles for roles in _ROLES if {*list(roles)[:3]} <= keys), None)
+    if roles is None:
         raise SeqscopeError(
             f"{logs[0]}: the first review has {', '.join(keys) or 'no keys'}, not reviewerID, asin and unixReviewTime (2014, "
             "2018) or user_id, parent_asin and timestamp (2023). For other JSON lines use --source table."
@@ -57,8 +58,12 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
     items = None
     if metadata_files and options.items is None:
         workshop.say(f"catalogue: {metadata_files[0].name}")
-        items = metadata(metadata_files[0], options.encoding, workshop.problems)
-    return Reading(LogFiles(logs, Layout("jsonl", encoding=options.encoding), mapping), items)
+        items = metadata(metadata_files[0], options.encoding, workshop)
+    columns = tuple(UploadColumn(name=name, role=role) for name, role in roles.items())
+    readings = tuple(
+        Reading(format="jsonl", gzip=packed(log), encoding=options.encoding or "utf-8", columns=columns) for log in logs
+    )
+    return Opened(LogFiles(logs, readings), items)
 
 
 def _metadata_beside(log: Path) -> list[Path]:

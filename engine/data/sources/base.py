@@ -1,8 +1,8 @@
-"""What a reader of one public format offers to the import."""
+"""What a reader of one public format offers to the import, and how it finds and reads its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,11 @@ import pyarrow as pa
 from engine.data.catalogue import ItemFile
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.problems import Problems
+from engine.errors import SeqscopeError
+from engine.tabular.findings import Findings
+from engine.tabular.limits import UNLIMITED
+from engine.tabular.reading import Reading, Role, UploadColumn
+from engine.tabular.text import content_kind, head, named, write_plain
 
 
 @dataclass(frozen=True)
@@ -22,13 +26,13 @@ class Workshop:
     con: duckdb.DuckDBPyConnection
     folder: Path
     """For intermediate files; removed in the end."""
-    problems: Problems
+    findings: Findings
     say: Callable[[str], None]
     """Tell the user what was guessed."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class Opened:
     """A source, opened: the log, and the catalogue where there is one."""
 
     log: LogFiles
@@ -49,6 +53,77 @@ class Source:
     licence: str
     k_core: int
     """The convention of the papers that use the format."""
-    open: Callable[[ImportOptions, Workshop], Reading]
+    open: Callable[[ImportOptions, Workshop], Opened]
     sets: bool = False
     """A user's items have no order; a file beside the log may hold those that the test asks for."""
+
+
+def fixed_reading(
+    path: Path, delimiter: str, roles: Mapping[str, Role], *, quote: str = "", encoding: str | None = None
+) -> Reading:
+    """How a delimited file without a header is read. roles: what its columns are called → what they are."""
+    columns = tuple(UploadColumn(name=name, role=role) for name, role in roles.items())
+    return Reading(
+        format="delimited", gzip=packed(path), encoding=encoding or "utf-8", delimiter=delimiter, quote=quote, header=False,
+        columns=columns,
+    )  # fmt: skip
+
+
+def packed(path: Path) -> bool:
+    with named(path):
+        return content_kind(path) == "gzip"
+
+
+def first_lines(path: Path, encoding: str | None) -> list[str]:
+    """The first lines of a text that are not blank. Raises SeqscopeError where there is none."""
+    with named(path):
+        if content_kind(path) == "parquet":
+            raise SeqscopeError(f"{path} is a Parquet file, whatever its ending says. Rename it to .parquet.")
+        lines = head(path, encoding or "utf-8")
+    if not lines:
+        raise SeqscopeError(f"{path} holds no rows.")
+    return lines
+
+
+def numbered_lines(workshop: Workshop, path: Path, encoding: str | None) -> Iterator[tuple[int, str]]:
+    """(line from 1, text) of every line of a text that is not blank."""
+    target = workshop.folder / f"{path.name}.plain"
+    with named(path):
+        write_plain(path, target, encoding or "utf-8", UNLIMITED, gzipped=packed(path), strict=True)
+    with target.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, line.rstrip("\n")
+
+
+def only_file(paths: Sequence[Path], name: str, source: str) -> Path:
+    """The file `name` where one folder was given, else the one file that was given, whatever it is called."""
+    if len(paths) != 1:
+        raise SeqscopeError(f"{source} reads one folder or one {name}, not {len(paths)} paths.")
+    path = paths[0]
+    if not path.is_dir():
+        if not path.exists():
+            raise SeqscopeError(f"{path} does not exist.")
+        return path
+    if not (path / name).is_file():
+        raise SeqscopeError(f"{path} holds no {name}, which {source} needs; it holds {listing(path)}.")
+    return path / name
+
+
+def matching_file(folder: Path, pattern: str, source: str) -> Path:
+    """The one file of `folder` that matches."""
+    matches = sorted(path for path in folder.glob(pattern) if path.is_file())
+    if len(matches) == 1:
+        return matches[0]
+    description = f"no {pattern}" if not matches else f"several {pattern} ({', '.join(path.name for path in matches)})"
+    raise SeqscopeError(f"{folder} holds {description}; {source} needs one. Name the file instead of the folder.")
+
+
+def beside(path: Path, *names: str) -> Path | None:
+    """The first of `names` that stands in the folder of `path`."""
+    return next((path.parent / name for name in names if (path.parent / name).is_file()), None)
+
+
+def listing(folder: Path, limit: int = 8) -> str:
+    names = sorted(path.name for path in folder.iterdir())
+    return (", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")) or "nothing"

@@ -2,59 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from engine.data.catalogue import ItemFile, Record
+from engine.data.catalogue import ItemFile
 from engine.data.options import ImportOptions
-from engine.data.rows import Layout, header
-from engine.data.sources.base import Workshop
+from engine.data.sources.base import Workshop, first_lines
 from engine.data.sources.movielens import movies_dat, u_item
-from engine.data.sources.records import delimited_records, document_records, json_records, parquet_records, parse_object
-from engine.data.sources.table import find_delimiter
-from engine.data.text import inspect, kind_by_content
+from engine.data.sources.records import (
+    Records,
+    document_records,
+    json_records,
+    parquet_records,
+    parse_object,
+    table_records,
+)
+from engine.data.sources.table import delimited_reading
 from engine.errors import UsageError
 from engine.tabular.columns import NAMES, called
+from engine.tabular.text import content_kind, named
+
+LIST_COLUMNS = ("genres", "categories", "tags")
+"""Columns of delimited files that hold several values with | between them."""
 
 
 def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFile:
     """The catalogue in `path`: MovieLens' movies.dat or u.item by name, else a table, JSON or Parquet by content."""
     if path.name == "movies.dat":
-        return movies_dat(path, options.encoding, workshop.problems)
+        return movies_dat(path, options.encoding, workshop)
     if path.name == "u.item":
-        return u_item(path, options.encoding, workshop.problems)
-    encoding, problems = options.encoding, workshop.problems
-    if kind_by_content(path) == "parquet":
+        return u_item(path, options.encoding, workshop)
+    with named(path):
+        parquet = content_kind(path) == "parquet"
+    if parquet:
         source = partial(parquet_records, path)
-        names = list(next(islice(source(), 1), (0, {}))[1])
-        return _columns(path, source, names, options, workshop)
-    text = inspect(path, encoding)
-    first, *more = [*islice((line.strip() for _, line in text.lines() if line and line.strip()), 2), ""]
+        return _columns(path, source, list(next(islice(source(), 1), (0, {}))[1]), options, workshop)
+    first, *more = [line.strip() for line in first_lines(path, options.encoding)]
     if first.startswith(("{", "[")):
         row = parse_object(first)
-        texts = not any(more) and all(isinstance(value, str) for value in (row or {}).values())
+        texts = not more and all(isinstance(value, str) for value in (row or {}).values())
         titles = texts and not called(NAMES["item_id"], row or {})
         if row is None or all(isinstance(value, dict) for value in row.values()) or titles:
-            document = partial(document_records, path, encoding)
+            document = partial(document_records, path, options.encoding)
             return _columns(path, document, list(next(document())[1]), options, workshop)
-        lines = partial(json_records, path, encoding, problems)
         # Optional keys may be missing from the first line.
-        names = list(dict.fromkeys(key for _, row in islice(json_records(path, encoding, None), 100) for key in row))
-        return _columns(path, lines, names, options, workshop)
-    layout = Layout("delimited", find_delimiter(text, workshop), header=True, encoding=encoding)
-    table = partial(delimited_records, path, layout, options.list_columns, problems)
-    return _columns(path, table, header(text, layout)[0], options, workshop)
+        names = list(dict.fromkeys(key for line in (first, *more[:99]) for key in parse_object(line) or ()))
+        return _columns(path, json_records(workshop, path, options.encoding), names, options, workshop)
+    reading = delimited_reading(path, options, workshop, header=True)
+    names = [column.name for column in reading.columns]
+    lists = {name for name in names if name.lower() in LIST_COLUMNS or name in options.list_columns}
+    return _columns(path, table_records(workshop, path, reading, lists), names, options, workshop)
 
 
-def _columns(
-    path: Path,
-    source: Callable[[], Iterator[tuple[int | None, Record]]],
-    names: list[str],
-    options: ImportOptions,
-    workshop: Workshop,
-) -> ItemFile:
+def _columns(path: Path, source: Records, names: list[str], options: ImportOptions, workshop: Workshop) -> ItemFile:
     for flag, name in (("item-id", options.columns.item_id), ("title", options.columns.title)):
         if name is not None and name not in names:
             raise UsageError(f"{path.name} has no column {name!r} for --{flag}-column; it has {', '.join(names)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,48 +12,48 @@ import pyarrow.parquet as pq
 
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.problems import Problems
-from engine.data.rows import Layout, Mapping
-from engine.data.sources.base import Reading, Source, Workshop
-from engine.data.sources.files import beside, matching_file
+from engine.data.sources.base import Opened, Source, Workshop, beside, matching_file
 from engine.data.sources.items import open_items
-from engine.data.sources.records import load_document
-from engine.data.text import inspect
+from engine.data.sources.records import read_document
 from engine.errors import SeqscopeError
+from engine.tabular.findings import Findings
+from engine.tabular.reading import Reading, UploadColumn
 
 _SCHEMA = pa.schema([("user", pa.string()), ("item", pa.string())])
 
 
-def _open(options: ImportOptions, workshop: Workshop) -> Reading:
+def _open(options: ImportOptions, workshop: Workshop) -> Opened:
     if len(options.paths) != 1:
         raise SeqscopeError(f"letter reads one file, not {len(options.paths)}.")
     path = options.paths[0]
     if path.is_dir():
         path = matching_file(path, "*.inter.json", "letter")
-    document = load_document(inspect(path, options.encoding))
+    document = read_document(path, options.encoding)
     if not isinstance(document, dict):
         raise SeqscopeError(f"{path}: letter expects one JSON object of user -> list of items.")
     target = workshop.folder / path.name  # problems are reported under this name
-    _write_events(target, path, document, workshop.problems)
+    _write_events(target, path, document, workshop.findings)
     items = None
     catalogue = beside(path, "items.jsonl", f"{path.name.removesuffix('.inter.json')}.item.json", "item.json")
     if options.items is None and catalogue is not None:
         workshop.say(f"catalogue: {catalogue.name}, found beside the log")
         items = open_items(catalogue, options, workshop)
-    return Reading(LogFiles((target,), Layout("parquet"), Mapping("user", "item")), items)
+    columns = (UploadColumn(name="user", role="user"), UploadColumn(name="item", role="item"))
+    return Opened(LogFiles((target,), (Reading(format="parquet", columns=columns),)), items)
 
 
-def _write_events(target: Path, path: Path, document: dict[str, Any], problems: Problems) -> None:
+def _write_events(target: Path, path: Path, document: dict[str, Any], findings: Findings) -> None:
     """One row per event. What is no item is reported here, where user and position are known; the file's lines say nothing."""
 
     def events() -> Any:
         for user, items in document.items():
             if not isinstance(items, list):
-                problems.add(path, None, f"user {user}", items, "not a list of items")
+                findings.add_row(path.name, "not_items", None, "", f"user {user}: {json.dumps(items)}")
                 continue
             for position, item in enumerate(items, start=1):
                 if isinstance(item, bool) or not isinstance(item, (int, str)) or not str(item).strip():
-                    problems.add(path, None, f"user {user}, position {position}", item, "not an item number or id")
+                    place = f"user {user}, position {position}: {json.dumps(item)}"
+                    findings.add_row(path.name, "not_item", None, "", place)
                 else:
                     yield {"user": user, "item": str(item)}
 

@@ -4,7 +4,7 @@ movies.csv; also 10M's successors 25M, 32M and the "latest" sets). ``movietweeti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 from engine.data.catalogue import ItemFile
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.problems import Problems
-from engine.data.rows import Layout, Mapping, records
-from engine.data.sources.base import Reading, Source, Workshop
-from engine.data.sources.files import beside, only_file
-from engine.data.text import inspect
+from engine.data.sources.base import Opened, Source, Workshop, beside, fixed_reading, only_file
+from engine.data.sources.records import table_records
+from engine.data.sources.table import delimited_reading
+from engine.errors import SeqscopeError
+from engine.tabular.reading import Role, UploadColumn
 
 LICENCE = "GroupLens: research use, no redistribution without permission, cite Harper and Konstan (2015)"
 GENRES_100K = (
@@ -25,26 +25,28 @@ GENRES_100K = (
     "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
 """u.genre: the flags of u.item in their order."""
+_COLUMNS: dict[str, Role] = {"user": "user", "item": "item", "rating": "weight", "time": "time"}
+_HEADER: dict[str, Role] = {"userId": "user", "movieId": "item", "rating": "weight", "timestamp": "time"}
 _YEAR = re.compile(r"\((\d{4})(?:\s*[-–]\s*\d{0,4})?\)\s*$")
 
 
-def movies_dat(path: Path, encoding: str | None, problems: Problems) -> ItemFile:
+def movies_dat(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
     """MovieLens 1M's catalogue: id::title::genre|genre, in latin-1."""
+    rows = _rows(workshop, path, "::", 3, encoding or "latin-1")
 
     def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
-        layout = Layout("delimited", "::", fields=3, quoting=False, encoding=encoding or "latin-1")
-        for line, (item_id, title, genres) in _rows(path, layout, problems):
+        for line, (item_id, title, genres) in rows():
             yield line, {"id": item_id, "title": title, "year": year(title), "genres": genre_list(genres)}
 
     return ItemFile(path, records, ("id",), "title")
 
 
-def u_item(path: Path, encoding: str | None, problems: Problems) -> ItemFile:
+def u_item(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
     """MovieLens 100K's catalogue: id|title|release date|video release|URL|19 flags, in latin-1."""
+    rows = _rows(workshop, path, "|", 5 + len(GENRES_100K), encoding or "latin-1")
 
     def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
-        layout = Layout("delimited", "|", fields=5 + len(GENRES_100K), quoting=False, encoding=encoding or "latin-1")
-        for line, (item_id, title, released, _, _, *flags) in _rows(path, layout, problems):
+        for line, (item_id, title, released, _, _, *flags) in rows():
             genres = [
                 genre for genre, flag in zip(GENRES_100K, flags, strict=True) if flag == "1" and genre != "unknown"
             ]
@@ -54,12 +56,12 @@ def u_item(path: Path, encoding: str | None, problems: Problems) -> ItemFile:
     return ItemFile(path, records, ("id",), "title")
 
 
-def movies_csv(path: Path, encoding: str | None, problems: Problems) -> ItemFile:
+def movies_csv(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
     """MovieLens 20M's catalogue: movieId,title,genres in UTF-8, quoted where needed."""
+    rows = _rows(workshop, path, ",", 3, encoding, quote='"')
 
     def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
-        layout = Layout("delimited", ",", fields=3, encoding=encoding)
-        for line, (item_id, title, genres) in _rows(path, layout, problems):
+        for line, (item_id, title, genres) in rows():
             if (line, item_id) != (1, "movieId"):
                 yield line, {"id": item_id, "title": title, "year": year(title), "genres": genre_list(genres)}
 
@@ -76,29 +78,33 @@ def genre_list(text: str) -> list[str]:
     return [] if text == "(no genres listed)" else [genre for genre in text.strip().split("|") if genre]
 
 
-def _rows(path: Path, layout: Layout, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """(line, fields) of every row with the right number of fields; the others become problems."""
-    for line, fields, _ in records(inspect(path, layout.encoding), layout, layout.fields):
-        if isinstance(fields, str):
-            problems.add(path, line, "row", "", fields)
-        elif len(fields) != layout.fields:
-            fault = "too few fields" if len(fields) < layout.fields else "too many fields"
-            problems.add(path, line, "row", layout.delimiter.join(fields), fault)
-        else:
-            yield line, fields
+def _rows(
+    workshop: Workshop, path: Path, delimiter: str, width: int, encoding: str | None, quote: str = ""
+) -> Callable[[], Iterator[tuple[int | None, list[str]]]]:
+    """(line, fields) of every row with the right number of fields; the others are reported."""
+    names: dict[str, Role] = {str(number): "text" for number in range(width)}
+    records = table_records(
+        workshop, path, fixed_reading(path, delimiter, names, quote=quote, encoding=encoding), set()
+    )
+    return lambda: ((line, list(row.values())) for line, row in records())
 
 
 def _open(
-    options: ImportOptions,
-    workshop: Workshop,
-    *,
-    log_name: str,
-    layout: Layout,
-    mapping: Mapping,
-    encoding: str | None = None,
-) -> Reading:
+    options: ImportOptions, workshop: Workshop, *, log_name: str, delimiter: str, encoding: str | None = None
+) -> Opened:
     """encoding: of the catalogue, where the options name none; None takes the one of its MovieLens file."""
     log = only_file(options.paths, log_name, options.source or "MovieLens")
+    if delimiter == ",":
+        with_header = delimited_reading(log, options, workshop, header=True)
+        names = [column.name for column in with_header.columns]
+        if missing := [name for name in _HEADER if name not in names]:
+            raise SeqscopeError(
+                f"{log} has no column {missing[0]!r}; it has {', '.join(names)}. Name the format with --source."
+            )
+        columns = tuple(UploadColumn(name=name, role=_HEADER.get(name, "skip")) for name in names)
+        reading = with_header.model_copy(update={"columns": columns})
+    else:
+        reading = fixed_reading(log, delimiter, _COLUMNS, encoding=options.encoding)
     catalogues = {
         "ratings.dat": ("movies.dat", movies_dat),
         "u.data": ("u.item", u_item),
@@ -106,24 +112,20 @@ def _open(
     }
     name, reader = catalogues[log_name]
     catalogue = beside(log, name)
-    items = (
-        reader(catalogue, options.encoding or encoding, workshop.problems)
-        if catalogue and options.items is None
-        else None
-    )
-    return Reading(LogFiles((log,), layout, mapping), items)
+    items = reader(catalogue, options.encoding or encoding, workshop) if catalogue and options.items is None else None
+    return Opened(LogFiles((log,), (reading,)), items)
 
 
 ML_100K = Source(
     "ml-100k", "MovieLens 100K", "GroupLens MovieLens 100K: ratings of 1997 and 1998, grouplens.org/datasets/movielens/100k",
     LICENCE, 0,
-    partial(_open, log_name="u.data", layout=Layout("delimited", "\t", fields=4, quoting=False), mapping=Mapping(0, 1, 3, 2)),
+    partial(_open, log_name="u.data", delimiter="\t"),
 )  # fmt: skip
 ML_1M = Source(
     "ml-1m", "MovieLens 1M", "GroupLens MovieLens 1M: ratings of 2000 to 2003, grouplens.org/datasets/movielens/1m",
     LICENCE, 5,
     partial(
-        _open, log_name="ratings.dat", layout=Layout("delimited", "::", fields=4, quoting=False), mapping=Mapping(0, 1, 3, 2)
+        _open, log_name="ratings.dat", delimiter="::"
     ),
 )  # fmt: skip
 MOVIETWEETINGS = Source(
@@ -131,7 +133,7 @@ MOVIETWEETINGS = Source(
     "MovieTweetings: film ratings that people posted from the IMDb app as public tweets, github.com/sidooms/MovieTweetings",
     "MIT, © 2013 Simon Dooms; cite Dooms, De Pessemier and Martens (CrowdRec at RecSys 2013)", 10,
     partial(
-        _open, log_name="ratings.dat", layout=Layout("delimited", "::", fields=4, quoting=False), mapping=Mapping(0, 1, 3, 2),
+        _open, log_name="ratings.dat", delimiter="::",
         encoding="utf-8",
     ),
 )  # fmt: skip
@@ -139,7 +141,6 @@ ML_20M = Source(
     "ml-20m", "MovieLens 20M", "GroupLens MovieLens 20M: ratings of 1995 to 2015, grouplens.org/datasets/movielens/20m",
     LICENCE, 0,
     partial(
-        _open, log_name="ratings.csv", layout=Layout("delimited", ",", header=True),
-        mapping=Mapping("userId", "movieId", "timestamp", "rating"),
+        _open, log_name="ratings.csv", delimiter=",",
     ),
 )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Item files in any of the common forms: CSV, TSV, JSON lines (also Amazon's loose ones), one JSON document, Parquet."""
+"""Records of item files: CSV, TSV, JSON lines (also Amazon's loose ones), one JSON document, Parquet."""
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,47 +12,58 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.catalogue import Record
-from engine.data.problems import Problems
-from engine.data.rows import Layout, header, records
-from engine.data.text import Text, inspect, open_bytes
+from engine.data.sources.base import Workshop, numbered_lines, packed
 from engine.errors import SeqscopeError
+from engine.tabular.limits import UNLIMITED
+from engine.tabular.reading import Reading
+from engine.tabular.rows import load_document, load_rows
+from engine.tabular.text import named
 
-LIST_COLUMNS = ("genres", "categories", "tags")
-"""Columns of delimited files that hold several values with | between them."""
-
-
-def delimited_records(
-    path: Path, layout: Layout, list_columns: tuple[str, ...], problems: Problems
-) -> Iterator[tuple[int, Record]]:
-    text = inspect(path, layout.encoding)
-    names, header_end = header(text, layout)
-    lists = {name for name in names if name.lower() in LIST_COLUMNS or name in list_columns}
-    for line, fields, _ in records(text, layout, len(names)):
-        if line <= header_end:
-            continue
-        if isinstance(fields, str):
-            problems.add(path, line, "row", "", fields)
-        elif len(fields) != len(names):
-            fault = "too few fields" if len(fields) < len(names) else "too many fields"
-            problems.add(path, line, "row", layout.delimiter.join(fields), fault)
-        else:
-            row: Record = dict(zip(names, fields, strict=True))
-            for name in lists:
-                row[name] = [part for part in row[name].split("|") if part]
-            yield line, row
+Records = Callable[[], Iterator[tuple[int | None, Record]]]
 
 
-def json_records(path: Path, encoding: str | None, problems: Problems | None) -> Iterator[tuple[int, Record]]:
+def table_records(workshop: Workshop, path: Path, reading: Reading, lists: set[str]) -> Records:
+    """The rows of a delimited file. It is read when its records are first asked for."""
+    table = f"items_{abs(hash(path))}"
+    loaded = False
+
+    def records() -> Iterator[tuple[int | None, Record]]:
+        nonlocal loaded
+        con = workshop.con.cursor()  # the findings go another way meanwhile
+        if not loaded:
+            with named(path):
+                load_rows(
+                    workshop.con, workshop.folder, path, reading, path.name, workshop.findings, UNLIMITED, strict=True
+                )
+            workshop.con.execute(f"ALTER TABLE rows RENAME TO {table}")
+            loaded = True
+        cells = ", ".join(f"coalesce(c{index}, '')" for index in range(len(reading.columns)))
+        con.execute(f"SELECT line, {cells} FROM {table} ORDER BY line")
+        while batch := con.fetchmany(10_000):
+            for line, *fields in batch:
+                row: Record = {column.name: field for column, field in zip(reading.columns, fields, strict=True)}
+                for name in lists:
+                    row[name] = [part for part in row[name].split("|") if part]
+                yield line, row
+
+    return records
+
+
+def json_records(workshop: Workshop, path: Path, encoding: str | None) -> Records:
     """Objects of JSON lines. Amazon's metadata of 2014 are Python literals instead; they are read as such."""
-    for line, content in inspect(path, encoding).lines():
-        if content is not None and not content.strip():
-            continue
-        record = None if content is None else parse_object(content)
-        if record is not None:
-            yield line, flat(record)
-        elif problems is not None:
-            fault = "line of more than a million characters" if content is None else "not a JSON object"
-            problems.add(path, line, "row", (content or "").strip(), fault)
+    reported = False
+
+    def records() -> Iterator[tuple[int | None, Record]]:
+        nonlocal reported
+        for line, text in numbered_lines(workshop, path, encoding):
+            record = parse_object(text)
+            if record is not None:
+                yield line, flat(record)
+            elif not reported:
+                workshop.findings.add_row(path.name, "not_json", line, "", text.strip())
+        reported = True
+
+    return records
 
 
 def parse_object(line: str) -> Record | None:
@@ -68,7 +79,7 @@ def parse_object(line: str) -> Record | None:
 
 def document_records(path: Path, encoding: str | None) -> Iterator[tuple[None, Record]]:
     """One JSON document: a list of objects, or an object by id, whose keys become the column "id" (LETTER's item files)."""
-    document = load_document(inspect(path, encoding))
+    document = read_document(path, encoding)
     rows = document if isinstance(document, list) else []
     if isinstance(document, dict):
         rows = [_keyed(key, value) for key, value in document.items()]
@@ -80,23 +91,16 @@ def document_records(path: Path, encoding: str | None) -> Iterator[tuple[None, R
         yield None, flat(row)
 
 
+def read_document(path: Path, encoding: str | None) -> Any:
+    with named(path):
+        return load_document(path, encoding or "utf-8", UNLIMITED, gzipped=packed(path))
+
+
 def _keyed(key: str, value: Any) -> Record | None:
     """The row of an entry; a text is its title."""
     if isinstance(value, str):
         return {"id": key, "title": value}
     return {"id": key, **value} if isinstance(value, dict) else None
-
-
-def load_document(text: Text) -> Any:
-    """The one JSON document in a file."""
-    with open_bytes(text.path, text.gzipped) as file:
-        content = file.read().decode(text.encoding)
-    try:
-        return json.loads(content)
-    except json.JSONDecodeError as error:
-        raise SeqscopeError(f"{text.path} line {error.lineno} column {error.colno}: not valid JSON: {error.msg}.")
-    except RecursionError:
-        raise SeqscopeError(f"{text.path}: JSON nested too deeply to be a log.")
 
 
 def parquet_records(path: Path) -> Iterator[tuple[int, Record]]:

@@ -2,71 +2,78 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.rows import Layout, Mapping, first_row, header, parquet_columns
-from engine.data.sources.base import Reading, Source, Workshop
-from engine.data.sources.records import json_records
-from engine.data.text import Text, inspect, kind_by_content
+from engine.data.sources.base import Opened, Source, Workshop, first_lines, packed
+from engine.data.sources.records import parse_object
 from engine.errors import SeqscopeError, UsageError
+from engine.tabular import dialect
 from engine.tabular.columns import NAMES, called
+from engine.tabular.dialect import Splitter, records
+from engine.tabular.limits import UNLIMITED
+from engine.tabular.parquet import describe
+from engine.tabular.reading import Reading, Role, UploadColumn
+from engine.tabular.text import content_kind, named
 
 DELIMITERS = (",", "\t", ";", "|")
-ROLES = ("user", "item", "time", "rating", "quantity")
+_OPTIONS: dict[Role, str] = {"user": "user", "item": "item", "time": "time", "weight": "rating", "quantity": "quantity"}
+"""Role → what `ImportOptions.columns` calls it."""
 
 
-def table_layout(path: Path, options: ImportOptions, workshop: Workshop) -> tuple[Layout, list[str]]:
-    """How `path` holds rows, and the names of its columns (numbers from 1 where it has no header)."""
-    if kind_by_content(path) == "parquet":
-        return Layout("parquet"), list(parquet_columns(workshop.con, path))
-    text = inspect(path, options.encoding)
-    if looks_like_json_lines(text):
-        # Optional keys may be missing from the first line.
-        beginning = islice(json_records(path, options.encoding, None), 100)
-        names = list(dict.fromkeys(key for _, record in beginning for key in record))
-        if not names:
-            raise SeqscopeError(f"{path}: no line of it is a JSON object.")
-        return Layout("jsonl", encoding=options.encoding), names
-    delimiter = options.delimiter or find_delimiter(text, workshop)
-    layout = Layout("delimited", delimiter, header=options.header, encoding=options.encoding)
-    names = header(text, layout)[0] if options.header else first_row(text, layout)[1]
+def table_reading(path: Path, options: ImportOptions, workshop: Workshop) -> Reading:
+    """How `path` holds rows, and the names of its columns (numbers from 1 where it has no header), none of them read."""
+    with named(path):
+        if content_kind(path) == "parquet":
+            return Reading(format="parquet", columns=_unread(describe(path, UNLIMITED)[1]))
+    lines = first_lines(path, options.encoding)
+    if not lines[0].lstrip().startswith("{"):
+        return delimited_reading(path, options, workshop, header=options.header)
+    # Optional keys may be missing from the first line.
+    names = list(dict.fromkeys(key for line in lines[:100] for key in parse_object(line) or ()))
+    if not names:
+        raise SeqscopeError(f"{path}: no line of it is a JSON object.")
+    return Reading(format="jsonl", gzip=packed(path), encoding=options.encoding or "utf-8", columns=_unread(names))
+
+
+def delimited_reading(path: Path, options: ImportOptions, workshop: Workshop, *, header: bool) -> Reading:
+    lines = first_lines(path, options.encoding)
+    sign = options.delimiter or find_delimiter(path, lines, workshop)
+    rows = records(lines, Splitter(sign, '"'))
+    if not rows:
+        raise SeqscopeError(f"{path}: the first row cannot be read: its quotes are not in order.")
+    names = [name.strip() for name in rows[0]] if header else [str(number + 1) for number in range(len(rows[0]))]
     if len(names) == 1:
-        raise SeqscopeError(_one_column(path, delimiter, names[0]))
-    if not options.header:
-        return replace(layout, fields=len(names)), [str(number + 1) for number in range(len(names))]
-    return layout, names
+        raise SeqscopeError(_one_column(path, sign, rows[0][0]))
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SeqscopeError(f"{path} line 1: the header has {', '.join(map(repr, twice))} more than once. Rename one.")
+    return Reading(
+        format="delimited", gzip=packed(path), encoding=options.encoding or "utf-8", delimiter=sign, header=header,
+        columns=tuple(UploadColumn(name=name, role="text") for name in names),
+    )  # fmt: skip
 
 
-def looks_like_json_lines(text: Text) -> bool:
-    return next(
-        ((line or "").lstrip().startswith("{") for _, line in text.lines() if line is None or line.strip()), False
-    )
+def _unread(names: list[str]) -> tuple[UploadColumn, ...]:
+    return tuple(UploadColumn(name=name, role="skip") for name in names)
 
 
-def find_delimiter(text: Text, workshop: Workshop) -> str:
-    """The delimiter that makes most fields of the first row."""
-    first = next((line for _, line in text.lines() if line and line.strip()), "")
-    bare = re.sub(r'"[^"]*"', "", first)
-    counts = {delimiter: bare.count(delimiter) for delimiter in DELIMITERS}
-    best = max(DELIMITERS, key=lambda delimiter: counts[delimiter])
-    if not counts[best]:
+def find_delimiter(path: Path, lines: list[str], workshop: Workshop) -> str:
+    """The delimiter that cuts most lines into equally many fields."""
+    best = dialect.delimiter(lines, DELIMITERS).value
+    if len(Splitter(best, '"').split(lines[0]) or lines) < 2:
         raise SeqscopeError(
-            f"{text.path}: only one column was found; the first line is {first.strip()[:80]!r}, without comma, tab, ; or |. "
+            f"{path}: only one column was found; the first line is {lines[0].strip()[:80]!r}, without comma, tab, ; or |. "
             'Name the delimiter with --delimiter; for "user item" lines use --source user-item.'
         )
     if best != ",":
-        workshop.say(f"{text.path.name}: fields are separated by {_name(best)}")
+        workshop.say(f"{path.name}: fields are separated by {_name(best)}")
     return best
 
 
-def choose_columns(path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
+def choose_columns(path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> dict[Role, str | None]:
     """Which columns are user, item, time, rating and quantity: as told, else by their names."""
-    given = {role: getattr(options.columns, role) for role in ROLES}
+    given = {name: getattr(options.columns, name) for name in _OPTIONS.values()}
     chosen: dict[str, str | None] = {}
     guessed = []
     for role, name in given.items():
@@ -104,19 +111,7 @@ def choose_columns(path: Path, names: list[str], options: ImportOptions, worksho
         raise UsageError(
             f"--drop-negative needs a quantity column; name it with --quantity-column; there are {', '.join(names)}"
         )
-    mapping = Mapping(
-        chosen["user"] or "", chosen["item"] or "", *(chosen[role] for role in ("time", "rating", "quantity"))
-    )
-    return mapping if options.header else _numbers(mapping)
-
-
-def _numbers(mapping: Mapping) -> Mapping:
-    """Positions from 0 for columns that are called by numbers from 1."""
-    positions = [
-        None if name is None else int(name) - 1
-        for name in (mapping.user, mapping.item, mapping.time, mapping.rating, mapping.quantity)
-    ]
-    return Mapping(positions[0] or 0, positions[1] or 0, *positions[2:])
+    return {role: chosen[name] for role, name in _OPTIONS.items()}
 
 
 def _one_column(path: Path, delimiter: str, first: str) -> str:
@@ -133,7 +128,7 @@ def _name(delimiter: str) -> str:
     return {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "|", " ": "blanks"}.get(delimiter, repr(delimiter))
 
 
-def _open(options: ImportOptions, workshop: Workshop) -> Reading:
+def _open(options: ImportOptions, workshop: Workshop) -> Opened:
     first, *others = options.paths
     if first.is_dir():
         files = sorted(
@@ -145,27 +140,38 @@ def _open(options: ImportOptions, workshop: Workshop) -> Reading:
             f"{first} is a folder; table reads files. Name those of the log"
             + (f", such as {files[0]}." if files else ".")
         )
-    layout, names = table_layout(first, options, workshop)
-    mapping = choose_columns(first, names, options, workshop)
-    for path in others:
-        layout_here, names_here = table_layout(path, options, workshop)
-        mapping = _shared(mapping, path, names_here, options, workshop)
-        used = {mapping.user, mapping.item, mapping.time, mapping.rating, mapping.quantity}
-        missing = used - {None, *names_here}
-        if layout_here != layout or (options.header and missing):
+    readings = [table_reading(path, options, workshop) for path in options.paths]
+    names = [[column.name for column in reading.columns] for reading in readings]
+    chosen = choose_columns(first, names[0], options, workshop)
+    for path, reading, present in zip(others, readings[1:], names[1:], strict=True):
+        chosen = _shared(chosen, path, present, options, workshop)
+        same = (reading.format, reading.delimiter) == (readings[0].format, readings[0].delimiter)
+        if not same or not {name for name in chosen.values() if name} <= {*present}:
             raise SeqscopeError(f"{path} has other columns than {first}. Import them as one log only where they agree.")
-    return Reading(LogFiles(options.paths, layout, mapping))
+    return Opened(LogFiles(options.paths, tuple(_with_roles(reading, chosen) for reading in readings)))
 
 
-def _shared(mapping: Mapping, path: Path, names: list[str], options: ImportOptions, workshop: Workshop) -> Mapping:
-    """The mapping without the rating and the quantity where they were guessed, nothing asks for them and this file lacks them."""
-    needed = {"rating": options.min_rating is not None, "quantity": options.drop_negative}
+def _with_roles(reading: Reading, chosen: dict[Role, str | None]) -> Reading:
+    roles = {name: role for role, name in chosen.items()}
+    columns = (UploadColumn(name=column.name, role=roles.get(column.name, "skip")) for column in reading.columns)
+    # Of a delimited file every column has its place; of the others those that are used are read.
+    used = tuple(column for column in columns if reading.format == "delimited" or column.role != "skip")
+    return reading.model_copy(update={"columns": used})
+
+
+def _shared(
+    chosen: dict[Role, str | None], path: Path, names: list[str], options: ImportOptions, workshop: Workshop
+) -> dict[Role, str | None]:
+    """The columns without the rating and the quantity where they were guessed, nothing asks for them and this file lacks them."""
+    needed: dict[Role, bool] = {"weight": options.min_rating is not None, "quantity": options.drop_negative}
     for role, is_needed in needed.items():
-        name = getattr(mapping, role)
-        if isinstance(name, str) and name not in names and not is_needed and getattr(options.columns, role) is None:
-            workshop.say(f"{path.name} has no column {name}, so it is used of no file (--{role}-column names another)")
-            mapping = replace(mapping, rating=None) if role == "rating" else replace(mapping, quantity=None)
-    return mapping
+        name = chosen[role]
+        if name and name not in names and not is_needed and getattr(options.columns, _OPTIONS[role]) is None:
+            workshop.say(
+                f"{path.name} has no column {name}, so it is used of no file (--{_OPTIONS[role]}-column names another)"
+            )
+            chosen = {**chosen, role: None}
+    return chosen
 
 
 TABLE = Source("table", "Imported log", "A table of events, imported by its owner", "as its owner says", 0, _open)
