@@ -32,6 +32,7 @@ from engine import __version__
 from engine.errors import SeqscopeError
 from engine.files import alone, replacing
 from engine.runtime import Zoo
+from engine.tabular.findings import FORMULA
 
 CHUNK = 4_096
 ENDINGS = (".parquet", ".csv")
@@ -45,8 +46,6 @@ _PART = pa.schema(
         ("in_history", pa.bool_()),
     ]
 )
-# What a spreadsheet would run, as `app.text.cell` has it.
-_FORMULA = "^[ \u00a0\ufeff]*[=+\\-@\t\r\n＝＋－＠]"
 
 
 @dataclass(frozen=True)
@@ -263,7 +262,7 @@ def _neutral(table: pa.Table) -> pa.Table:
     for at, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             column = table[field.name]
-            runs = pc.match_substring_regex(column, _FORMULA)
+            runs = pc.match_substring_regex(column, FORMULA)
             if pc.any(runs).as_py():
                 column = pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column)
                 table = table.set_column(at, field, column)

@@ -21,6 +21,7 @@ from app.reports.columns import Columns
 from app.text import short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
+from engine.tabular.database import first_line, settings
 from engine.tabular.limits import MB
 
 MEMORY = "256MB"
@@ -91,19 +92,8 @@ def reading(
     batches: Iterator[pa.RecordBatch], path: Path, models: Zoo, work: Path, watch: Watch
 ) -> Iterator[tuple[int, Callable[[], Iterator[One]]]]:
     """(how many histories, a function that reads them all). batches: user, item and time as texts, in the order of the rows."""
-    con = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": MEMORY,
-            "threads": 2,
-            "temp_directory": str(work / SPILL),
-            **({} if watch.bounds is None else {"max_temp_directory_size": f"{watch.bounds.spill // MB}MB"}),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "python_enable_replacements": False,
-        },
-    )
+    most = {} if watch.bounds is None else {"max_temp_directory_size": f"{watch.bounds.spill // MB}MB"}
+    con = duckdb.connect(":memory:", config=settings(MEMORY, 2, work / SPILL) | most)
     clock = None if watch.left is None else threading.Timer(watch.left, con.interrupt)
     try:
         if clock is not None:
@@ -145,8 +135,7 @@ def reading(
     except duckdb.InterruptException:
         raise watch.late() from None
     except duckdb.Error as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SeqscopeError(f"{path.name} cannot be read: {short(first, 200)}") from None
+        raise SeqscopeError(f"{path.name} cannot be read: {short(first_line(error), 200)}") from None
     finally:
         if clock is not None:
             clock.cancel()

@@ -10,9 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from app.uploads import clean
-from app.uploads.events import check_events, compare
-from app.uploads.items import check_items
 from app.uploads.limits import UploadLimits
+from app.uploads.row_checks import check_events, check_items, compare
 from engine.errors import Refused
 from engine.tabular.database import connect, sql_path, value
 from engine.tabular.findings import CheckResult, Findings

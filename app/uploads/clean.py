@@ -14,17 +14,15 @@ from pathlib import Path
 import duckdb
 
 from app.store.attributes import caption
-from app.uploads.items import YES, has_html, without_html
 from app.uploads.limits import UploadLimits
+from app.uploads.row_checks import YES, has_html, without_html
+from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import sql, value
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, UploadColumn
 
 ITEMS, LOG = "items.parquet", "log.parquet"
-_RESERVED = ("item", "item_id", "title", "popularity")
 _LONGEST_NAME = 60
-_INTEGER = r"0|-?[1-9]\d{0,17}"  # 007 is a text
-_DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
 _FLAGS = ""  # no column is called so
 
 
@@ -98,7 +96,7 @@ def fingerprint(files: Iterable[Path]) -> str:
 def _names(reading: Reading) -> dict[str, str]:
     """Column → what the attribute is called: no name that pages would show like another one's, nor like one that has a meaning of
     its own. _FLAGS: their list."""
-    used = {caption(name).casefold() for name in _RESERVED}
+    used = {caption(name).casefold() for name in RESERVED}
     names: dict[str, str] = {}
     attributes = [
         (column.name, column.called or column.name) for column in reading.columns if column.role in ("text", "list")
@@ -127,7 +125,7 @@ def _text(cell: str, limits: UploadLimits) -> str:
 
 def _type(con: duckdb.DuckDBPyConnection, cell: str) -> str:
     """What all values of a column are: BIGINT, DOUBLE or VARCHAR."""
-    tests = ", ".join(f"bool_and(regexp_full_match({cell}, {sql(form)}))" for form in (_INTEGER, _DECIMAL))
+    tests = ", ".join(f"bool_and(regexp_full_match({cell}, {sql(form)}))" for form in (INTEGER, DECIMAL))
     whole, number = con.execute(f"SELECT {tests} FROM kept").fetchall()[0]
     return "BIGINT" if whole else "DOUBLE" if number else "VARCHAR"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from engine.console import Progress, duration
 from engine.data.dataset import DatasetInfo
-from engine.data.staging import refuse_existing
+from engine.data.write import refuse_existing
 from engine.errors import UsageError
 from engine.sample.build import FILMS, build_procedural, build_sample
 from engine.sample.procedural import ProceduralStory

@@ -13,14 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.findings import Findings
 from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE
 
 Record = dict[str, Any]
-RESERVED = ("item", "item_id", "title", "popularity")
-"""Columns with a meaning of their own, in a dataset or in a bundle."""
-_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
-_DECIMAL = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
 _CONTROLS = re.compile(f"{CONTROLS}+")
 
 
@@ -193,11 +190,11 @@ def _texts(value: Any) -> list[str]:
 
 def _whole(value: Any) -> bool:
     if isinstance(value, str):
-        return _INTEGER.fullmatch(value) is not None
+        return re.fullmatch(INTEGER, value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def _number(value: Any) -> bool:
     if isinstance(value, str):
-        return _DECIMAL.fullmatch(value) is not None
+        return re.fullmatch(DECIMAL, value) is not None
     return isinstance(value, (int, float)) and not isinstance(value, bool)

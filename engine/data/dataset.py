@@ -29,7 +29,7 @@ from engine.errors import SeqscopeError
 
 SCHEMA_VERSION = 1
 SETS = ("given", "users")
-"""Splits that hold out a set of items per user, not one (engine/data/sets.py)."""
+"""Splits that hold out a set of items per user, not one (engine/data/split.py)."""
 LATER = ("repeats", "measured", "held_out")
 """Entries of dataset.json that came later: left out where there is nothing to say, as readers of before know none of them."""
 

@@ -24,13 +24,11 @@ from engine.data.log import Events, read_log
 from engine.data.options import ImportOptions
 from engine.data.order import core, renumber, repeated, time_order
 from engine.data.repeats import in_words, measure, propose
-from engine.data.sets import IN_TRAINING, NO_TRAINING, in_training, without_training
 from engine.data.sources import SOURCES, Source, Workshop, guess_source
 from engine.data.sources.items import open_items
 from engine.data.sources.lines import read_item_map
-from engine.data.split import split_roles
-from engine.data.staging import refuse_existing, staging
-from engine.data.write import NAME, fill_dataset
+from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
+from engine.data.write import NAME, fill_dataset, refuse_existing, staging
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular.database import connect_file, first_line
 from engine.tabular.findings import Finding, Findings

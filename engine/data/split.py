@@ -1,9 +1,11 @@
-"""Which event trains, validates and tests: pure functions from event times to roles, without any randomness. Splits into sets,
-which draw, are in engine/data/sets.py.
+"""Which event trains, validates and tests: pure functions from event times to roles; and splits into sets of held-out items.
+
+Leave-one-out and a split by time draw nothing. A given split (somebody has split each user's items already, as NGCF and LightGCN;
+of the training items a share validates) and one of held-out users (a share of whose items is known, the rest asked for, as
+Mult-VAE) do; what is drawn follows from a seed and from the order of users and events in the dataset.
 
 Events are flat: user u's events are ``offsets[u]:offsets[u + 1]``, oldest first. Where several events of one user share a
-time, their order is the order of the rows that came in, and the split keeps it.
-"""
+time, their order is the order of the rows that came in, and the split keeps it."""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from engine.data import sets
 from engine.data.dataset import SETS, Role
 from engine.errors import SeqscopeError, UsageError
 
@@ -127,10 +129,10 @@ def split_roles(
         if options.kind == "given":
             if tested is None:
                 raise ValueError("a given split needs the events that test")
-            roles = sets.given(offsets, tested, options.valid_share, options.seed)
+            roles = given(offsets, tested, options.valid_share, options.seed)
             described |= {"valid_share": options.valid_share, "seed": options.seed}
         else:
-            roles = sets.by_user(offsets, options.held_out_users, options.fold_in, options.seed)
+            roles = by_user(offsets, options.held_out_users, options.fold_in, options.seed)
             described |= {"fold_in": options.fold_in, "seed": options.seed}
         for name, role in (("valid_items", Role.VALID), ("test_items", Role.TEST)):
             described[name] = int(np.count_nonzero(roles == role))
@@ -158,3 +160,84 @@ def _count_per_user(mask: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """int64 [users]: how many events of each user `mask` (bool [events]) marks."""
     total = np.concatenate([[0], np.cumsum(mask)])
     return total[offsets[1:]] - total[offsets[:-1]]
+
+
+IN_TRAINING = "held-out item that its user has in training"
+NO_TRAINING = "held-out item of a user without training items"
+
+Offsets = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Roles = npt.NDArray[np.int8]
+
+
+def in_training(user: npt.NDArray[np.integer], item: npt.NDArray[np.integer], tested: Mask) -> Mask:
+    """bool [events]: tested events whose item their user has among the others. Arrays are in any order, [events]."""
+    pair = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
+    return tested & np.isin(pair, pair[~tested])
+
+
+def without_training(user: npt.NDArray[np.integer], tested: Mask) -> Mask:
+    """bool [events]: tested events of users who have no others; nothing is known of them to ask a model with."""
+    return tested & ~np.isin(user, user[~tested])
+
+
+def given(offsets: Offsets, tested: Mask, valid_share: float, seed: int) -> Roles:
+    """int8 [events]: what is `tested` (bool [events]) tests; of each user's other items a share, rounded, validates, but never
+    the last one (NGCF, section 4.1: 10 % of the training interactions).
+
+    offsets: int64 [users + 1].
+    """
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    trains = np.bincount(owner[~tested], minlength=len(offsets) - 1)
+    validate = np.clip(np.floor(trains * valid_share + 0.5).astype(np.int64), 0, np.maximum(trains - 1, 0))
+    roles = np.full(len(owner), Role.TRAIN, np.int8)
+    roles[tested] = Role.TEST
+    roles[_sample(owner, offsets, ~tested, validate, seed)] = Role.VALID
+    if not tested.any():
+        raise SeqscopeError(
+            "the split leaves nobody to test on: no held-out item is left. Check the file that --test names."
+        )
+    if valid_share and not validate.any():
+        raise SeqscopeError(
+            f"the split leaves nobody to validate on: {valid_share:g} of each user's training items is less than one. Give a "
+            "larger --valid-share, or 0 to train without validation."
+        )
+    return roles
+
+
+def by_user(offsets: Offsets, held_out_users: tuple[float, float], fold_in: float, seed: int) -> Roles:
+    """int8 [events]: users who validate and users who test are drawn, and of each a share `fold_in` of the items that is known
+    (BETWEEN); the rest, rounded down, is asked for. All other users train (Liang et al. 2018, section 4.1).
+
+    offsets: int64 [users + 1]; held_out_users: how many validate and test, below 1 as shares of all users. Only users with an
+    item to ask for are drawn. Raises SeqscopeError where there are too few of them.
+    """
+    lengths = np.diff(offsets)
+    to_find = np.floor(lengths * (1 - fold_in) + 1e-9).astype(np.int64)  # .2 · 5 is 1, whatever floats make of it
+    possible = np.flatnonzero(to_find)
+    validate, test = (int(number if number >= 1 else round(number * len(lengths))) for number in held_out_users)
+    least = int(np.ceil(1 / (1 - fold_in) - 1e-9))
+    if not test or validate + test > len(possible) or validate + test >= len(lengths):
+        raise SeqscopeError(
+            f"--held-out-users: {validate:,} users to validate and {test:,} to test are to be held out, and some must be left to "
+            f"train; of {len(lengths):,} users {len(possible):,} have the {least:,} items that it takes. Give other numbers."
+        )
+    drawn = np.random.default_rng([seed, 1]).permutation(possible)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    held = np.zeros(len(lengths), np.int8)
+    held[drawn[:validate]], held[drawn[validate : validate + test]] = Role.VALID, Role.TEST
+    roles = np.where(held[owner] != Role.TRAIN, Role.BETWEEN, Role.TRAIN).astype(np.int8)
+    some = _sample(owner, offsets, np.ones(len(owner), bool), np.where(held != Role.TRAIN, to_find, 0), seed)
+    roles[some] = held[owner[some]]
+    return roles
+
+
+def _sample(
+    owner: npt.NDArray[np.int64], offsets: Offsets, among: Mask, many: npt.NDArray[np.int64], seed: int
+) -> Mask:
+    """bool [events]: of each user's events in `among` as many as `many` (int64 [users]) says."""
+    lot = np.random.default_rng([seed, 0]).random(len(owner))
+    order = np.lexsort((lot, ~among, owner))
+    drawn = np.zeros(len(owner), bool)
+    drawn[order[np.arange(len(owner)) - offsets[owner] < many[owner]]] = True
+    return drawn

@@ -24,8 +24,7 @@ from engine.data.options import ImportOptions
 from engine.data.prepare import ALL, SHOWN_PROBLEMS, ImportResult, stop_for_bad_rows, write_report
 from engine.data.sources import Workshop
 from engine.data.sources.items import open_items
-from engine.data.staging import refuse_existing, staging
-from engine.data.write import NAME, write_events
+from engine.data.write import NAME, refuse_existing, staging, write_events
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular.database import connect_file
 from engine.tabular.findings import Findings

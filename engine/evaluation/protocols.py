@@ -2,7 +2,7 @@
 
 A name is put together: what the held-out item is ranked among ("full": the whole catalogue; "u100", "p100": itself and 100
 negatives), or for splits into sets, where a user may have several held-out items, the split ("given split", "held-out users":
-the whole catalogue, too; engine/data/sets.py), then what becomes of the user's history among the candidates:
+the whole catalogue, too; engine/data/split.py), then what becomes of the user's history among the candidates:
 
     full                  it is left out (the held-out item never is)
     full, repeats         nobody's is, because repeats count in this dataset (engine/data/repeats.py)

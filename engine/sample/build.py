@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from engine.data.dataset import DatasetInfo
 from engine.data.split import SplitOptions
-from engine.data.staging import staging
-from engine.data.write import fill_dataset, write_dataset
+from engine.data.write import fill_dataset, staging, write_dataset
 from engine.sample.films import Film, read_films
 from engine.sample.log import simulate
 from engine.sample.procedural import ProceduralStory, procedural_items, procedural_log

@@ -20,7 +20,7 @@ from engine.data.dataset import DatasetInfo
 from engine.data.options import ImportOptions
 from engine.data.order import core
 from engine.data.prepare import import_dataset
-from engine.data.staging import staging
+from engine.data.write import staging
 from engine.errors import SeqscopeError
 from engine.sample.films import OTHER_TITLES, Film, match, plain_words, read_films
 

@@ -53,6 +53,13 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Role → names as of `plain_name`, the surest first. item: of a log; item_id and title: of a catalogue."""
 
 
+RESERVED = ("item", "item_id", "title", "popularity")
+"""Columns with a meaning of their own, in a dataset or in a bundle: no attribute is called so."""
+INTEGER = r"0|-?[1-9]\d{0,17}"
+"""Texts that are whole numbers; 007 is a text."""
+DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
+
+
 def plain_name(name: str) -> str:
     """Lower case, letters and digits only; RecBole's "user_id:token" is "userid"."""
     return re.sub(r"[\W_]+", "", name.split(":", maxsplit=1)[0].casefold())
@@ -281,7 +288,7 @@ def _separator(column: Values) -> str:
     return max(_SEPARATORS, key=lambda sign: (column.share(lambda value: sign in value), -_SEPARATORS.index(sign)))
 
 
-_GENRES = (
+GENRES = (
     "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy", "Film-Noir",
     "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
@@ -301,8 +308,8 @@ class Known:
 
 _U_ITEM = Known(
     "u.item of MovieLens 100K",
-    ("item_id", "title", "text", "skip", "skip", "skip", *("flag",) * len(_GENRES)),  # type: ignore[arg-type]
-    {2: "released", **{6 + number: name for number, name in enumerate(_GENRES)}},
+    ("item_id", "title", "text", "skip", "skip", "skip", *("flag",) * len(GENRES)),  # type: ignore[arg-type]
+    {2: "released", **{6 + number: name for number, name in enumerate(GENRES)}},
     flags="genres",
 )
 _MOVIES = Known("movies.dat of MovieLens 1M", ("item_id", "title", "list"), {2: "genres"})

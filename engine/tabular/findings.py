@@ -36,7 +36,8 @@ _KINDS = {"stop": 0, "bad": 1, "warning": 2}
 _RANKS = {name: 1_000 * _KINDS[p.kind] + ORDER[name] for name, p in PROBLEMS.items()}
 _NAMES = {rank: name for name, rank in _RANKS.items()}
 _LEAVES_OUT = {name for name, p in PROBLEMS.items() if p.kind == "bad"} | set(DROPPED)
-_FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"  # as app.text.cell
+FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"
+"""What a spreadsheet would run, as `app.text.cell` has it."""
 
 
 class Finding(Record):
@@ -357,7 +358,7 @@ class Findings:
         self.con.unregister("rest")
         names = ("column", "value", "problem", "note", "what to do")
         safe = ", ".join(
-            f'CASE WHEN regexp_matches("{name}", {sql(_FORMULA)}) THEN \'\'\'\' || "{name}" ELSE "{name}" END AS "{name}"'
+            f'CASE WHEN regexp_matches("{name}", {sql(FORMULA)}) THEN \'\'\'\' || "{name}" ELSE "{name}" END AS "{name}"'
             for name in names
         )
         self.con.execute(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 
 import pytest
 
@@ -18,29 +17,6 @@ def reported(bench: Bench) -> list[tuple[str, int, str, str, str]]:
     with (bench.folder / "report.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return [(r["file"], int(r["line"] or 0), r["column"], r["value"], r["problem"]) for r in rows]
-
-
-def test_every_kind_of_fault_at_its_place(bench: Bench) -> None:
-    bad = ["1,2\n", "1,2,3,4\n", ",2,3\n", "1, ,3\n", "1,2,\n", "1,2,soon\n", "1,2,-5\n", "1,2,99999999999\n"]
-    bad += [f"{'u' * 201},2,3\n", "a\x0bb,2,3\n"]
-    log = bench.write("log.csv", "".join([*GOOD, "\n", *bad, "   \n", "9,9,9\n"]))
-    dataset = bench.load(log, "--report", bench.folder / "report.csv")
-    assert dataset.info.counts["events"] == 17  # the line behind the bad ones is read
-    line = len(GOOD) + 2
-    assert reported(bench) == [
-        ("log.csv", line, "", "1,2", "row with too few fields"),
-        ("log.csv", line + 1, "", "1,2,3,4", "row with too many fields"),
-        ("log.csv", line + 2, "user", "", "event without a user"),
-        ("log.csv", line + 3, "item", "", "event without an item"),
-        ("log.csv", line + 4, "time", "", "event without a time"),
-        ("log.csv", line + 5, "time", "soon", "time that cannot be read"),
-        ("log.csv", line + 6, "time", "'-5", "time before 1970"),
-        ("log.csv", line + 7, "time", "99999999999", "time after 2099"),
-        ("log.csv", line + 8, "user", "u" * 100, "user id longer than 200 characters"),
-        ("log.csv", line + 9, "user", "a\x0bb", "control character in a user id"),
-    ]
-    assert dataset.info.left_out == dict.fromkeys((row[-1] for row in reported(bench)), 1)
-    assert "10 bad rows:" in bench.err and f"log.csv:{line + 6}: time: time before 1970" in bench.err
 
 
 def test_strict_reports_all_and_writes_nothing(bench: Bench) -> None:
@@ -61,33 +37,6 @@ def test_only_bad_rows(bench: Bench) -> None:
         bench.write("log.csv", "user,item,time\n1,2,x\n1,2,y\n")
     )
     assert "no good row is left" in bench.fails(bench.write("head.csv", "user,item,time\n"))
-
-
-def test_lines_are_physical_where_quoted_fields_contain_line_ends(bench: Bench) -> None:
-    rows = [
-        "user,item,note,time\r\n",  # 1
-        '1,a,"two\r\nlines",1\r\n',  # 2, 3
-        "1,b,,2\r\n",  # 4
-        '1,c,"say ""hi""\r\n\r\n\r\nthere",x\r\n',  # 5 to 8
-        "\r\n",  # 9
-        '"1","d",plain,3\r\n',  # 10
-        '2,"a"b,,4\r\n',  # 11
-        "2,a,,1\r\n2,b,,2\r\n2,c,,3\r\n2,d\r\n",  # 12 to 15
-    ]
-    dataset = bench.load(bench.write("log.csv", "".join(rows)), "--report", bench.folder / "report.csv")
-    assert histories(dataset) == {"1": ["a", "b", "d"], "2": ["a", "b", "c"]}
-    assert [(line, column, reason) for _, line, column, _, reason in reported(bench)] == [
-        (5, "time", "time that cannot be read"),
-        (11, "", "text after a closing quote"),
-        (15, "", "row with too few fields"),
-    ]
-
-
-def test_an_open_quote_costs_its_own_line_alone(bench: Bench) -> None:
-    rows = ["user,item,time\n", '1,"a,1\n', *(f"{u},{i},{i}\n" for u in (1, 2) for i in range(4)), '2,"x",9\n']
-    dataset = bench.load(bench.write("log.csv", "".join(rows)), "--report", bench.folder / "report.csv")
-    assert dataset.info.counts["events"] == 9
-    assert [row[1:] for row in reported(bench)] == [(2, "", '1,"a,1', "quote that is never closed")]
 
 
 def test_quotes_inside_a_field_are_plain_characters(bench: Bench) -> None:
@@ -119,50 +68,6 @@ def test_compressed_logs(bench: Bench) -> None:
         assert bench.load(bench.write(name, gzip.compress(LOG.encode()))).info.fingerprint == plain
     quoted = gzip.compress(LOG.replace("1,1,101", '"1",1,101').encode())
     assert bench.load(bench.write("log.csv.gz", quoted)).info.fingerprint == plain
-
-
-def test_nul_bytes(bench: Bench) -> None:
-    log = bench.write("log.csv", LOG + "5\x00,1,1\n5,\x00,1\n")
-    dataset = bench.load(log)
-    assert dataset.info.left_out == {"control character in an item id": 1, "control character in a user id": 1}
-    assert dataset.info.counts["events"] == 16
-
-
-def test_json_lines(bench: Bench) -> None:
-    good = [json.dumps({"user": f"u{u}", "item": i, "time": i}) for u in range(3) for i in range(3)]
-    deep = '{"user": "u9", "item": ' + "[" * 50_000 + "]" * 50_000 + "}"
-    bad = [
-        "{",
-        "[1, 2]",
-        "null",
-        '{"user": "u1"}',
-        deep,
-        '{"user": "u1", "item": "a\\u0000b", "time": 1}',
-        "{'user': 1}",
-        '"a"',
-    ]
-    dataset = bench.load(
-        bench.write("log.jsonl", "\n".join([*good, "", *bad, "\x00"])), "--report", bench.folder / "report.csv"
-    )
-    assert histories(dataset) == {f"u{u}": ["0", "1", "2"] for u in range(3)}
-    not_json, no_object = "line that is not valid JSON", "line of JSON that is not an object"
-    assert [(line, problem) for _, line, _, _, problem in reported(bench) if line != 14] == [
-        (11, not_json), (12, no_object), (13, no_object), (15, "JSON nested deeper than 16 levels"),
-        (16, "control character in an item id"), (17, not_json), (18, no_object), (19, not_json),
-    ]  # fmt: skip
-
-
-def test_very_long_lines(bench: Bench) -> None:
-    log = bench.write(
-        "log.csv",
-        LOG.replace("user,item,time", "user,item,time,note").replace("\n", ",\n")[:-1] + "x" * 5_000_000 + "\n1,9,9,\n",
-    )
-    log.write_text(log.read_text().replace("time,note,", "time,note"))
-    dataset = bench.load(log, "--report", bench.folder / "report.csv")
-    assert [row[1:] for row in reported(bench)] == [
-        (17, "", "4,4,404," + "x" * 92, "line of more than a million characters")
-    ]
-    assert dataset.info.counts["events"] == 16
 
 
 def test_wrong_delimiter(bench: Bench) -> None:

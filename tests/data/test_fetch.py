@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from engine.data.dataset import Dataset
-from engine.data.fetch import PUBLIC, PublicSet
-from engine.data.unpack import unpack
+from engine.data.fetch import PUBLIC, PublicSet, unpack
 from engine.errors import SeqscopeError
 from tests import shop
 from tests.data.conftest import Bench, item_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.data.dataset import Dataset, Role
-from engine.data.sets import IN_TRAINING, NO_TRAINING, by_user
+from engine.data.split import IN_TRAINING, NO_TRAINING, by_user
 from tests.data.conftest import Bench, item_ids, user_ids
 
 TRAIN = "0 4 2 0 9 7\n1 2 3\n2 4 5 6 8\n"

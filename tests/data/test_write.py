@@ -14,8 +14,7 @@ import pytest
 from engine.data import write
 from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.split import SplitOptions
-from engine.data.staging import staging
-from engine.data.write import write_dataset
+from engine.data.write import staging, write_dataset
 from engine.errors import SeqscopeError, UsageError
 
 TEXTS = [

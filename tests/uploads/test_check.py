@@ -64,13 +64,6 @@ def test_many_open_quotes_are_over_quickly(desk: Desk) -> None:
     adds_up(checked)
 
 
-def test_quoted_line_ends_move_no_later_line(desk: Desk) -> None:
-    rows = "".join(f'{n},"a ""quoted"" text\nover, three\nlines"\n' for n in range(1, 300))
-    checked = desk.check("item_id,title\n" + rows + "x\n")
-    assert places(checked, "few_fields") == [(1 + 3 * 299 + 1, "", "x")]
-    assert desk.items()[7]["title"] == 'a "quoted" text over, three lines'
-
-
 def test_crlf_and_a_byte_order_mark(desk: Desk) -> None:
     checked = desk.check(("\ufeff" + ITEMS).replace("\n", "\r\n").encode())
     assert not checked.counts and desk.items()[3]["genres"] == ["Drama", "Comedy"]
@@ -129,12 +122,6 @@ def test_too_many_undecodable_bytes_are_another_encoding(desk: Desk) -> None:
     text = "id,title\n" + "".join(f"{n},기생충\n" for n in range(2_000))
     with pytest.raises(Refused, match="Choose another encoding"):
         desk.guess(text.encode("cp949"), fixed={"encoding": "utf-8"})
-
-
-def test_a_line_without_end(desk: Desk) -> None:
-    checked = desk.check(ITEMS + "i7," + "x" * 3_000_000 + ",y\ni8,h,\n")
-    assert places(checked, "long_line")[0][0] == 6 and [i["item_id"] for i in desk.items()][-1] == "i8"
-    adds_up(checked)
 
 
 # --- catalogue

@@ -10,8 +10,16 @@ from typing import Any
 from engine.data.catalogue import ItemFile
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.sources.base import Opened, Source, Workshop, first_lines, matching_file, packed
-from engine.data.sources.records import json_records, parse_object
+from engine.data.sources.base import (
+    Opened,
+    Source,
+    Workshop,
+    first_lines,
+    json_records,
+    matching_file,
+    packed,
+    parse_object,
+)
 from engine.errors import SeqscopeError
 from engine.tabular.reading import Reading, Role, UploadColumn
 

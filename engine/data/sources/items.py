@@ -8,16 +8,17 @@ from pathlib import Path
 
 from engine.data.catalogue import ItemFile
 from engine.data.options import ImportOptions
-from engine.data.sources.base import Workshop, first_lines
-from engine.data.sources.movielens import movies_dat, u_item
-from engine.data.sources.records import (
+from engine.data.sources.base import (
     Records,
+    Workshop,
     document_records,
+    first_lines,
     json_records,
     parquet_records,
     parse_object,
     table_records,
 )
+from engine.data.sources.movielens import movies_dat, u_item
 from engine.data.sources.table import delimited_reading
 from engine.errors import UsageError
 from engine.tabular.columns import NAMES, called

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.sources.base import Opened, Source, Workshop, beside, matching_file
+from engine.data.sources.base import Opened, Source, Workshop, beside, matching_file, read_document
 from engine.data.sources.items import open_items
-from engine.data.sources.records import read_document
 from engine.errors import SeqscopeError
 from engine.tabular.findings import Findings
 from engine.tabular.reading import Reading, UploadColumn

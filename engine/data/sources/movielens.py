@@ -12,18 +12,14 @@ from typing import Any
 from engine.data.catalogue import ItemFile
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.sources.base import Opened, Source, Workshop, beside, fixed_reading, only_file
-from engine.data.sources.records import table_records
+from engine.data.sources.base import Opened, Source, Workshop, beside, fixed_reading, only_file, table_records
 from engine.data.sources.table import delimited_reading
 from engine.errors import SeqscopeError
+from engine.tabular.columns import GENRES
 from engine.tabular.reading import Role, UploadColumn
 
 LICENCE = "GroupLens: research use, no redistribution without permission, cite Harper and Konstan (2015)"
-GENRES_100K = (
-    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
-    "Film-Noir",
-    "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
-)  # fmt: skip
+GENRES_100K = ("unknown", *GENRES)
 """u.genre: the flags of u.item in their order."""
 _COLUMNS: dict[str, Role] = {"user": "user", "item": "item", "rating": "weight", "time": "time"}
 _HEADER: dict[str, Role] = {"userId": "user", "movieId": "item", "rating": "weight", "timestamp": "time"}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.sources.base import Opened, Source, Workshop, first_lines, packed
-from engine.data.sources.records import parse_object
+from engine.data.sources.base import Opened, Source, Workshop, first_lines, packed, parse_object
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular import dialect
 from engine.tabular.columns import NAMES, called
