@@ -9,7 +9,6 @@ Nothing is believed until it is checked.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Literal
 
@@ -18,13 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from engine.bundle.files import Catalogue, Folder, Lazy, check_catalogue, read_document
+from engine.bundle.files import Catalogue, Folder, Lazy, read_about
 from engine.bundle.index import Neighbours, nearest
 from engine.bundle.manifest import File, Projection, Strict
 from engine.bundle.tables import read_matrix, read_places
 
 ABOUT, VECTORS, MAP = "about.json", "vectors.npy", "map.parquet"
-SCHEMA_VERSION = 1
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 _FILES = {VECTORS, MAP}
 
@@ -78,9 +76,7 @@ class Space:
     def open(cls, path: Path, catalogue: Catalogue) -> Space:
         """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
         folder = Folder(path, f"spaces/{path.name}")
-        about = read_document(folder, ABOUT, SpaceAbout, SCHEMA_VERSION)
-        check_catalogue(folder, ABOUT, about, catalogue, "space", "embed the items again")
-        return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
+        return cls(folder, *read_about(folder, ABOUT, SpaceAbout, 1, catalogue, "space", "embed the items again"))
 
     def __repr__(self) -> str:
         return f"Space({self.name!r}, {self.about.title!r})"
@@ -104,13 +100,13 @@ class Space:
 
     def _read(self) -> npt.NDArray[np.float16]:
         about = self.about
-        found: npt.NDArray[np.float16] = read_matrix(
+        vectors: npt.NDArray[np.float16] = read_matrix(
             self.folder, VECTORS, about.files[VECTORS], (about.num_items, about.dim), "<f2"
         )
-        empty = int((~found.any(axis=1)).sum())
+        empty = int((~vectors.any(axis=1)).sum())
         if empty != about.without:
             raise self.folder.fault(VECTORS, f"{empty:,} rows are zeros where {ABOUT} announces {about.without:,}")
-        return found
+        return vectors
 
     def _read_map(self) -> pa.Table:
         return read_places(self.folder, MAP, self.about.files[MAP], self.about.num_items)

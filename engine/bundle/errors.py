@@ -52,8 +52,8 @@ class Refusal:
 
 def complaints(error: ValidationError) -> str:
     """Pydantic's findings in one line, the first three of them."""
-    found = []
-    for one in error.errors():
-        place = ".".join(map(str, one["loc"])) or "the whole"
-        found.append(f"{place}: {one['msg'].removeprefix('Value error, ')}"[:200])
-    return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+    findings = []
+    for detail in error.errors():
+        place = ".".join(map(str, detail["loc"])) or "the whole"
+        findings.append(f"{place}: {detail['msg'].removeprefix('Value error, ')}"[:200])
+    return "; ".join(findings[:3]) + (f"; and {len(findings) - 3} more" if len(findings) > 3 else "")

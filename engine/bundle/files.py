@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -129,10 +129,10 @@ def _refuse(constant: str) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return entries
 
 
 def _shallow(value: Any, level: int = 1) -> None:
@@ -165,15 +165,6 @@ class Catalogue:
     """The kind of its split, as of `DatasetInfo`."""
 
 
-class Described(Protocol):
-    """What `fit` looks at."""
-
-    name: str
-    fingerprint: str
-    num_items: int
-    files: dict[str, File]
-
-
 def read_document(folder: Folder, file: str, kind: type[M], newest: int, *, limit: int = JSON_BYTES) -> M:
     """The object in `file`; newest: the greatest schema_version that this program reads. Raises BundleError."""
     raw = folder.json(file, limit=limit)
@@ -188,9 +179,16 @@ def read_document(folder: Folder, file: str, kind: type[M], newest: int, *, limi
         raise folder.fault(file, complaints(error)) from None
 
 
-def check_catalogue(folder: Folder, file: str, about: Described, catalogue: Catalogue, what: str, again: str) -> None:
-    """Raises BundleError where `about` (in `file`) has another name than its folder, is of another catalogue, or names files that
-    are missing or of another size. what: it is, in a word; again: what to do where the catalogue is another."""
+def read_about(
+    folder: Folder, file: str, kind: type[M], newest: int, catalogue: Catalogue, what: str, again: str
+) -> tuple[M, str]:
+    """As `read_document`, and the digest of what it says, hex. Raises BundleError, too, where it has another name than its folder,
+    is of another catalogue, or names files that are missing or of another size.
+
+    kind: a model with name, num_items, fingerprint and files; what: it is, in a word; again: what to do where the catalogue is
+    another.
+    """
+    about: Any = read_document(folder, file, kind, newest)
     if about.name != folder.path.name:
         raise folder.fault(file, f"it names the {what} {about.name}, its folder {folder.path.name}")
     if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
@@ -201,6 +199,7 @@ def check_catalogue(folder: Folder, file: str, about: Described, catalogue: Cata
         )
     for name, expected in about.files.items():
         folder.size(name, limit=expected.bytes, expected=expected)
+    return about, hashlib.sha256(about.model_dump_json().encode()).hexdigest()
 
 
 T = TypeVar("T")

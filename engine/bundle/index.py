@@ -58,9 +58,9 @@ class ItemIndex:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.identity:
                 return queries + self.table[:, 0]
-            found: Float32 = queries @ self.rows.T
-            found += self.table[:, -1]
-        return found
+            scores: Float32 = queries @ self.rows.T
+            scores += self.table[:, -1]
+        return scores
 
     def best_many(self, queries: Float32, rough: Float32, k: int) -> Iterator[tuple[Int32, Float32]]:
         """For each query the k best items and their scores, as `best` orders them; fewer where fewer are finite.
@@ -71,19 +71,21 @@ class ItemIndex:
         wide = k + _SPARE
         if wide >= len(self):
             yield from (
-                self._best(query, own, np.flatnonzero(own > -np.inf), k)
-                for query, own in zip(queries, rough, strict=True)
+                self._best(query, scores, np.flatnonzero(scores > -np.inf), k)
+                for query, scores in zip(queries, rough, strict=True)
             )
             return
         near = np.argpartition(rough, len(self) - wide, axis=1)[:, -wide:]
         values = np.sort(np.take_along_axis(rough, near, axis=1), axis=1)
         with np.errstate(invalid="ignore"):  # −inf − −inf, where nearly all is left out
             clear = values[:, -k] - values[:, 0] > _ROUNDING * np.maximum(np.abs(values[:, -1]), 1e-30)
-        for query, own, few, least, is_clear in zip(queries, rough, near, values[:, -k], clear, strict=True):
+        for query, scores, few, least, is_clear in zip(queries, rough, near, values[:, -k], clear, strict=True):
             if not is_clear:  # more may be as good as the last of the best
-                slack = _ROUNDING * max(abs(float(own.max())), abs(float(least)), 1e-30) if least > -np.inf else np.inf
-                few = np.flatnonzero(own >= least - slack)
-            yield self._best(query, own, few[own[few] > -np.inf], k)
+                slack = (
+                    _ROUNDING * max(abs(float(scores.max())), abs(float(least)), 1e-30) if least > -np.inf else np.inf
+                )
+                few = np.flatnonzero(scores >= least - slack)
+            yield self._best(query, scores, few[scores[few] > -np.inf], k)
 
     def _best(self, query: Float32, rough: Float32, few: npt.NDArray[np.int64], k: int) -> tuple[Int32, Float32]:
         if self.identity:
@@ -95,14 +97,14 @@ class ItemIndex:
 
     def lengths(self, centre: Float32 | None = None) -> Float32:
         """Euclidean length of every row (less `centre`, float32 [dim]), float32 [items]."""
-        found = np.empty(len(self), np.float32)
+        squares = np.empty(len(self), np.float32)
         step = max(1, _CHUNK // (4 * self.table.shape[1]))
         for start in range(0, len(self), step):
             rows = self.rows[start : start + step]
             rows = rows if centre is None else rows - centre
             with np.errstate(over="ignore"):
-                np.einsum("ij,ij->i", rows, rows, out=found[start : start + step])
-        return np.sqrt(found, out=found)
+                np.einsum("ij,ij->i", rows, rows, out=squares[start : start + step])
+        return np.sqrt(squares, out=squares)
 
     def cosines(self, item: int, lengths: Float32, centre: Float32 | None = None) -> Float32:
         """Cosine of the angle between the item's row and every row, float32 [items]; 0 where a row has no length.
@@ -110,27 +112,27 @@ class ItemIndex:
         centre: float32 [dim], what is taken from every row before; lengths: float32 [items], of the rows less that.
         """
         place = self.rows[item] if centre is None else self.rows[item] - centre
-        found = products(self.table, np.append(place, np.float32(0)))  # the bias is no part of an item's place
+        cosines = products(self.table, np.append(place, np.float32(0)))  # the bias is no part of an item's place
         with np.errstate(over="ignore", invalid="ignore"):
             if centre is not None:
-                found -= np.dot(centre, place)
+                cosines -= np.dot(centre, place)
             scale = lengths * lengths[item]
-            np.divide(found, scale, out=found, where=scale > 0)
-        found[scale == 0] = 0
-        return np.clip(found, -1, 1, out=found)
+            np.divide(cosines, scale, out=cosines, where=scale > 0)
+        cosines[scale == 0] = 0
+        return np.clip(cosines, -1, 1, out=cosines)
 
     def distances(self, item: int) -> Float32:
         """Euclidean distance of the item's row to every row, float32 [items].
 
         By differences: |x|² + |y|² − 2 x·y would lose all digits for the very items asked for, the near ones.
         """
-        found = np.empty(len(self), np.float32)
+        distances = np.empty(len(self), np.float32)
         step = max(1, _CHUNK // (4 * self.table.shape[1]))
         for start in range(0, len(self), step):
             with np.errstate(over="ignore"):
                 apart = self.rows[start : start + step] - self.rows[item]
-                np.einsum("ij,ij->i", apart, apart, out=found[start : start + step])
-        return np.sqrt(found, out=found)
+                np.einsum("ij,ij->i", apart, apart, out=distances[start : start + step])
+        return np.sqrt(distances, out=distances)
 
 
 def products(table: Float32, vector: Float32) -> Float32:
@@ -139,7 +141,7 @@ def products(table: Float32, vector: Float32) -> Float32:
     By numpy's own loop instead of BLAS. BLAS computes the last rows of a product with another kernel, so that equal items would
     differ in the last bit; and its threads wait for each other, which takes 20 ms instead of 0.1 where the cores are shared.
     """
-    found = np.empty(len(table), np.float32)
+    sums = np.empty(len(table), np.float32)
     whole = table.nbytes <= _ALONE
     step = max(1, len(table) if whole else _PIECE // table[0].nbytes)
     pieces = deque(range(0, len(table), step))
@@ -151,14 +153,14 @@ def products(table: Float32, vector: Float32) -> Float32:
                     start = pieces.popleft()
                 except IndexError:  # another thread took the last one
                     return
-                np.einsum("ij,j->i", table[start : start + step], vector, out=found[start : start + step])
+                np.einsum("ij,j->i", table[start : start + step], vector, out=sums[start : start + step])
 
     helpers = [] if whole else [_pool.submit(work) for _ in range(cores() - 1)]
     work()
     for helper in helpers:
         if not helper.cancel():  # one that had no turn yet is not waited for: the work is done
             helper.result()
-    return found
+    return sums
 
 
 def best(scores: Float32, k: int) -> Int32:
@@ -199,35 +201,35 @@ def nearest(rows: Rows, item: int, k: int, geometry: Literal["cosine", "euclidea
     if np.isnan(near).any() or (geometry == "euclidean" and np.isinf(near).any()):
         raise QuestionError("The numbers of this space are too large to be compared.")
     near[item] = -np.inf
-    found = best(near, k)
-    return Neighbours(found, near[found], geometry)
+    neighbours = best(near, k)
+    return Neighbours(neighbours, near[neighbours], geometry)
 
 
 def _cosines(rows: Rows, item: int) -> npt.NDArray[np.float32]:
-    own = rows[item].astype(np.float32)
-    length = np.sqrt(np.einsum("j,j->", own, own))
+    row = rows[item].astype(np.float32)
+    length = np.sqrt(np.einsum("j,j->", row, row))
     if not length > 0:
         raise QuestionError("This item has no vector in this space, so it has no neighbours there.")
-    found = np.full(len(rows), -np.inf, np.float32)
+    cosines = np.full(len(rows), -np.inf, np.float32)
     step = max(1, _WIDENED // rows.shape[1])
     for start in range(0, len(rows), step):
         part = rows[start : start + step].astype(np.float32, copy=False)
         # numpy's own loops: equal rows give equal products, whichever place they have (see `index.products`)
-        products = np.einsum("ij,j->i", part, own)
+        products = np.einsum("ij,j->i", part, row)
         lengths = np.sqrt(np.einsum("ij,ij->i", part, part))
-        np.divide(products, lengths * length, out=found[start : start + step], where=lengths > 0)
-    return np.clip(found, -1, 1, out=found, where=found > -np.inf)
+        np.divide(products, lengths * length, out=cosines[start : start + step], where=lengths > 0)
+    return np.clip(cosines, -1, 1, out=cosines, where=cosines > -np.inf)
 
 
 def _distances(rows: Rows, item: int) -> npt.NDArray[np.float32]:
     """Minus the distance. By differences, as in `ItemIndex.distances`."""
-    own = rows[item].astype(np.float32)
-    found = np.empty(len(rows), np.float32)
+    row = rows[item].astype(np.float32)
+    distances = np.empty(len(rows), np.float32)
     step = max(1, _WIDENED // rows.shape[1])
     for start in range(0, len(rows), step):
-        apart = rows[start : start + step].astype(np.float32, copy=False) - own
-        np.einsum("ij,ij->i", apart, apart, out=found[start : start + step])
-    return np.subtract(0, np.sqrt(found), out=found)
+        apart = rows[start : start + step].astype(np.float32, copy=False) - row
+        np.einsum("ij,ij->i", apart, apart, out=distances[start : start + step])
+    return np.subtract(0, np.sqrt(distances), out=distances)
 
 
 class Neighbours(NamedTuple):

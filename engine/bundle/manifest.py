@@ -134,9 +134,9 @@ class Generator(Strict):
             raise ValueError(f"{len(self.sizes)} sizes and {len(self.names)} names for {self.levels} levels")
         if min(self.sizes) < 1 or (self.shared and len(set(self.sizes)) > 1):
             raise ValueError("every level has at least one code, and levels that share a vocabulary have one size")
-        wanted = (self.sizes[0] if self.shared else sum(self.sizes)) + int(self.ends)
-        if self.vocabulary != wanted:
-            raise ValueError(f"vocabulary {self.vocabulary} where the levels come to {wanted}")
+        vocabulary = (self.sizes[0] if self.shared else sum(self.sizes)) + int(self.ends)
+        if self.vocabulary != vocabulary:
+            raise ValueError(f"vocabulary {self.vocabulary} where the levels come to {vocabulary}")
         if self.cell > 1 << 22:
             raise ValueError(f"layers × heads × head_dim is {self.cell:,}, more than {1 << 22:,}")
         return self

@@ -158,17 +158,17 @@ def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolde
 
 
 def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted: Column) -> pa.ChunkedArray:
-    found = column.type
-    numeric = pa.types.is_integer(found) or pa.types.is_floating(found)
+    kind = column.type
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if pa.types.is_list(wanted.type):
-        same = (pa.types.is_list(found) or pa.types.is_large_list(found)) and pa.types.is_integer(found.value_type)
+        same = (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and pa.types.is_integer(kind.value_type)
     elif pa.types.is_string(wanted.type):
-        same = pa.types.is_string(found) or pa.types.is_large_string(found)
+        same = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     else:
-        same = numeric and (pa.types.is_floating(wanted.type) or pa.types.is_integer(found))
-        same = same or (wanted.nulls and pa.types.is_null(found))
+        same = numeric and (pa.types.is_floating(wanted.type) or pa.types.is_integer(kind))
+        same = same or (wanted.nulls and pa.types.is_null(kind))
     if not same:
-        raise folder.fault(file, f"the column {name} must be {wanted.type}, not {found}")
+        raise folder.fault(file, f"the column {name} must be {wanted.type}, not {kind}")
     if column.null_count and not wanted.nulls:
         raise folder.fault(file, f"the column {name} has {column.null_count:,} empty cells")
     column = column.cast(wanted.type)
@@ -284,15 +284,15 @@ def check_header(
         raise wrong("the file ends early")
     try:
         described = ast.literal_eval(text.decode("latin-1").strip())
-        found = (described["descr"], described["fortran_order"], described["shape"])
+        announced = (described["descr"], described["fortran_order"], described["shape"])
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
         raise wrong("the header cannot be read") from None
-    if found[0] != kind:
-        raise wrong(f"numbers must be {np.dtype(kind)} ({kind}), not {str(found[0])[:40]}")
-    if found[1] is not False:
+    if announced[0] != kind:
+        raise wrong(f"numbers must be {np.dtype(kind)} ({kind}), not {str(announced[0])[:40]}")
+    if announced[1] is not False:
         raise wrong("rows must lie one after the other (C order)")
-    if found[2] != shape or any(type(n) is not int for n in found[2]):
-        raise wrong(f"the shape must be {shape}, not {str(found[2])[:60]}")
+    if announced[2] != shape or any(type(n) is not int for n in announced[2]):
+        raise wrong(f"the shape must be {shape}, not {str(announced[2])[:60]}")
     needed = len(begin) + length + np.dtype(kind).itemsize * int(np.prod(shape, dtype=object))
     if size != needed:
         raise wrong(f"the file has {size:,} bytes where its header announces {needed:,}")

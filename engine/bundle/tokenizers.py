@@ -14,7 +14,6 @@ What a page needs beyond that follows from the codes. Nothing is believed until 
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -31,7 +30,7 @@ from pydantic import (
 )
 
 from engine.bundle.errors import CapabilityError
-from engine.bundle.files import Catalogue, Folder, Lazy, check_catalogue, read_document
+from engine.bundle.files import Catalogue, Folder, Lazy, read_about
 from engine.bundle.index import Float32, Neighbours, nearest
 from engine.bundle.manifest import File, Projection, Strict, stated
 from engine.bundle.tables import Column, read_matrix, read_places, read_table
@@ -61,11 +60,11 @@ def read_identifiers(folder: Folder, expected: File, items: int, shape: Coded) -
     """The identifiers of all `items`, read-only. Raises BundleError where they are not what `shape` announces."""
     if items * shape.levels > CELLS:
         raise folder.fault(IDENTIFIERS, f"{items:,} items of {shape.levels} codes are more than are read here")
-    wanted = {
+    columns = {
         "item": Column(pa.int32(), 0, items - 1),
         "codes": Column(pa.list_(pa.int32()), 0, max(shape.sizes) - 1),
     }
-    table = read_table(folder, IDENTIFIERS, wanted, expected=expected)
+    table = read_table(folder, IDENTIFIERS, columns, expected=expected)
     if not np.array_equal(table["item"].to_numpy(), np.arange(items)):
         raise folder.fault(IDENTIFIERS, f"row i must be item i, for all {items:,} items")
     rows = table["codes"].combine_chunks()
@@ -77,14 +76,14 @@ def read_identifiers(folder: Folder, expected: File, items: int, shape: Coded) -
     codes = np.full((items, shape.levels), NONE, np.int32)
     codes[np.arange(shape.levels) < lengths[:, None]] = rows.flatten().to_numpy()
     try:
-        found = Identifiers(codes, tuple(shape.sizes), shape.shared, tuple(shape.names))
+        identifiers = Identifiers(codes, tuple(shape.sizes), shape.shared, tuple(shape.names))
     except ValueError as error:
         raise folder.fault(IDENTIFIERS, f"these are no identifiers ({error})") from None
-    if found.ends != shape.ends:
-        words = "some" if found.ends else "none"
+    if identifiers.ends != shape.ends:
+        words = "some" if identifiers.ends else "none"
         raise folder.fault(IDENTIFIERS, f"{words} of the identifiers are short, the manifest says otherwise")
     codes.flags.writeable = False
-    return found
+    return identifiers
 
 
 ABOUT = "about.json"
@@ -119,7 +118,7 @@ class CodeShape(Strict):
             raise ValueError(f"{len(self.sizes)} sizes and {len(self.names)} names for {self.levels} levels")
         if min(self.sizes) < 1 or max(self.sizes) > 1 << 24 or min(self.own) < 1:
             raise ValueError("every level has at least one code")
-        if any(own > size for own, size in zip(self.own, self.sizes, strict=False)):
+        if any(given > size for given, size in zip(self.own, self.sizes, strict=False)):
             raise ValueError("a level has more codes of its own than codes")
         return self
 
@@ -266,12 +265,12 @@ class About(Strict):
     @model_validator(mode="after")
     def _complete(self) -> About:
         mapped = {CODEBOOKS_MAP: self.codebooks_map, LATENTS_MAP: self.latents_map}
-        found = {file for file, how in mapped.items() if how is not None}
-        if (self.schema_version == 2) != bool(found):
+        maps = {file for file, how in mapped.items() if how is not None}
+        if (self.schema_version == 2) != bool(maps):
             raise ValueError("schema_version 2 and a map of codebooks or latents belong together")
         if (self.codebooks_map and self.codebooks is None) or (self.latents_map and self.latents is None):
             raise ValueError("there is a map of vectors that are not there")
-        needed = {"identifiers.parquet"} | found
+        needed = {"identifiers.parquet"} | maps
         needed |= {"codebooks.npy"} if self.codebooks is not None else set()
         needed |= {"latents.npy"} if self.latents is not None else set()
         needed |= {"codes_map.parquet"} if self.plane is not None else set()
@@ -306,9 +305,8 @@ class Tokenization:
     def open(cls, path: Path, catalogue: Catalogue) -> Tokenization:
         """Raises BundleError where about.json or a file it names is missing, of another size, or of another catalogue."""
         folder = Folder(path, f"identifiers/{path.name}")
-        about = read_document(folder, ABOUT, About, SCHEMA_VERSION)
-        check_catalogue(folder, ABOUT, about, catalogue, "tokenizer", "make the identifiers again and export them")
-        return cls(folder, about, hashlib.sha256(about.model_dump_json().encode()).hexdigest())
+        again = "make the identifiers again and export them"
+        return cls(folder, *read_about(folder, ABOUT, About, SCHEMA_VERSION, catalogue, "tokenizer", again))
 
     def __repr__(self) -> str:
         return f"Tokenization({self.name!r}, {self.about.title!r})"
@@ -339,9 +337,9 @@ class Tokenization:
         places. Items with the same row collide."""
         sizes = np.array(self.about.shape.own, np.int64)
         codes = self.identifiers.codes[:, : len(sizes)]
-        found = np.where(codes >= sizes, NONE, codes).astype(np.int32)
-        found.flags.writeable = False
-        return found
+        tokenizer_codes = np.where(codes >= sizes, NONE, codes).astype(np.int32)
+        tokenizer_codes.flags.writeable = False
+        return tokenizer_codes
 
     @property
     def codebooks(self) -> Float32 | None:
@@ -375,8 +373,8 @@ class Tokenization:
         return nearest(rows, item, k, "euclidean")
 
     def _shape(self, columns: int | None) -> tuple[int, ...]:
-        own = self.about.shape.own
-        return len(own), max(own), columns or 1
+        sizes = self.about.shape.own
+        return len(sizes), max(sizes), columns or 1
 
     def _read(self, file: str, shape: tuple[int, ...]) -> Float32:
         return read_matrix(self.folder, file, self.about.files[file], shape)
@@ -398,17 +396,17 @@ class Tokenization:
 
     def _read_codes(self, file: str, further: dict[str, Column]) -> pa.Table:
         """Places of codes: every one at most once, and of a level that has it."""
-        own = self.about.shape.own
-        wanted = {
-            "level": Column(pa.int32(), 0, len(own) - 1),
-            "code": Column(pa.int32(), 0, max(own) - 1),
+        sizes = self.about.shape.own
+        columns = {
+            "level": Column(pa.int32(), 0, len(sizes) - 1),
+            "code": Column(pa.int32(), 0, max(sizes) - 1),
             "x": Column(pa.float32()),
             "y": Column(pa.float32()),
             **further,
         }
-        table = read_table(self.folder, file, wanted, expected=self.about.files[file])
+        table = read_table(self.folder, file, columns, expected=self.about.files[file])
         levels, codes = table["level"].to_numpy(), table["code"].to_numpy()
         different = np.unique(np.stack([levels, codes]), axis=1)
-        if (codes >= np.array(own)[levels]).any() or different.shape[1] != len(codes):
+        if (codes >= np.array(sizes)[levels]).any() or different.shape[1] != len(codes):
             raise self.folder.fault(file, "a code stands on its plane twice, or its level does not have it")
         return table

@@ -113,9 +113,9 @@ class Trie:
 
     def child(self, nodes: Int64, tokens: Int64) -> Int64:
         """The child of each node under the token beside it; −1 where there is none, or where the node is −1 itself."""
-        wanted = nodes * self.vocabulary + tokens
-        place = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        return np.where((nodes >= 0) & (self._keys[place] == wanted), place + 1, -1)
+        keys = nodes * self.vocabulary + tokens
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where((nodes >= 0) & (self._keys[place] == keys), place + 1, -1)
 
     @functools.cached_property
     def _keys(self) -> Int64:
@@ -134,11 +134,11 @@ class Trie:
 
     def path(self, node: int) -> list[int]:
         """The nodes from below the root to this one."""
-        found = []
+        nodes = []
         while node > 0:
-            found.append(node)
+            nodes.append(node)
             node = int(self.parents[node])
-        return found[::-1]
+        return nodes[::-1]
 
     def items(self, node: int) -> Int64:
         """The items below the node (or of a leaf), by number."""

@@ -52,9 +52,9 @@ def agreement(
         exact = exact_scores(model, memory).masked_fill(blocked, -torch.inf)
         best = exact.topk(k, dim=1)
         for width in widths:
-            found = item_scores(model, beam_search(model, memory, width, blocked=blocked))
-            found = found.masked_fill(blocked, -torch.inf)
-            top = found.topk(k, dim=1)
+            shares = item_scores(model, beam_search(model, memory, width, blocked=blocked))
+            shares = shares.masked_fill(blocked, -torch.inf)
+            top = shares.topk(k, dim=1)
             # a beam's item is right where its exact score is among the k best, ties at the end included
             right = (top.values > OUTSIDE) & (exact.gather(1, top.indices) >= best.values[:, -1:])
             free = beam_search(model, memory, width, constrained=False)

@@ -60,7 +60,7 @@ def evaluate(
     if not len(cases):
         raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
     progress = Progress(len(cases), "evaluate")
-    found: dict[str, dict[str, float]] = {}
+    measured: dict[str, dict[str, float]] = {}
     ranks: dict[str, np.ndarray] = {}
     exposures: dict[str, dict[int, np.ndarray]] = {}
     missed: dict[str, dict[str, float]] = {}
@@ -84,8 +84,10 @@ def evaluate(
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
         searched = width if parse(protocol).full else None  # of a few, each is scored
-        found[protocol] = metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
-    found |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
+        measured[protocol] = (
+            metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
+        )
+    measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
     if model.beam is not None:
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
@@ -95,5 +97,5 @@ def evaluate(
                 cast(Generator, model), cases, exclude_history=excluded, histories=histories, progress=watch.update
             )
         write_json(folder / "generation.json", about)
-    write_json(folder / "metrics.json", found)
-    return found
+    write_json(folder / "metrics.json", measured)
+    return measured

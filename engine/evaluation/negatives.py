@@ -29,8 +29,8 @@ def draw(cases: Cases, weights: np.ndarray, seed: int, *, exclude_history: bool 
     cumulative = np.cumsum(weights / weights.sum())
     out = np.empty((len(cases), COUNT), np.int32)
     for row in range(len(cases)):
-        own = {int(cases.targets[row])} | (set(cases.history[row].tolist()) if exclude_history else set())
-        possible = drawable - sum(weights[item] > 0 for item in own)
+        seen = {int(cases.targets[row])} | (set(cases.history[row].tolist()) if exclude_history else set())
+        possible = drawable - sum(weights[item] > 0 for item in seen)
         if possible < COUNT:
             raise SeqscopeError(
                 f"user {cases.users[row]} leaves {possible} items to draw {COUNT} negatives from; "
@@ -39,8 +39,8 @@ def draw(cases: Cases, weights: np.ndarray, seed: int, *, exclude_history: bool 
         kept: list[int] = []
         while len(kept) < COUNT:
             for item in np.searchsorted(cumulative, rng.random(2 * COUNT), side="right").tolist():
-                if item < items and item not in own:
-                    own.add(item)
+                if item < items and item not in seen:
+                    seen.add(item)
                     kept.append(item)
                     if len(kept) == COUNT:
                         break
@@ -62,12 +62,12 @@ def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
     cases = dataset.cases(split)
     if path.exists():
         try:
-            found = np.load(path, allow_pickle=False)
+            negatives = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise SeqscopeError(f"{path} cannot be read ({error}). Delete it; it will be drawn again.") from None
-        if found.shape != (len(cases), COUNT) or found.dtype != np.int32:
+        if negatives.shape != (len(cases), COUNT) or negatives.dtype != np.int32:
             raise SeqscopeError(f"{path} does not belong to this dataset. Delete it; it will be drawn again.")
-        return found
+        return negatives
     digest = hashlib.sha256(f"{dataset.info.fingerprint}/{split}/{protocol}".encode()).digest()
     weights = np.ones(dataset.num_items) if protocol == "u100" else dataset.popularity.astype(np.float64)
     excluded = history_excluded(dataset.info.repeats)

@@ -70,16 +70,16 @@ class Protocol:
     @property
     def sampled(self) -> int:
         """Among how many negatives it is ranked; 0 where it is not."""
-        found = re.fullmatch(r"[up](\d{1,7})", self.base)
-        return int(found[1]) if found else 0
+        match = re.fullmatch(r"[up](\d{1,7})", self.base)
+        return int(match[1]) if match else 0
 
 
 def parse(name: str) -> Protocol:
     """The protocol of that name. A name that is none of ours is all base, so that foreign bundles can be shown."""
-    found = _NAME.fullmatch(name)
-    if not found:
+    match = _NAME.fullmatch(name)
+    if not match:
         return Protocol(name)
-    return Protocol(found["base"], found["history"] or "", bool(found["user"]), found["part"] or "")
+    return Protocol(match["base"], match["history"] or "", bool(match["user"]), match["part"] or "")
 
 
 def history_excluded(repeats: str | None) -> bool:
@@ -106,13 +106,13 @@ def sentence(name: str, items: int) -> str:
     """What a protocol does, in a sentence; items: how many the catalogue has."""
     protocol = parse(name)
     if protocol.full:
-        asked = "each held-out item" if protocol.sets else "the held-out item"
+        target = "each held-out item" if protocol.sets else "the held-out item"
         history = {
             "": "those of the history left out",
             "repeats": "those of the history included, since repeats count",
             "history kept": "those of the history included, to compare with papers that do so",
         }[protocol.history]
-        words = f"Full ranking: {asked} among all {items:,} items, {history}"
+        words = f"Full ranking: {target} among all {items:,} items, {history}"
     elif protocol.sampled:
         drawn = "uniformly" if protocol.base[0] == "u" else "by popularity"
         history = ", of the history too, since repeats count" if protocol.history == "repeats" else ""

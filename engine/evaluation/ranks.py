@@ -77,12 +77,12 @@ def full_ranks(
                 blocked[row, taken] = True
                 blocked[owner, targets] = False
             scores = model.beam_scores(*inputs(model, part, trained_users, device), beam, blocked)
-        wanted = scores[owner, targets]
-        outside += int((wanted <= least).sum())
+        target_scores = scores[owner, targets]
+        outside += int((target_scores <= least).sum())
         if exclude_history:
             scores[row, taken] = -torch.inf
-            scores[owner, targets] = wanted
-        ranks[cases.held_out.positions(rows)] = _ranks(scores, owner, wanted)
+            scores[owner, targets] = target_scores
+        ranks[cases.held_out.positions(rows)] = _ranks(scores, owner, target_scores)
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
             top = scores.topk(k, dim=1)
@@ -112,9 +112,9 @@ def sampled_ranks(
         rows = order[start : start + batch_size]
         part = cases.take(rows)
         candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
-        asked = torch.as_tensor(candidates, device=device)
+        drawn = torch.as_tensor(candidates, device=device)
         items, users = inputs(model, part, trained_users, device)
-        scores = model.candidates(items, asked, users).float()
+        scores = model.candidates(items, drawn, users).float()
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
 
@@ -140,13 +140,13 @@ def _ranks(scores: Tensor, owner: Tensor, wanted: Tensor) -> np.ndarray:
     if len(owner) == len(scores):
         return mean_rank(scores, wanted[:, None]).cpu().numpy()
     place = torch.arange(len(owner), device=owner.device) - torch.searchsorted(owner, owner)
-    asked = wanted.new_zeros(len(scores), int(place.max()) + 1)
-    asked[owner, place] = wanted
+    of_owners = wanted.new_zeros(len(scores), int(place.max()) + 1)
+    of_owners[owner, place] = wanted
     # numpy sorts several times faster than torch does on a processor
     ordered = torch.from_numpy(np.sort(scores.numpy(), 1)) if scores.device.type == "cpu" else scores.sort(1).values
     if ordered[:, -1].isnan().any():  # sorted last, but a search would take them for the lowest
         ordered = ordered.nan_to_num(torch.inf, torch.inf, -torch.inf)
-    least, most = (torch.searchsorted(ordered, asked, right=right)[owner, place] for right in (False, True))
+    least, most = (torch.searchsorted(ordered, of_owners, right=right)[owner, place] for right in (False, True))
     broken, candidates = wanted.isnan(), scores.shape[1]
     higher = torch.where(broken, candidates - 1, candidates - most).cpu().numpy()
     same = torch.where(broken, 1, most - least).cpu().numpy()

@@ -57,7 +57,7 @@ def accuracy_of_parts(
     apart for targets that repeat and for new ones. A part that is empty, or everything, is not shown.
     """
     cold = popularity[cases.targets] == 0
-    found: dict[str, dict[str, float]] = {}
+    measured: dict[str, dict[str, float]] = {}
     for name, values in ranks.items():
         protocol = parse(name)
         halves, searched = [], beam if protocol.full else None
@@ -68,5 +68,5 @@ def accuracy_of_parts(
         for inside, outside, rows in halves:
             if rows.any() and not rows.all():
                 for part, within in ((inside, rows), (outside, ~rows)):
-                    found[f"{name}, {part}"] = metrics.accuracy(values[within], searched, name, cases.owner[within])
-    return found
+                    measured[f"{name}, {part}"] = metrics.accuracy(values[within], searched, name, cases.owner[within])
+    return measured

@@ -159,8 +159,8 @@ def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[in
             items[0, : length // 2] = model.pad  # a shorter history in the same batch
         expected = model.encode(torch.from_numpy(items))
         memory = sessions["encoder"].run(MEMORY, {"items": items})
-        for got, wanted in zip(memory[:2], expected[:2], strict=True):
-            worst = max(worst, vectors.difference(got, wanted.numpy()))
+        for got, answer in zip(memory[:2], expected[:2], strict=True):
+            worst = max(worst, vectors.difference(got, answer.numpy()))
         if not np.array_equal(memory[2], expected.mask.numpy()):
             worst = float("inf")
         weights = sessions["attention"].run(["attention"], {"items": items})[0]
@@ -169,8 +169,8 @@ def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[in
             targets = np.append(cases.held_out[case][:1], rng.integers(0, model.num_items, BEAMS - 1)).astype(np.int64)
             got = _written(sessions["decoder"], model, [part[row : row + 1] for part in memory], targets)
             alone = torch.from_numpy(items[row : row + 1])
-            wanted = model.after(alone, torch.from_numpy(targets)[None])[0]
-            worst = max(worst, vectors.difference(got, wanted.numpy()))
+            answer = model.after(alone, torch.from_numpy(targets)[None])[0]
+            worst = max(worst, vectors.difference(got, answer.numpy()))
         count += len(items)
     if not worst <= vectors.TOLERANCE:
         raise SeqscopeError(
@@ -192,7 +192,7 @@ def _written(
     tokens = model.inputs(torch.from_numpy(targets)).numpy()
     past = np.zeros((len(targets), model.layers, model.heads, 0, model.head_dim), np.float32)
     keys = values = past
-    found = []
+    answers = []
     for step in range(model.levels):
         given = {
             "tokens": tokens[:, step : step + 1],
@@ -201,5 +201,5 @@ def _written(
             "past_values": values,
         }
         logits, keys, values = decoder.run(["logits", "keys", "values"], given | dict(zip(MEMORY, memory, strict=True)))
-        found.append(logits)
-    return np.stack(found, 1)
+        answers.append(logits)
+    return np.stack(answers, 1)

@@ -96,8 +96,8 @@ def compare_items(model: Recformer, folder: Path, words: ItemWords) -> None:
     tokens = words.table(words.tokens, words.pad)[rows, :longest]
     kinds = words.table(words.kinds, 0)[rows, :longest]
     got = graph.run(["rows"], {"tokens": tokens, "kinds": kinds})[0]
-    wanted = encoder.matrix[torch.from_numpy(rows)].numpy()
-    worst = vectors.difference(got, wanted)
+    expected = encoder.matrix[torch.from_numpy(rows)].numpy()
+    worst = vectors.difference(got, expected)
     if not worst <= vectors.TOLERANCE:
         raise SeqscopeError(f"{encoder.name}: item_encoder.onnx differs from PyTorch by {worst:.2g}; not exported")
 
@@ -142,8 +142,8 @@ def export_words(encoder: Encoder, out: Path) -> Path:
 def is_current(encoder: Encoder, target: Path) -> bool:
     """Whether `target` already holds this encoder and answers."""
     try:
-        found = TextEncoder.open(target)
-        return found.about.digest == encoder.digest and len(found.embed(["film"])) == 1
+        there = TextEncoder.open(target)
+        return there.about.digest == encoder.digest and len(there.embed(["film"])) == 1
     except BundleError:
         return False
 

@@ -49,10 +49,10 @@ CLUSTERS = 4
 def is_tokenizer(run: Path) -> bool:
     """Whether a run folder is one of `seqscope tokenize`."""
     try:
-        found = json.loads((run / RECORD).read_text("utf-8"))
+        report = json.loads((run / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return False  # the export of a model says what is wrong
-    return isinstance(found, dict) and found.get("kind") == "tokenizer"
+    return isinstance(report, dict) and report.get("kind") == "tokenizer"
 
 
 def export_tokenization(
@@ -88,9 +88,9 @@ def export_tokenization(
         about = _fill(folder, run, shown, tokenizer, table, record, report, data)
         (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
         # the reader has the last word
-        found = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
-        found.warm()
-        _ = found.codebooks, found.latents, found.own
+        exported_tokenizer = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+        exported_tokenizer.warm()
+        _ = exported_tokenizer.codebooks, exported_tokenizer.latents, exported_tokenizer.own
     return target
 
 
@@ -163,8 +163,8 @@ def _fill(
 
 
 def _taught(record: dict[str, Any]) -> Teacher | None:
-    found = record.get("about", {}).get("teacher")
-    return None if found is None else Teacher(**{key: found[key] for key in Teacher.model_fields})
+    records = record.get("about", {}).get("teacher")
+    return None if records is None else Teacher(**{key: records[key] for key in Teacher.model_fields})
 
 
 def _figures(report: dict[str, Any]) -> Figures:
@@ -184,13 +184,13 @@ def _figures(report: dict[str, Any]) -> Figures:
 
 def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
     """The vectors of each level's codes on their two principal axes, and clusters of them in the full space."""
-    asked = getattr(tokenizer.config, "clusters", None)
-    wanted = int(asked or CLUSTERS)
+    clusters = getattr(tokenizer.config, "clusters", None)
+    count = int(clusters or CLUSTERS)
     shares, columns = [], []
     for level, size in enumerate(tokenizer.sizes):
         rows = books[level, :size]
         places, share = principal(rows)
-        number = min(wanted, len(rows))
+        number = min(count, len(rows))
         labels = kmeans.cluster(rows, number, *kmeans.limits(len(rows), number), np.random.default_rng(level))[1]
         shares.append(share)
         columns.append(
@@ -204,8 +204,8 @@ def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
         )
     parts = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
     pq.write_table(pa.table(parts), path, compression="zstd")
-    source = "constrained k-means, as LETTER's diversity term groups them" if asked else "constrained k-means"
-    return Plane(method="principal component analysis, per level", shares=shares, clusters=wanted, source=source)
+    source = "constrained k-means, as LETTER's diversity term groups them" if clusters else "constrained k-means"
+    return Plane(method="principal component analysis, per level", shares=shares, clusters=count, source=source)
 
 
 def _write_codebooks_map(path: Path, tokenizer: Tokenizer, books: Vectors) -> Projection | None:
@@ -225,7 +225,7 @@ def principal(rows: Vectors) -> tuple[Vectors, float]:
     centred = rows.astype(np.float64) - rows.mean(0, dtype=np.float64)
     _, values, axes = np.linalg.svd(centred, full_matrices=False)
     axes = axes[:2] * np.sign(axes[:2][np.arange(len(axes[:2])), np.abs(axes[:2]).argmax(1)])[:, None]
-    found = np.zeros((len(rows), 2), np.float32)
-    found[:, : len(axes)] = centred @ axes.T
+    places = np.zeros((len(rows), 2), np.float32)
+    places[:, : len(axes)] = centred @ axes.T
     total = float(np.square(values).sum())
-    return found, float(min(1.0, np.square(values[:2]).sum() / total)) if total > 0 else 1.0
+    return places, float(min(1.0, np.square(values[:2]).sum() / total)) if total > 0 else 1.0

@@ -114,8 +114,8 @@ def carry(
         catalogue = Catalogue(data.info.name, data.info.fingerprint, data.num_items)
         made = _opened(folder, manifest, catalogue)
         if len(data.cases("test")):
-            found = _evaluate(made, data, folder)
-            manifest = manifest.model_copy(update={"metrics": found, "files": _files(folder)})
+            carried = _evaluate(made, data, folder)
+            manifest = manifest.model_copy(update={"metrics": carried, "files": _files(folder)})
             _opened(folder, manifest, catalogue)
     mapped = 0 if placed is None else len(umap_map.on_map(len(rows)))
     return Carried(out / name, data.num_items, cut, mapped, False, heard)
@@ -169,11 +169,11 @@ def _fitting(words: ItemWords, bundle: Bundle) -> tuple[ItemWords, int, int]:
 def _there(target: Path, data: Dataset, about: ZeroShot, title: str, unknown: float) -> Bundle | None:
     """What `target` holds, where it is what would be made."""
     try:
-        found = Bundle.open(target, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+        bundle = Bundle.open(target, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
     except BundleError:
         return None
-    says = found.manifest
-    return found if (says.zero_shot, says.title, says.unknown) == (about, title, unknown) else None
+    says = bundle.manifest
+    return bundle if (says.zero_shot, says.title, says.unknown) == (about, title, unknown) else None
 
 
 # --- rows
@@ -186,9 +186,9 @@ def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
     key = hashlib.sha256(f"1 {bundle.digest} {words.digest()}".encode()).hexdigest()[:16]
     target = cache / f"rows-{bundle.name}-{key}.npy"
     shape = (len(first), bundle.manifest.encoder.dim)
-    found = read_rows(target, shape)
-    if found is None:
-        found = np.empty(shape, np.float32)
+    rows = read_rows(target, shape)
+    if rows is None:
+        rows = np.empty(shape, np.float32)
         keeps = _writable(cache)
         parts = target.with_suffix(".part")
         if keeps:
@@ -202,12 +202,12 @@ def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
                 chunk = bundle.reader.rows(words.take(first[some]))
                 if keeps:
                     write_rows(part, chunk)
-            found[some] = chunk
+            rows[some] = chunk
             progress.update(min(start + CHUNK, len(order)))
         if keeps:
-            write_rows(target, found)
+            write_rows(target, rows)
             shutil.rmtree(parts, ignore_errors=True)
-    return np.ascontiguousarray(found[which])
+    return np.ascontiguousarray(rows[which])
 
 
 def _different(words: ItemWords) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -273,15 +273,15 @@ def _with_words(bundle: Bundle, file: str, words: ItemWords, longest: int) -> by
             continue
         old = numpy_helper.to_array(tensor)
         if shape == (count,):
-            new, what = lengths, "lengths"
+            new, table = lengths, "lengths"
         elif flat or shape == (count, longest):
-            new, what = (kinds, "kinds") if old.max(initial=0) <= 2 else (tokens, "tokens")
+            new, table = (kinds, "kinds") if old.max(initial=0) <= 2 else (tokens, "tokens")
             new = new.reshape(-1) if flat else new
         else:
             raise _unknown(bundle, file)
         tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(new.astype(old.dtype)), tensor.name))
-        replaced[tensor.name] = what
-    tables = [what for what in replaced.values() if what != "lengths"]
+        replaced[tensor.name] = table
+    tables = [table for table in replaced.values() if table != "lengths"]
     if sorted(tables) != ["kinds", "tokens"] or "lengths" not in replaced.values():
         raise _unknown(bundle, file)
     # where a table is laid flat, its size is written down as well
@@ -292,15 +292,15 @@ def _with_words(bundle: Bundle, file: str, words: ItemWords, longest: int) -> by
                 raise _unknown(bundle, file)
             tensor.CopyFrom(numpy_helper.from_array(np.array([-1], np.int64), tensor.name))
     del model.graph.value_info[:]  # sizes that were noted for the other catalogue
-    found: bytes = model.SerializeToString()
-    return found
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def _padded(table: npt.NDArray[np.int64], longest: int, fill: int) -> npt.NDArray[np.int64]:
     """With a row for padding, and as many columns as the graphs have."""
-    found = np.full((len(table) + 1, longest), fill, np.int64)
-    found[:-1, : table.shape[1]] = table
-    return found
+    padded = np.full((len(table) + 1, longest), fill, np.int64)
+    padded[:-1, : table.shape[1]] = table
+    return padded
 
 
 def _unknown(bundle: Bundle, file: str) -> SeqscopeError:
@@ -345,11 +345,11 @@ def _files(folder: Path) -> dict[str, Any]:
 def _opened(folder: Path, manifest: Manifest, catalogue: Catalogue) -> Bundle:
     """The bundle as its readers will see it: they have the last word."""
     (folder / "manifest.json").write_text(json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n", "utf-8")
-    found = Bundle.open(folder, catalogue)
-    found.warm()
-    if found.cannot("attention") is None:
-        found.attention([0])
-    return found
+    opened = Bundle.open(folder, catalogue)
+    opened.warm()
+    if opened.cannot("attention") is None:
+        opened.attention([0])
+    return opened
 
 
 # --- what it is worth, where people have held-out items
@@ -366,15 +366,15 @@ def _evaluate(bundle: Bundle, data: Dataset, folder: Path) -> dict[str, dict[str
     answers = bundle.scores_near([histories[row] for row in order], np.empty(0, np.int64))
     for done, (row, scores) in enumerate(zip(order, answers, strict=True), 1):
         target = cases.targets[row]
-        own = scores[target]
+        target_score = scores[target]
         if excluded:
             scores[histories[row]] = -np.inf
-            scores[target] = own
-        ranks[row] = 1 + (scores > own).sum() + ((scores == own).sum() - 1) / 2
+            scores[target] = target_score
+        ranks[row] = 1 + (scores > target_score).sum() + ((scores == target_score).sum() - 1) / 2
         top = best(scores, metrics.CUTOFFS[-1])
         for k in metrics.CUTOFFS:
             exposure[k][top[:k]] += 1
         progress.update(done)
-    found = {protocol: metrics.accuracy(ranks) | metrics.beyond_accuracy(exposure, data.popularity)}
+    measured = {protocol: metrics.accuracy(ranks) | metrics.beyond_accuracy(exposure, data.popularity)}
     write_tables(folder, cases, {protocol: ranks}, {protocol: exposure})
-    return found | accuracy_of_parts({protocol: ranks}, cases, data.popularity)
+    return measured | accuracy_of_parts({protocol: ranks}, cases, data.popularity)

@@ -54,17 +54,17 @@ def nearest(rows: np.ndarray, k: int, metric: str, queries: np.ndarray | None = 
     rows: float32 [items, dim]; metric: "cosine" or "euclidean". Memory stays at one block of distances.
     """
     base = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) if metric == "cosine" else rows
-    wanted = np.arange(len(rows)) if queries is None else queries
+    from_rows = np.arange(len(rows)) if queries is None else queries
     k = min(k, len(rows))
-    indices, distances = np.empty((len(wanted), k), np.int32), np.empty((len(wanted), k), np.float32)
+    indices, distances = np.empty((len(from_rows), k), np.int32), np.empty((len(from_rows), k), np.float32)
     squares = np.einsum("ij,ij->i", base, base)
-    for start in range(0, len(wanted), 1024):
-        part = wanted[start : start + 1024]
+    for start in range(0, len(from_rows), 1024):
+        part = from_rows[start : start + 1024]
         product = base[part] @ base.T
-        found = 1 - product if metric == "cosine" else np.maximum(squares[part, None] + squares - 2 * product, 0)
-        found[np.arange(len(part)), part] = -1  # itself first, also among duplicates
-        order = np.argpartition(found, k - 1, axis=1)[:, :k]
-        values = np.take_along_axis(found, order, 1)
+        neighbours = 1 - product if metric == "cosine" else np.maximum(squares[part, None] + squares - 2 * product, 0)
+        neighbours[np.arange(len(part)), part] = -1  # itself first, also among duplicates
+        order = np.argpartition(neighbours, k - 1, axis=1)[:, :k]
+        values = np.take_along_axis(neighbours, order, 1)
         rank = np.lexsort((order, values), axis=1)
         indices[start : start + len(part)] = np.take_along_axis(order, rank, 1)
         sorted_values = np.maximum(np.take_along_axis(values, rank, 1), 0)

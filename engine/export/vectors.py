@@ -201,11 +201,11 @@ def rounded(vectors: npt.NDArray[np.float32], without: npt.NDArray[np.bool_]) ->
     """float16 [items, dim], rows of zeros for the items `without` a vector. Of unit vectors the cosines change by less than
     2⁻¹⁰. Raises SeqscopeError where float16 cannot hold them."""
     with np.errstate(over="ignore"):
-        found = vectors.astype("<f2")
-    found[without] = 0
-    if not np.isfinite(found).all() or (~found.any(axis=1) & ~without).any():
+        halves = vectors.astype("<f2")
+    halves[without] = 0
+    if not np.isfinite(halves).all() or (~halves.any(axis=1) & ~without).any():
         raise SeqscopeError("the vectors are too large or too small for float16; scale them to unit length")
-    return found
+    return halves
 
 
 def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], title: str, data: Dataset) -> SpaceAbout:

@@ -64,15 +64,15 @@ def last_row(attention: AttentionMap, layer: int | None = None, head: int | None
     """
     weights = _filled(attention)[attention.layers - 1 if layer is None else layer]
     row = weights.mean(axis=0) if head is None else weights[head]
-    found: Float32 = row.mean(axis=0) if attention.pooled else row[-1]
-    return found
+    shares: Float32 = row.mean(axis=0) if attention.pooled else row[-1]
+    return shares
 
 
 def mean_over_heads(attention: AttentionMap, layer: int | None = None) -> Float32:
     """float32 [p, p], NaN where looking is impossible: the mean over the heads of one layer (None: over all layers as well)."""
     weights = attention.weights if layer is None else attention.weights[layer : layer + 1]
-    found: Float32 = weights.mean(axis=(0, 1), dtype=np.float32)
-    return found
+    means: Float32 = weights.mean(axis=(0, 1), dtype=np.float32)
+    return means
 
 
 def rollout(attention: AttentionMap) -> Float32:
@@ -115,16 +115,16 @@ def entropy(attention: AttentionMap) -> Float32:
     """Bits, float32 [layers, heads, p]: 0 where a position looks at one other, log2(p) where it looks at all alike."""
     weights = _filled(attention).astype(np.float64)
     logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
-    found: Float32 = np.maximum(0, -(weights * logs).sum(axis=-1)).astype(np.float32)
-    return found
+    bits: Float32 = np.maximum(0, -(weights * logs).sum(axis=-1)).astype(np.float32)
+    return bits
 
 
 def mean_distance(attention: AttentionMap) -> Float32:
     """How far each position looks, in positions: float32 [layers, heads, p], the weighted mean of |row − column|."""
     place = np.arange(len(attention))
     apart = np.abs(place[:, None] - place[None, :])
-    found: Float32 = (_filled(attention) * apart).sum(axis=-1).astype(np.float32)
-    return found
+    distances: Float32 = (_filled(attention) * apart).sum(axis=-1).astype(np.float32)
+    return distances
 
 
 def read_map(

@@ -100,7 +100,7 @@ def search(
     nodes, scores = np.zeros(1, np.int64), np.zeros(1)
     written = np.full((1, levels), -1, np.int64)
     done = np.zeros(1, bool)
-    asked = np.zeros(1, np.int64)  # the row of each beam in `past`; −1 where the network was not asked
+    pasts = np.zeros(1, np.int64)  # the row of each beam in `past`; −1 where the network was not asked
     place = np.full(1, -1, np.int64)  # the row of each beam in the record
     past = decoder.start()
     for step in range(levels):
@@ -112,23 +112,23 @@ def search(
             ask = ask[:0]
         logits = np.empty((0, trie.vocabulary), np.float32)
         if len(ask):
-            logits, past = decoder.write(memory, written[ask, step - 1], step, past.take(asked[ask]))
+            logits, past = decoder.write(memory, written[ask, step - 1], step, past.take(pasts[ask]))
         row = np.full(len(nodes), -1, np.int64)
         row[ask] = np.arange(len(ask))
         if constrained:
-            found, owners = trie.children(nodes[busy])
+            children, owners = trie.children(nodes[busy])
             if known is None:
-                gains = shares(logits, row[busy], owners, trie.tokens[found])
+                gains = shares(logits, row[busy], owners, trie.tokens[children])
             else:
-                gains = _known_shares(trie, known, nodes[busy][owners], found)
-            tokens, owners = trie.tokens[found], busy[owners]
+                gains = _known_shares(trie, known, nodes[busy][owners], children)
+            tokens, owners = trie.tokens[children], busy[owners]
             if living is not None:
-                alive = living[found]
-                found, owners, tokens, gains = found[alive], owners[alive], tokens[alive], gains[alive]
+                alive = living[children]
+                children, owners, tokens, gains = children[alive], owners[alive], tokens[alive], gains[alive]
         else:
             owners, tokens, gains = _anything(logits, width)
             owners = busy[owners]
-            found = trie.child(nodes[owners], tokens)
+            children = trie.child(nodes[owners], tokens)
         totals = scores[owners] + gains
         carried = np.flatnonzero(done)
         order = np.argsort(-np.concatenate([scores[carried], totals]), kind="stable")[:width]
@@ -136,15 +136,15 @@ def search(
         if record is not None:
             kept = np.zeros(len(totals), bool)
             kept[new] = True
-            rows = record.add(step + 1, place[owners], tokens, found, gains, totals, kept)
+            rows = record.add(step + 1, place[owners], tokens, children, gains, totals, kept)
             place = np.concatenate([place[old], rows[new]])
         before = written
         written = np.concatenate([before[old], before[owners[new]]])
         written[len(old) :, step] = tokens[new]
-        asked = np.concatenate([np.full(len(old), -1), row[owners[new]]])
-        nodes = np.concatenate([nodes[old], found[new]])
+        pasts = np.concatenate([np.full(len(old), -1), row[owners[new]]])
+        nodes = np.concatenate([nodes[old], children[new]])
         scores = np.concatenate([scores[old], totals[new]])
-        over = trie.counts[found[new]] == 0 if constrained else (tokens[new] == end) | (step + 1 == levels)
+        over = trie.counts[children[new]] == 0 if constrained else (tokens[new] == end) | (step + 1 == levels)
         done = np.concatenate([np.ones(len(old), bool), over])
         if record is not None:
             record.mass.append(min(1.0, float(np.exp(scores).sum())))
@@ -159,8 +159,8 @@ def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf
 
     floor: prefixes below it are not followed, since what they begin scores no higher; items below it may then be −inf.
     """
-    found = walk_prefixes(decoder, trie, memory, floor=floor, constrained=constrained)
-    return found[trie.anchors if constrained else trie.leaves].astype(np.float32)
+    scores = walk_prefixes(decoder, trie, memory, floor=floor, constrained=constrained)
+    return scores[trie.anchors if constrained else trie.leaves].astype(np.float32)
 
 
 def walk_best(decoder: Decoder, trie: Trie, memory: Memory, allowed: Bool, k: int) -> Float32:
@@ -188,8 +188,8 @@ def walk_prefixes(
     likeliest of them are exact, and other nodes may be −inf: the likeliest prefixes are followed to their ends first, and what
     is less likely than k of the sought by then begins nothing that is likelier.
     """
-    found = np.full(len(trie), -np.inf)
-    found[0] = 0
+    totals = np.full(len(trie), -np.inf)
+    totals[0] = 0
     follow = trie.open if constrained else trie.counts > 0
     batches: list[tuple[Int64, Past, Int64]] = []  # nodes of one depth, a past, and the row in it of each node's own
     if follow[0]:
@@ -197,8 +197,8 @@ def walk_prefixes(
     while batches:
         nodes, past, rows = batches.pop()
         if sought is not None:
-            floor = max(floor, float(np.partition(found[sought], len(sought) - k)[len(sought) - k]) - SLACK)
-            nodes, rows = nodes[found[nodes] >= floor], rows[found[nodes] >= floor]
+            floor = max(floor, float(np.partition(totals[sought], len(sought) - k)[len(sought) - k]) - SLACK)
+            nodes, rows = nodes[totals[nodes] >= floor], rows[totals[nodes] >= floor]
             if not len(nodes):
                 continue
         step = int(trie.depths[nodes[0]])
@@ -209,38 +209,38 @@ def walk_prefixes(
             gains = shares(logits, places, owners, trie.tokens[children])
         else:
             gains = logits[owners, trie.tokens[children]] - _normaliser(logits)[owners]
-        found[children] = found[nodes][owners] + gains
-        on = follow[children] & (found[children] >= floor)
+        totals[children] = totals[nodes][owners] + gains
+        on = follow[children] & (totals[children] >= floor)
         children, owners = children[on], owners[on]
         size = decoder.batch(step + 1)
         first = size if sought is None else min(_FIRST, size)
-        order = np.arange(len(children)) if sought is None else np.argsort(-found[children], kind="stable")
+        order = np.arange(len(children)) if sought is None else np.argsort(-totals[children], kind="stable")
         for some in reversed(np.split(order, range(first, len(order), size))):
             if len(some):
                 batches.append((children[some], past, owners[some]))
-    return found
+    return totals
 
 
 def path_scores(decoder: Decoder, trie: Trie, memory: Memory, items: Int64) -> Float64:
     """The scores of a few items, float64 [items], by their own identifiers alone; constrained."""
     leaves, which = np.unique(trie.leaves[items], return_inverse=True)
-    found = np.zeros(len(leaves))
+    scores = np.zeros(len(leaves))
     ways = [trie.path(int(leaf)) for leaf in leaves]
     past, nodes = decoder.start(), np.zeros(len(leaves), np.int64)
-    asked = np.zeros(len(leaves), np.int64)
+    pasts = np.zeros(len(leaves), np.int64)
     for step in range(max((len(way) for way in ways), default=0)):
         ask = np.flatnonzero(trie.open[nodes])
         if not len(ask):
             break
-        logits, past = decoder.write(memory, trie.tokens[nodes[ask]], step, past.take(asked[ask]))
+        logits, past = decoder.write(memory, trie.tokens[nodes[ask]], step, past.take(pasts[ask]))
         children, owners = trie.children(nodes[ask])
         gains = shares(logits, np.arange(len(ask)), owners, trie.tokens[children])
-        onward = np.array([ways[one][step] for one in ask], np.int64)
+        onward = np.array([ways[leaf][step] for leaf in ask], np.int64)
         counts = trie.counts[nodes[ask]]
-        found[ask] += gains[np.cumsum(counts) - counts + onward - trie.starts[nodes[ask]]]
+        scores[ask] += gains[np.cumsum(counts) - counts + onward - trie.starts[nodes[ask]]]
         nodes[ask] = onward
-        asked[ask] = np.arange(len(ask))
-    return found[which.reshape(-1)]
+        pasts[ask] = np.arange(len(ask))
+    return scores[which.reshape(-1)]
 
 
 def shares(logits: Float32, rows: Int64, owners: Int64, tokens: Int64) -> Float64:
@@ -344,11 +344,11 @@ class Trace:
 
     def path(self, row: int) -> list[int]:
         """The rows from the first step to this one."""
-        found = []
+        rows = []
         while row >= 0:
-            found.append(row)
+            rows.append(row)
             row = int(self.parents[row])
-        return found[::-1]
+        return rows[::-1]
 
 
 @dataclass(frozen=True)

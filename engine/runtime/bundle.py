@@ -97,8 +97,8 @@ class Bundle:
         self._attention: Graph | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
-            wanted = (None, shape.layers, shape.heads, None, None)
-            self._attention = Graph(folder, "attention.onnx", files, manifest.encoder.max_length, "attention", wanted)
+            sizes = (None, shape.layers, shape.heads, None, None)
+            self._attention = Graph(folder, "attention.onnx", files, manifest.encoder.max_length, "attention", sizes)
         self._tables = {file: self._table(file, columns) for file, columns in side_tables(items).items()}
 
     @classmethod
@@ -191,15 +191,10 @@ class Bundle:
         """
         k = min(_count(k), self.manifest.num_items)
         left_out = self.check_items(exclude)
-        items = np.full((len(histories), k), -1, np.int32)
-        scores = np.full((len(histories), k), -np.inf, np.float32)
-        valid = np.zeros(len(histories), np.int64)
-        for row, history in enumerate(histories):
-            events = self.check_history(history)
-            found, own = self._answers.top(events, k, self._without(left_out, events, exclude_history))
-            valid[row] = len(found)
-            items[row, : len(found)], scores[row, : len(found)] = found, own
-        return Recommendations(items, scores, valid)
+        checked = [self.check_history(history) for history in histories]
+        excluded = (self._without(left_out, events, exclude_history) for events in checked)
+        best_of = ((row, *self._answers.top(checked[row], k, out)) for row, out in enumerate(excluded))
+        return self._table_of(len(histories), k, best_of)
 
     def recommend_one(
         self, history: History, k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
@@ -219,18 +214,11 @@ class Bundle:
         """
         k = min(_count(k), self.manifest.num_items)
         left_out = self.check_items(exclude)
-        items = np.full((len(histories), k), -1, np.int32)
-        scores = np.full((len(histories), k), -np.inf, np.float32)
-        valid = np.zeros(len(histories), np.int64)
         checked = [self.check_items(history) for history in histories]
         able = [row for row, events in enumerate(checked) if len(events) >= self.manifest.encoder.min_history]
-        asked = [checked[row] for row in able]
-        excluded = [self._without(left_out, events, exclude_history) for events in asked]
-        for place, found, own in self._answers.top_many(asked, k, excluded):
-            row = able[place]
-            valid[row] = len(found)
-            items[row, : len(found)], scores[row, : len(found)] = found, own
-        return Recommendations(items, scores, valid)
+        excluded = [self._without(left_out, checked[row], exclude_history) for row in able]
+        best_of = self._answers.top_many([checked[row] for row in able], k, excluded)
+        return self._table_of(len(histories), k, ((able[place], items, scores) for place, items, scores in best_of))
 
     def scores(self, history: History) -> Float32:
         """The score of every item, float32 [items], those of the history included.
@@ -243,24 +231,26 @@ class Bundle:
     def candidates(self, history: History) -> npt.NDArray[np.bool_]:
         """bool [items]: what may be recommended after a history, all items but its own where `excludes_history`."""
         events = self.check_items(history)
-        found = np.ones(self.manifest.num_items, bool)
+        candidates = np.ones(self.manifest.num_items, bool)
         if self.excludes_history:
-            found[events] = False
-        return found
+            candidates[events] = False
+        return candidates
 
     def ranks(self, history: History, items: Iterable[int]) -> npt.NDArray[np.float64]:
         """The rank of each of `items` after the history, float64 [items], 1 is best, ties at their mean.
 
         Among the `candidates`; an item that is asked for is always one.
         """
-        asked = self.check_items(items)
+        targets = self.check_items(items)
         events = self.check_history(history)
-        (scores,) = self.scores_near([events], asked)
+        (scores,) = self.scores_near([events], targets)
         candidates = self.candidates(events)
         ordered = np.sort(scores[candidates])
-        own = scores[asked]
-        not_above = np.searchsorted(ordered, own, side="right")
-        level = not_above - np.searchsorted(ordered, own, side="left") - candidates[asked]  # but for the item itself
+        target_scores = scores[targets]
+        not_above = np.searchsorted(ordered, target_scores, side="right")
+        level = (
+            not_above - np.searchsorted(ordered, target_scores, side="left") - candidates[targets]
+        )  # but for the item itself
         return 1 + (len(ordered) - not_above) + level / 2
 
     # --- explaining
@@ -281,8 +271,8 @@ class Bundle:
         codes = None
         if self._writer is not None and described.unit == "codes":
             codes = self._writer.filled(events[places])
-        found = read_map(self.folder, raw, described, np.array(places, np.int64), events[places], codes)
-        return replace(found, no_rollout=no_rollout(self.manifest))
+        shown = read_map(self.folder, raw, described, np.array(places, np.int64), events[places], codes)
+        return replace(shown, no_rollout=no_rollout(self.manifest))
 
     def leave_one_out(self, history: History, item: int) -> LeaveOneOut:
         """What each event of the history does to the rank of `item`; beside that, to its log-probability and score.
@@ -331,8 +321,8 @@ class Bundle:
         k = _count(k)
         near = self._answers.near(item)
         near[item] = -np.inf
-        found = best(near, min(k, len(near) - 1)) if len(near) > 1 else np.empty(0, np.int32)
-        return Neighbours(found, near[found], self.manifest.index.geometry)
+        nearest = best(near, min(k, len(near) - 1)) if len(near) > 1 else np.empty(0, np.int32)
+        return Neighbours(nearest, near[nearest], self.manifest.index.geometry)
 
     # --- writing identifiers: CapabilityError where the model does not (`cannot("identifiers")`)
 
@@ -399,9 +389,9 @@ class Bundle:
     ) -> list[Agreement]:
         """For each width of a beam, how well its first k items agree with exact scores. Walks the whole tree per history."""
         writer = self._writes()
-        asked = [self.check_history(history) for history in histories]
+        checked = [self.check_history(history) for history in histories]
         excluded = self.excludes_history if exclude_history is None else exclude_history
-        return writer.agreement(asked, widths, _count(k), excluded)
+        return writer.agreement(checked, widths, _count(k), excluded)
 
     def unconstrained_scores(self, history: History) -> Float32:
         """As `scores`, with the softmax of every step over the whole vocabulary: what is missing from 1 goes to identifiers that
@@ -493,17 +483,17 @@ class Bundle:
 
     def check_items(self, items: Iterable[int]) -> npt.NDArray[np.int64]:
         """int64 [items]; raises QuestionError where one is no item of the catalogue."""
-        found = np.asarray(items if isinstance(items, np.ndarray) else list(items))
-        if found.size == 0:
+        numbers = np.asarray(items if isinstance(items, np.ndarray) else list(items))
+        if numbers.size == 0:
             return np.empty(0, np.int64)
-        if found.ndim != 1 or found.dtype.kind not in "iu":
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise QuestionError("Items are asked for by their whole numbers, one after the other.")
-        wrong = found[(found < 0) | (found >= self.manifest.num_items)]
+        wrong = numbers[(numbers < 0) | (numbers >= self.manifest.num_items)]
         if len(wrong):
             raise QuestionError(
                 f"There is no item number {wrong[0]}: this catalogue has 0 to {self.manifest.num_items - 1}."
             )
-        return found.astype(np.int64)
+        return numbers.astype(np.int64)
 
     def check_history(self, history: History) -> npt.NDArray[np.int64]:
         """As `check_items`, and QuestionError for an empty history where the model needs one."""
@@ -539,6 +529,16 @@ class Bundle:
     ) -> npt.NDArray[np.int64]:
         excluded = self.excludes_history if exclude_history is None else exclude_history
         return np.append(left_out, events) if excluded else left_out
+
+    def _table_of(self, rows: int, k: int, answers: Iterable[tuple[int, Int32, Float32]]) -> Recommendations:
+        """answers: row, its items, their scores."""
+        items = np.full((rows, k), -1, np.int32)
+        scores = np.full((rows, k), -np.inf, np.float32)
+        valid = np.zeros(rows, np.int64)
+        for row, row_items, row_scores in answers:
+            valid[row] = len(row_items)
+            items[row, : len(row_items)], scores[row, : len(row_items)] = row_items, row_scores
+        return Recommendations(items, scores, valid)
 
     def _cannot_tell_apart(self) -> str | None:
         count = 0 if self._writer is None else self._writer.tied()

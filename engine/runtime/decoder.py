@@ -120,8 +120,8 @@ class Decoder:
         g = self.shape
         grown = (len(tokens), g.layers, g.heads, step + 1, g.head_dim)
         check = self._decoder.checked  # keys that are not finite would show in the logits of this step or of the next
-        found = check(logits, (len(tokens), g.vocabulary))
-        return found, Past(check(keys, grown, finite=False), check(values, grown, finite=False))
+        checked_logits = check(logits, (len(tokens), g.vocabulary))
+        return checked_logits, Past(check(keys, grown, finite=False), check(values, grown, finite=False))
 
     def look(self, memory: Memory, tokens: Int64, step: int, past: Past) -> tuple[Float32, Past]:
         """As `write`, for one prefix, with cross-attention [layers, heads, memory] in place of logits."""
@@ -129,8 +129,8 @@ class Decoder:
         g = self.shape
         grown = (len(tokens), g.layers, g.heads, step + 1, g.head_dim)
         check = self._decoder.checked
-        found = check(weights, (len(tokens), g.layers, g.heads, memory.size))
-        return found[0], Past(check(keys, grown), check(values, grown))
+        shares = check(weights, (len(tokens), g.layers, g.heads, memory.size))
+        return shares[0], Past(check(keys, grown), check(values, grown))
 
     def _step(self, outputs: list[str], memory: Memory, tokens: Int64, step: int, past: Past) -> list[object]:
         if step == 0:

@@ -56,11 +56,11 @@ class Generated:
         self._latents = Lazy(self._read_latents)
         self._lengths = Lazy(lambda: self._latents.value().lengths())
         self._codebooks = Lazy(self._read_codebooks)
-        for name, wanted, value in (
+        for name, columns, value in (
             ("latents.npy", self.shape.latents, self._latents),
             ("codebooks.npy", self.shape.codebooks, self._codebooks),
         ):
-            if wanted is not None and folder.size(name, limit=ARRAY_BYTES, expected=files[name]) <= EAGER_BYTES:
+            if columns is not None and folder.size(name, limit=ARRAY_BYTES, expected=files[name]) <= EAGER_BYTES:
                 value.value()
 
     @property
@@ -97,8 +97,8 @@ class Generated:
         if len(self.trie) <= WALK or width > WIDEST:
             scores = walk_best(self.decoder, self.trie, self._memory(events), allowed, k)
             scores[left_out] = -np.inf
-            found = best(scores, k)
-            return found, scores[found]
+            ranked = best(scores, k)
+            return ranked, scores[ranked]
         return self._ranked(search(self.decoder, self.trie, self._memory(events), width, allowed=allowed), allowed, k)
 
     def top_many(
@@ -122,10 +122,10 @@ class Generated:
     def near(self, item: int) -> Float32:
         if self.shape.latents is None:
             raise CapabilityError("This model has no item vectors to compare.")
-        found = nearness(self._latents.value(), self._lengths, item, self.manifest.index.geometry)
-        if not np.isfinite(found).all():
+        distances = nearness(self._latents.value(), self._lengths, item, self.manifest.index.geometry)
+        if not np.isfinite(distances).all():
             raise self.folder.fault("latents.npy", "its numbers are so large that distances exceed a float32")
-        return found
+        return distances
 
     # --- what only generators answer
 
@@ -177,7 +177,7 @@ class Generated:
     def agreement(
         self, histories: Sequence[Events], widths: Sequence[int], k: int, exclude_history: bool
     ) -> list[Agreement]:
-        found = np.zeros((len(widths), len(histories), 3))
+        shares = np.zeros((len(widths), len(histories), 3))
         for place, events in enumerate(histories):
             memory = self._memory(events)
             left_out = events if exclude_history else events[:0]
@@ -190,8 +190,8 @@ class Generated:
                 beam = search(self.decoder, self.trie, memory, _width(width), allowed=allowed, known=known)
                 items, _ = self._ranked(beam, allowed, k)
                 shared = len(np.intersect1d(items, exact)) / max(1, len(exact))
-                found[row, place] = shared, np.array_equal(items, exact), np.array_equal(items[:1], exact[:1])
-        means = found.mean(axis=1) if len(histories) else np.full((len(widths), 3), np.nan)
+                shares[row, place] = shared, np.array_equal(items, exact), np.array_equal(items[:1], exact[:1])
+        means = shares.mean(axis=1) if len(histories) else np.full((len(widths), 3), np.nan)
         return [
             Agreement(int(width), float(mean[0]), float(mean[1]), float(mean[2]), len(histories))
             for width, mean in zip(widths, means, strict=True)
@@ -248,17 +248,17 @@ class Generated:
 
     def siblings(self, item: int) -> tuple[Int32, ...]:
         """For each code of the item's identifier: the other items that share it and all codes before it."""
-        found = []
+        siblings = []
         for node in self.trie.path(int(self.trie.leaves[item])):
             items = self.trie.items(node).astype(np.int32)
-            found.append(items[items != item])
-        return tuple(found)
+            siblings.append(items[items != item])
+        return tuple(siblings)
 
     def filled(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """bool [items, levels]: where a code stands, or the token that ends; nothing stands after that."""
-        found = np.ones((len(items), self.shape.levels), bool)
-        found[:, 1:] = self.identifiers.codes[items][:, :-1] != NONE
-        return found
+        stands = np.ones((len(items), self.shape.levels), bool)
+        stands[:, 1:] = self.identifiers.codes[items][:, :-1] != NONE
+        return stands
 
     def tied(self) -> int:
         """How many items share their identifier with another."""
@@ -290,11 +290,11 @@ class Generated:
         """Tokens [rows, steps] → the level that each belongs to, and the code within it. depths: the step of each row's tokens,
         from 0, where a row has one."""
         steps = np.arange(tokens.shape[1])[None, :] if depths is None else depths[:, None]
-        own = np.broadcast_to(steps, tokens.shape)
+        depth = np.broadcast_to(steps, tokens.shape)
         offsets = np.array(self.identifiers.offsets)
         ends = (tokens == self.shape.vocabulary - 1) if self.shape.ends else np.zeros(tokens.shape, bool)
-        levels = own if self.shape.shared else np.searchsorted(offsets, tokens, side="right") - 1
-        levels = np.where(ends, own, levels)
+        levels = depth if self.shape.shared else np.searchsorted(offsets, tokens, side="right") - 1
+        levels = np.where(ends, depth, levels)
         codes = np.where(ends, NONE, tokens - offsets[np.maximum(levels, 0)])
         return (
             np.where(tokens < 0, -1, levels).astype(np.int32),

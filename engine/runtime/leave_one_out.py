@@ -64,8 +64,8 @@ def rank_move(rank: float, rank_without: npt.ArrayLike) -> npt.NDArray[np.float6
 
     1: from 3rd to 30th; 0: it stays; below 0 it would rise, so the event speaks against it. rank_without: [events]
     """
-    found: npt.NDArray[np.float64] = np.log10(np.asarray(rank_without, np.float64) / rank)
-    return found
+    moves: npt.NDArray[np.float64] = np.log10(np.asarray(rank_without, np.float64) / rank)
+    return moves
 
 
 def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
@@ -73,8 +73,8 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
     events = bundle.check_history(history)
     bundle.check_items([item])
     read = bundle.used(events)
-    asked = np.array([item], np.int64)
-    (before,) = bundle.scores_near([events], asked)
+    target = np.array([item], np.int64)
+    (before,) = bundle.scores_near([events], target)
     candidates = bundle.candidates(events)
     candidates[item] = True
     rank, score = float(mean_rank(before, item, candidates)), float(before[item])
@@ -88,7 +88,7 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
         effect[:], log_effect[:], rank_without[:] = np.nan, np.nan, np.nan
         places = []
     # An earlier event slides in at the old end where the history is longer than what the model reads.
-    answers = bundle.scores_near([np.delete(events, place) for place in places], asked)
+    answers = bundle.scores_near([np.delete(events, place) for place in places], target)
     together = max(1, _NUMBERS // len(candidates))
     for start in range(0, len(places), together):
         some = places[start : start + together]

@@ -50,10 +50,10 @@ def padded(histories: Sequence[Events], longest: int, padding: int) -> Events:
     do not take none."""
     histories = [history[-longest:] for history in histories]
     width = max(1, *(len(history) for history in histories))
-    found = np.full((len(histories), width), padding, np.int64)
+    table = np.full((len(histories), width), padding, np.int64)
     for row, history in enumerate(histories):
-        found[row, width - len(history) :] = history
-    return found
+        table[row, width - len(history) :] = history
+    return table
 
 
 class Recommendations(NamedTuple):
@@ -108,8 +108,8 @@ class Indexed:
     def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         scores = self.scores(events)
         scores[left_out] = -np.inf
-        found = best(scores, k)
-        return found, scores[found]
+        ranked = best(scores, k)
+        return ranked, scores[ranked]
 
     def top_many(
         self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
@@ -130,8 +130,8 @@ class Indexed:
                 rough = self._finite(self.index.many(part))
                 for place, row in enumerate(some):
                     rough[place, left_out[row]] = -np.inf
-                for row, found in zip(some, self.index.best_many(part, rough, k), strict=True):
-                    yield row, *found
+                for row, ranked in zip(some, self.index.best_many(part, rough, k), strict=True):
+                    yield row, *ranked
             start += len(rows)
 
     def scores(self, events: Events) -> Float32:
@@ -139,8 +139,8 @@ class Indexed:
 
     def query(self, events: Events) -> Float32:
         """float32 [dim]"""
-        found: Float32 = self._encoder.run(self._input([events]))[0]
-        return found
+        query: Float32 = self._encoder.run(self._input([events]))[0]
+        return query
 
     def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
         """In padded batches of bounded size; every item's score is exact."""

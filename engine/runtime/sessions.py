@@ -143,8 +143,8 @@ class Graph(Session):
 
     def run(self, items: npt.NDArray[np.int64]) -> Float32:
         """items: int64 [batch, length] → the output, float32, batch first, of the promised shape and finite."""
-        (found,) = self.call([self.output], {"items": items})
-        return self.checked(found, (len(items), *self.shape[1:]))
+        (answer,) = self.call([self.output], {"items": items})
+        return self.checked(answer, (len(items), *self.shape[1:]))
 
     def _agree(self, signature: Signature) -> None:
         agree_items(signature, self._longest)
@@ -177,14 +177,14 @@ class Network(Session):
         elif set(signature.inputs) != set(self.inputs):
             raise GraphFault(f"the inputs must be called {_names(self.inputs)}, not {_names(signature.inputs)}")
         else:
-            for name, (kind, wanted) in self.inputs.items():
+            for name, (kind, promised) in self.inputs.items():
                 word = "int64" if kind == INT64 else "float32"
-                found = _shape(signature.inputs[name], f"input {name}", kind, word, len(wanted))
-                if found is not None and any(
+                actual = _shape(signature.inputs[name], f"input {name}", kind, word, len(promised))
+                if actual is not None and any(
                     (f is not None) if w == OPEN else (f is not None and w is not None and f != w)
-                    for f, w in zip(found, wanted, strict=True)
+                    for f, w in zip(actual, promised, strict=True)
                 ):
-                    raise GraphFault(f"input {name} must take {_words(wanted)}, not {_words(found)}")
+                    raise GraphFault(f"input {name} must take {_words(promised)}, not {_words(actual)}")
         for name, shape in self.outputs.items():
             agree_output(signature, name, shape)
 
@@ -193,19 +193,19 @@ def agree_items(signature: Signature, longest: int) -> None:
     """Raises GraphFault where the one input is not `items` int64 [batch, length]."""
     if set(signature.inputs) != {"items"}:
         raise GraphFault(f"the one input must be called items, not {_names(signature.inputs)}")
-    found = _shape(signature.inputs["items"], "input items", INT64, "int64", 2)
+    shape = _shape(signature.inputs["items"], "input items", INT64, "int64", 2)
     # exporters fix the length where there is only one
-    if found is not None and found != (None, None) and (found != (None, 1) or longest > 1):
-        raise GraphFault(f"input items must take any batch and length, not {_words(found)}")
+    if shape is not None and shape != (None, None) and (shape != (None, 1) or longest > 1):
+        raise GraphFault(f"input items must take any batch and length, not {_words(shape)}")
 
 
 def agree_output(signature: Signature, name: str, shape: tuple[int | None, ...]) -> None:
     """Raises GraphFault where there is no output of that name, float32 and of that shape."""
     if name not in signature.outputs:
         raise GraphFault(f"an output must be called {name}, not {_names(signature.outputs)}")
-    found = _shape(signature.outputs[name], f"output {name}", FLOAT, "float32", len(shape))
-    if found is not None and not _fits(found, shape):
-        raise GraphFault(f"output {name} must be {_words(shape)}, not {_words(found)}")
+    actual = _shape(signature.outputs[name], f"output {name}", FLOAT, "float32", len(shape))
+    if actual is not None and not _fits(actual, shape):
+        raise GraphFault(f"output {name} must be {_words(shape)}, not {_words(actual)}")
 
 
 def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> tuple[int | None, ...] | None:

@@ -128,8 +128,8 @@ class Outcome(Strict):
     def per_person(self, metric: str) -> npt.NDArray[np.float64]:
         """float64 [people]: each person's share in the metric."""
         ranks = np.array(self.ranks, np.float64)
-        found: npt.NDArray[np.float64] = judge.per_user(metric, np.where(ranks == 0, np.inf, ranks))
-        return found
+        shares: npt.NDArray[np.float64] = judge.per_user(metric, np.where(ranks == 0, np.inf, ranks))
+        return shares
 
 
 class Variant(Strict):
@@ -143,12 +143,12 @@ class Variant(Strict):
 
     def per_person(self, metric: str) -> npt.NDArray[np.float64]:
         """float64 [people]: the mean over seeds of each person's share in the metric."""
-        found: npt.NDArray[np.float64] = np.mean([one.per_person(metric) for one in self.outcomes], axis=0)
-        return found
+        shares: npt.NDArray[np.float64] = np.mean([outcome.per_person(metric) for outcome in self.outcomes], axis=0)
+        return shares
 
     def figure(self, name: str) -> float:
         """Its mean over seeds."""
-        return float(np.mean([one.figures[name].mean for one in self.outcomes]))
+        return float(np.mean([outcome.figures[name].mean for outcome in self.outcomes]))
 
 
 class Axis(Strict):
@@ -190,13 +190,13 @@ class Study(Strict):
             raise ValueError("two variants have one name")
         if self.baseline not in names:
             raise ValueError(f"the baseline {self.baseline!r} is none of the variants")
-        outcomes = [one for variant in self.variants for one in variant.outcomes]
-        if any(set(one.figures) != set(outcomes[0].figures) for one in outcomes):
+        outcomes = [outcome for variant in self.variants for outcome in variant.outcomes]
+        if any(set(outcome.figures) != set(outcomes[0].figures) for outcome in outcomes):
             raise ValueError("not every run has the same figures")
-        if any((None if one.ranks is None else len(one.ranks)) != self.people for one in outcomes):
+        if any((None if outcome.ranks is None else len(outcome.ranks)) != self.people for outcome in outcomes):
             raise ValueError(f"a run has not as many ranks as there are people, {self.people}")
         for variant in self.variants:
-            if len({one.seed for one in variant.outcomes}) != len(variant.outcomes):
+            if len({outcome.seed for outcome in variant.outcomes}) != len(variant.outcomes):
                 raise ValueError(f"{variant.name} has a seed twice")
         values = [variant.value for variant in self.variants]
         if self.axis is None and any(value is not None for value in values):
@@ -235,21 +235,21 @@ class Studies:
     def open(cls, path: Path, catalogue: Catalogue) -> Studies:
         """Those of the dataset folder `path`."""
         folder = path / STUDIES
-        found: list[Study] = []
+        studies: list[Study] = []
         refused: list[Refusal] = []
         if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
             return cls({}, [Refusal(STUDIES, "", "the folder is a link that leads out of the dataset's folder")])
         for file in sorted(folder.glob("*.json")):
             shown = file.name.encode("utf-8", "replace").decode()[:100]
             try:
-                found.append(read(file, catalogue))
+                studies.append(read(file, catalogue))
             except BundleError as fault:
                 refused.append(Refusal(STUDIES, shown, fault.reason))
             except Exception as error:  # one file must not take the others along, whatever it holds
                 log.warning("%s cannot be read", file, exc_info=error)
                 refused.append(Refusal(STUDIES, shown, "the study cannot be read"))
-        found.sort(key=lambda study: (study.order, study.name))
-        return cls({study.name: study for study in found}, refused)
+        studies.sort(key=lambda study: (study.order, study.name))
+        return cls({study.name: study for study in studies}, refused)
 
 
 def read(path: Path, catalogue: Catalogue) -> Study:

@@ -122,7 +122,7 @@ class TextEncoder:
         tokenizer = self._tokenizer.value()
         readable = [text[:CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
         tokens = [encoding.ids[: self.about.max_length] for encoding in tokenizer.encode_batch(readable)]
-        found = np.empty((len(tokens), self.about.dim), np.float32)
+        vectors = np.empty((len(tokens), self.about.dim), np.float32)
         order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
         while order:
             # from the longest down, so that the first of a batch says how many fit
@@ -132,8 +132,8 @@ class TextEncoder:
             for line, row in zip(batch, rows, strict=True):
                 line[: len(tokens[row])] = tokens[row]
             (answer,) = self._network.call(["vectors"], {"tokens": batch})
-            found[rows] = self._network.checked(answer, (len(rows), self.about.dim))
-        return found
+            vectors[rows] = self._network.checked(answer, (len(rows), self.about.dim))
+        return vectors
 
 
 def read_tokenizer(folder: Folder, expected: File, max_length: int | None = None) -> Any:
@@ -189,13 +189,13 @@ class SentenceReader:
         encoder = self._open()
         if encoder is None:
             raise CapabilityError(self.cannot() or "")
-        found = np.zeros((len(texts), self.manifest.encoder.dim), np.float32)
+        vectors = np.zeros((len(texts), self.manifest.encoder.dim), np.float32)
         said = [row for row, text in enumerate(texts) if text]
         if said:
             apart = encoder.embed([texts[row] for row in said]) - self._centre.value()
             lengths = np.linalg.norm(apart, axis=1, keepdims=True)
-            found[said] = apart / np.maximum(lengths, 1e-12)
-        return found
+            vectors[said] = apart / np.maximum(lengths, 1e-12)
+        return vectors
 
     def _text(self, item: Mapping[str, str]) -> str:
         """As `engine.text.attributes.texts` writes it."""
@@ -214,17 +214,17 @@ class SentenceReader:
         return self._encoder
 
     def _find(self) -> TextEncoder | None:
-        own = Path(__file__).resolve().parents[2] / "build" / "words"
-        roots = [self.folder.path.parent / TEXT_ENCODERS, Path(os.environ.get("SEQSCOPE_WORDS") or own)]
+        default = Path(__file__).resolve().parents[2] / "build" / "words"
+        roots = [self.folder.path.parent / TEXT_ENCODERS, Path(os.environ.get("SEQSCOPE_WORDS") or default)]
         for root in roots:
             if not (root / self.sentence.encoder).is_dir():
                 continue
             try:
-                found = TextEncoder.open(root / self.sentence.encoder)
+                encoder = TextEncoder.open(root / self.sentence.encoder)
             except BundleError:
                 continue  # a damaged encoder is none
-            if found.about.digest == self.sentence.digest and found.about.dim == self.manifest.encoder.dim:
-                return found
+            if encoder.about.digest == self.sentence.digest and encoder.about.dim == self.manifest.encoder.dim:
+                return encoder
         return None
 
 
@@ -253,10 +253,10 @@ class WordAttention:
     def by_attribute(self, layer: int = -1) -> dict[str, float]:
         """The weight of each attribute over the whole history, mean over heads."""
         row = self.weights[layer].mean(0)
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         for word, weight in zip(self.words, row.tolist(), strict=True):
-            found[word.attribute] = found.get(word.attribute, 0.0) + weight
-        return found
+            totals[word.attribute] = totals.get(word.attribute, 0.0) + weight
+        return totals
 
 
 class Reader:
@@ -293,14 +293,14 @@ class Reader:
         tokens, kinds = (words.table(v, 0)[:, :longest] for v in (words.tokens, words.kinds))
         if tokens.max(initial=0) >= self.text.vocabulary:
             raise self.folder.fault(TOKENIZER, f"it has more than the {self.text.vocabulary:,} tokens of the model")
-        found = np.empty((len(words), self.manifest.encoder.dim), np.float32)
+        vectors = np.empty((len(words), self.manifest.encoder.dim), np.float32)
         order = np.argsort(words.lengths, kind="stable")  # like lengths share a batch
         for start in range(0, len(words), BATCH_TEXTS):
             part = order[start : start + BATCH_TEXTS]
             width = min(longest, int(words.lengths[part[-1]]))
             (answer,) = self._network.call(["rows"], {"tokens": tokens[part, :width], "kinds": kinds[part, :width]})
-            found[part] = self._network.checked(answer, found[part].shape)
-        return found
+            vectors[part] = self._network.checked(answer, vectors[part].shape)
+        return vectors
 
     def attention(
         self, graph: Graph, items: npt.NDArray[np.int64], places: npt.NDArray[np.int64], history: npt.NDArray[np.int64]
@@ -317,8 +317,8 @@ class Reader:
         for column, (place, item) in enumerate(zip(places.tolist(), history.tolist(), strict=True)):
             rows = table.slice(ends[item], ends[item + 1] - ends[item])
             counts = rows["tokens"].to_numpy()
-            own = raw[:, :, column - len(places), : counts.sum()]
-            weights.append(np.add.reduceat(own, np.cumsum(counts) - counts, axis=2))
+            shares = raw[:, :, column - len(places), : counts.sum()]
+            weights.append(np.add.reduceat(shares, np.cumsum(counts) - counts, axis=2))
             for word, attribute, key in zip(*(rows[n].to_pylist() for n in ("word", "attribute", "key")), strict=True):
                 words.append(Word(place, item, word, self.text.fields[attribute], bool(key)))
         return WordAttention(tuple(words), np.concatenate(weights, 2).astype(np.float32))

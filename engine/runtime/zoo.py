@@ -157,8 +157,8 @@ class Zoo:
         root = Path(root)
         if not root.is_dir():
             return []
-        found = (child for child in root.iterdir() if not child.name.startswith("."))
-        datasets = (child for child in found if (child / "dataset.json").is_file())
+        folders = (child for child in root.iterdir() if not child.name.startswith("."))
+        datasets = (child for child in folders if (child / "dataset.json").is_file())
         return sorted(datasets, key=lambda path: (embedded_first(path.name), path.name))
 
     @staticmethod
@@ -240,7 +240,7 @@ def _beside(
 ) -> dict[str, T]:
     """What lies in the folder `where` beside the bundles, by name, and in `refused` why others were not taken."""
     folder = path / where
-    found: list[T] = []
+    read: list[T] = []
     if not folder.is_dir():
         return {}
     if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
@@ -250,17 +250,17 @@ def _beside(
         shown = f"{where}/{_shown(child)}"
         try:
             _admit(child, path, shown, ABOUT)
-            one = open_(child, catalogue)
+            opened = open_(child, catalogue)
             if warm:
-                one.warm()
-            found.append(one)
+                opened.warm()
+            read.append(opened)
         except BundleError as fault:
             refused.append(Refusal(shown, fault.file, fault.reason))
         except Exception as error:  # as with bundles
             log.warning("%s cannot be read", child, exc_info=error)
             refused.append(Refusal(shown, ABOUT, f"the {where} cannot be read"))
-    found.sort(key=lambda one: (one.about.order, one.name))
-    return {one.name: one for one in found}
+    read.sort(key=lambda opened: (opened.about.order, opened.name))
+    return {opened.name: opened for opened in read}
 
 
 def _admit(child: Path, root: Path, shown: str, file: str = "manifest.json") -> None:
@@ -288,7 +288,7 @@ def _info(folder: Folder) -> DatasetInfo:
 
 
 def _users(folder: Folder, items: int) -> pa.Table:
-    wanted = {
+    columns = {
         "user": Column(pa.int32(), 0),
         "user_id": Column(pa.string()),
         "history": Column(pa.list_(pa.int32()), 0, items - 1),
@@ -296,4 +296,4 @@ def _users(folder: Folder, items: int) -> pa.Table:
     }
     if not (folder.path / "users.parquet").exists():
         return _NO_USERS.empty_table()
-    return read_table(folder, "users.parquet", wanted)
+    return read_table(folder, "users.parquet", columns)

@@ -102,13 +102,13 @@ def fields_elsewhere(schema: pa.Schema, named: Sequence[str], count: int) -> tup
 def attributes(items: pa.Table, fields: Fields = None) -> list[list[tuple[str, str]]]:
     """Key and value of every attribute that an item has, in the order of the fields; one list per row of `items`."""
     chosen = choose_fields(items.schema, fields)
-    found: list[list[tuple[str, str]]] = [[] for _ in range(items.num_rows)]
+    pairs: list[list[tuple[str, str]]] = [[] for _ in range(items.num_rows)]
     for field in chosen:
-        for row, value in zip(found, items[field.column].to_pylist(), strict=True):
+        for row, value in zip(pairs, items[field.column].to_pylist(), strict=True):
             text = shorten(plain(value), field.words)
             if text:
                 row.append((field.key, text))
-    return found
+    return pairs
 
 
 def texts(items: pa.Table, fields: Fields = None) -> list[str]:
@@ -143,9 +143,9 @@ def plain(value: Any) -> str:
 
 def shorten(text: str, words: int) -> str:
     """The first `words` words of a line, in at most 8 characters a word and never cut within a word that has spaces around it."""
-    found = list(re.finditer(r"\S+", text))
-    if len(found) > words:
-        text = text[: found[words - 1].end()]
+    matches = list(re.finditer(r"\S+", text))
+    if len(matches) > words:
+        text = text[: matches[words - 1].end()]
     limit = max(1, words * CHARACTERS // WORDS)
     if len(text) <= limit:
         return text

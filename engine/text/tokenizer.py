@@ -83,12 +83,12 @@ class Known:
 
     def sentence(self, reader: str, mend: str = "use --encoder scratch") -> str:
         """A line for the console. mend: what to do where too many are unknown."""
-        found = (
+        line = (
             f"{self.share:.0%} of the words of this catalogue are unknown to {reader} "
             f"({self.missing / max(self.words, 1):.0%} have no token, {self.spelt / max(self.words, 1):.0%} are spelt "
             "letter by letter)"
         )
-        return found if self.tolerable else f"Warning: {found}; {mend}"
+        return line if self.tolerable else f"Warning: {line}; {mend}"
 
 
 def known(tokenizer: Tokenizer, texts: Sequence[str]) -> Known:
@@ -102,15 +102,15 @@ def known(tokenizer: Tokenizer, texts: Sequence[str]) -> Known:
         for word, token, (start, end) in zip(encoding.word_ids, encoding.ids, encoding.offsets, strict=True):
             if word is not None:
                 pieces.setdefault(word, []).append((token, start, end))
-        for found in pieces.values():
-            if not any(c.isalnum() for _, start, end in found for c in text[start:end]):
+        for parts in pieces.values():
+            if not any(c.isalnum() for _, start, end in parts for c in text[start:end]):
                 continue
             words += 1
-            if any(token == unknown for token, _, _ in found):
+            if any(token == unknown for token, _, _ in parts):
                 missing += 1
                 continue
             letters = [
-                piece for _, start, end in found if (piece := text[start:end].strip())
+                piece for _, start, end in parts if (piece := text[start:end].strip())
             ]  # the space before is no letter
             spelt += len(letters) > 1 and all(len(piece) == 1 for piece in letters)
     return Known(words, missing, spelt)
