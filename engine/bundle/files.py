@@ -182,7 +182,7 @@ def read_document(folder: Folder, file: str, kind: type[M], newest: int, *, limi
 def read_about(
     folder: Folder, file: str, kind: type[M], newest: int, catalogue: Catalogue, what: str, again: str
 ) -> tuple[M, str]:
-    """As `read_document`, and the digest of what it says, hex. Raises BundleError, too, where it has another name than its folder,
+    """As `read_document`, and the digest of what it says, hex. BundleError, too, where it has another name than its folder,
     is of another catalogue, or names files that are missing or of another size.
 
     kind: a model with name, num_items, fingerprint and files; what: it is, in a word; again: what to do where the catalogue is

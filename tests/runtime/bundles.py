@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,19 @@ def seal(folder: Path, **changes: Any) -> None:
         if file.suffix in (".onnx", ".npy", ".parquet") and file.is_file()
     }
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
+
+
+def flip(file: Path, at: int = -1) -> None:
+    """Another bit in the byte at that place."""
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+
+
+def linked(file: Path) -> None:
+    """A link to the file, which now lies outside of its folder."""
+    shutil.move(file, file.parent.parent / "elsewhere")
+    file.symlink_to(file.parent.parent / "elsewhere")
 
 
 def some_log(items: int = 40) -> list[list[int]]:

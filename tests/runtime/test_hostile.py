@@ -17,7 +17,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.runtime import BundleError, Zoo
-from tests.runtime.bundles import TOYS, Graph, attention_graph, encoder_graph, make_zoo, seal, side_tables, sized
+from tests.runtime.bundles import (
+    TOYS,
+    Graph,
+    attention_graph,
+    encoder_graph,
+    flip,
+    linked,
+    make_zoo,
+    seal,
+    side_tables,
+    sized,
+)
 
 TOY = TOYS[0]
 Spoil = Callable[[Path], object]
@@ -52,12 +63,6 @@ def nested(levels: int) -> dict:
     return {"a": nested(levels - 1)} if levels else {}
 
 
-def flip(file: Path, at: int = -1) -> None:
-    content = bytearray(file.read_bytes())
-    content[at] ^= 1
-    file.write_bytes(content)
-
-
 def cut(file: str, count: int) -> Spoil:
     return lambda f: (f / file).write_bytes((f / file).read_bytes()[:-count])
 
@@ -65,10 +70,6 @@ def cut(file: str, count: int) -> Spoil:
 def of_100_megabytes(folder: Path) -> None:
     with (folder / "manifest.json").open("r+b") as stream:
         stream.truncate(100 << 20)
-
-
-def linked(file: str) -> Spoil:
-    return lambda f: (shutil.move(f / file, f.parent / "elsewhere"), (f / file).symlink_to(f.parent / "elsewhere"))
 
 
 def made_a(make: Callable[[Path], object], file: str = "encoder.onnx") -> Spoil:
@@ -245,7 +246,7 @@ CASES: dict[str, tuple[str, str, Spoil]] = {
     "index tampered with": ("index.npy", "sha256 differs", lambda f: flip(f / "index.npy")),
     "encoder tampered with": ("encoder.onnx", "sha256 differs", lambda f: flip(f / "encoder.onnx", 300)),
     "table tampered with": ("map.parquet", "sha256 differs", lambda f: flip(f / "map.parquet", 100)),
-    "a link": ("index.npy", "the file is a link", linked("index.npy")),
+    "a link": ("index.npy", "the file is a link", lambda f: linked(f / "index.npy")),
     "manifest a link": (
         "manifest.json", "the file is a link", made_a(lambda file: file.symlink_to("/etc/hostname"), "manifest.json")
     ),

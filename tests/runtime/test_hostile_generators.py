@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from engine.runtime import BundleError, Zoo
-from tests.runtime.bundles import Toy, seal, write_bundle
+from tests.runtime.bundles import Toy, flip, seal, write_bundle
 from tests.runtime.generators import (
     ITEMS,
     ToyGenerator,
@@ -61,12 +61,6 @@ def say(**changes: Any) -> Spoil:
 
 def without(file: str) -> Spoil:
     return lambda f: ((f / file).unlink(), seal(f))
-
-
-def flip(file: Path, at: int) -> None:
-    content = bytearray(file.read_bytes())
-    content[at] ^= 1
-    file.write_bytes(content)
 
 
 def whole_items_of_items(folder: Path) -> None:

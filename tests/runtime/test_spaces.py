@@ -14,7 +14,7 @@ import pytest
 
 from engine.bundle.index import nearest
 from engine.runtime import BundleError, QuestionError, Zoo
-from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.bundles import TOYS, flip, linked, make_zoo
 from tests.runtime.spaces import DIM, toy_vectors, write_space
 from tests.runtime.tokenizations import PROJECTION, seal
 
@@ -118,17 +118,6 @@ def table(folder: Path, **columns: object) -> None:
         found = found.set_column(found.column_names.index(name), name, pa.array(values, found[name].type))
     pq.write_table(found, folder / "map.parquet")
     seal(folder)
-
-
-def linked(file: Path) -> None:
-    file.rename(file.parent.parent / "x")
-    file.symlink_to(file.parent.parent / "x")
-
-
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
 
 
 def cut(file: Path) -> None:

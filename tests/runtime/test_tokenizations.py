@@ -14,7 +14,7 @@ import pytest
 
 from engine.data.identifiers import NONE
 from engine.runtime import BundleError, CapabilityError, Zoo
-from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.bundles import TOYS, flip, linked, make_zoo
 from tests.runtime.tokenizations import CODES, DIM, PROJECTION, seal, toy_codes, write_tokenization
 
 
@@ -79,11 +79,6 @@ def table(folder: Path, file: str, **columns: object) -> None:
     seal(folder)
 
 
-def linked(file: Path) -> None:
-    file.rename(file.parent.parent / "x")
-    file.symlink_to(file.parent.parent / "x")
-
-
 # what is spoiled → the file that is named, a part of the reason, how
 EAGER: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "gone": ("about.json", "is missing", lambda f: (f / "about.json").unlink()),
@@ -116,12 +111,6 @@ EAGER: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     ),
     "content": ("identifiers.parquet", "sha256", lambda f: flip(f / "identifiers.parquet")),
 }  # fmt: skip
-
-
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[10] ^= 1
-    file.write_bytes(content)
 
 
 @pytest.mark.parametrize("name", EAGER)
@@ -237,22 +226,8 @@ def test_what_is_read_on_first_use_is_checked_then(path: Path, file: str) -> Non
     assert len(one.own) == 40
 
 
-@pytest.mark.parametrize("name", ["RQVAE", "a b", "<b>"])
-def test_folders_named_otherwise_are_refused(path: Path, name: str) -> None:
-    shutil.copytree(path / "identifiers" / "rqvae", path / "identifiers" / name)
-    zoo = Zoo.open(path)
-    assert set(zoo.tokenizations) == {"letter", "rqvae"}
-    assert [refusal.name for refusal in zoo.refused] == [f"identifiers/{name}"]
-
-
 def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None:
     outside = shutil.move(path / "identifiers" / "rqvae", tmp_path / "rqvae")
     (path / "identifiers" / "rqvae").symlink_to(outside)
     zoo = Zoo.open(path)
     assert list(zoo.tokenizations) == ["letter"] and "leads out" in zoo.refused[0].reason
-
-
-def test_staging_folders_are_passed_over(path: Path) -> None:
-    shutil.copytree(path / "identifiers" / "rqvae", path / "identifiers" / ".staging-1" / "rqvae")
-    zoo = Zoo.open(path)
-    assert set(zoo.tokenizations) == {"letter", "rqvae"} and zoo.refused == []

@@ -24,6 +24,7 @@ from engine.export.text import export_words, is_current
 from engine.runtime.text import TextEncoder
 from engine.text.embeddings import find
 from engine.text.encoder import Encoder
+from tests.runtime.bundles import flip, linked
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN, encoder
 
 TEXTS = [*KOREAN, *JAPANESE, *ARABIC, *ENGLISH, "", "word " * 500, "\ud800 half a character"]
@@ -122,16 +123,6 @@ class TestRuntime:
         assert done.stdout.strip() == "(4, 16) True", done.stderr
 
 
-CASES: dict[str, tuple[str, str, Callable[[Path], None]]] = {}
-
-
-def case(file: str, says: str) -> Callable[[Callable[[Path], None]], None]:
-    def register(spoil: Callable[[Path], None]) -> None:
-        CASES[spoil.__name__] = (file, says, spoil)
-
-    return register
-
-
 def edit(folder: Path, **changes: object) -> None:
     raw = json.loads((folder / "words.json").read_text())
     (folder / "words.json").write_text(json.dumps(raw | changes))
@@ -169,116 +160,53 @@ def graph(folder: Path, shape: list[object], dim: int, kind: int = TensorProto.F
     seal(folder)
 
 
-@case("words.json", "missing")
-def no_description(folder: Path) -> None:
-    (folder / "words.json").unlink()
+def written(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    seal(file.parent)
 
 
-@case("words.json", "not valid JSON")
-def no_json(folder: Path) -> None:
-    (folder / "words.json").write_text("{")
-
-
-@case("words.json", "dim")
-def a_width_of_nothing(folder: Path) -> None:
-    edit(folder, dim=0)
-
-
-@case("words.json", "extra")
-def an_unknown_entry(folder: Path) -> None:
-    edit(folder, extra=1)
-
-
-@case("words.json", "written by a newer Seqscope (format 2, this one reads 1)")
-def another_version(folder: Path) -> None:
-    edit(folder, schema_version=2)
-
-
-@case("words.json", "name")
-def a_name_that_leads_out(folder: Path) -> None:
-    edit(folder, name="../x")
-
-
-@case("words.json", "not tokenizer.json and encoder.onnx")
-def another_file(folder: Path) -> None:
-    edit(folder, files={"../../etc/passwd": {"sha256": "0" * 64, "bytes": 1}})
-
-
-@case("encoder.onnx", "missing")
-def no_graph(folder: Path) -> None:
-    (folder / "encoder.onnx").unlink()
-
-
-@case("encoder.onnx", "a link")
-def a_linked_graph(folder: Path) -> None:
-    (folder / "encoder.onnx").rename(folder.parent / "elsewhere.onnx")
-    (folder / "encoder.onnx").symlink_to(folder.parent / "elsewhere.onnx")
-
-
-@case("encoder.onnx", "sha256")
-def another_graph(folder: Path) -> None:
-    content = bytearray((folder / "encoder.onnx").read_bytes())
-    content[-1] ^= 1
-    (folder / "encoder.onnx").write_bytes(content)
-
-
-@case("encoder.onnx", "not an ONNX model")
-def no_onnx(folder: Path) -> None:
-    (folder / "encoder.onnx").write_bytes(b"")
-    seal(folder)
-
-
-@case("encoder.onnx", "inputs must be called tokens")
-def another_input(folder: Path) -> None:
-    graph(folder, ["b", "l"], 16, name="items")
-
-
-@case("encoder.onnx", "must take")
-def a_fixed_length(folder: Path) -> None:
-    graph(folder, ["b", 5], 16)
-
-
-@case("encoder.onnx", "must be float32")
-def another_type(folder: Path) -> None:
-    graph(folder, ["b", "l"], 16, TensorProto.DOUBLE)
-
-
-@case("encoder.onnx", "was promised")
-def another_width(folder: Path) -> None:
-    graph(folder, ["b", "l"], 15)
-
-
-@case("encoder.onnx", "the graph failed")
-def a_tokenizer_of_another_vocabulary(folder: Path) -> None:
+def of_another_vocabulary(folder: Path) -> None:
     raw = json.loads((folder / "tokenizer.json").read_text())
     for token in raw["added_tokens"]:
         token["id"] += 100_000
     raw["model"]["vocab"] = {token: number + 100_000 for token, number in raw["model"]["vocab"].items()}
     raw["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [100_001]
-    (folder / "tokenizer.json").write_text(json.dumps(raw))
-    seal(folder)
+    written(folder / "tokenizer.json", json.dumps(raw).encode())
 
 
-@case("tokenizer.json", "missing")
-def no_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-
-
-@case("tokenizer.json", "bytes")
-def a_shorter_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}")
-
-
-@case("tokenizer.json", "not a tokenizer")
-def nonsense_for_a_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
-    seal(folder)
-
-
-@case("tokenizer.json", "not a tokenizer")
-def a_tokenizer_that_is_no_text(folder: Path) -> None:
-    (folder / "tokenizer.json").write_bytes(b"\xff\xfe\x00")
-    seal(folder)
+# name → the file that is named, a part of the reason, and the way to spoil the folder
+CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "no description": ("words.json", "missing", lambda f: (f / "words.json").unlink()),
+    "no json": ("words.json", "not valid JSON", lambda f: (f / "words.json").write_text("{")),
+    "a width of nothing": ("words.json", "dim", lambda f: edit(f, dim=0)),
+    "an unknown entry": ("words.json", "extra", lambda f: edit(f, extra=1)),
+    "another version": (
+        "words.json", "written by a newer Seqscope (format 2, this one reads 1)", lambda f: edit(f, schema_version=2)
+    ),
+    "a name that leads out": ("words.json", "name", lambda f: edit(f, name="../x")),
+    "another file": (
+        "words.json",
+        "not tokenizer.json and encoder.onnx",
+        lambda f: edit(f, files={"../../etc/passwd": {"sha256": "0" * 64, "bytes": 1}}),
+    ),
+    "no graph": ("encoder.onnx", "missing", lambda f: (f / "encoder.onnx").unlink()),
+    "a linked graph": ("encoder.onnx", "a link", lambda f: linked(f / "encoder.onnx")),
+    "another graph": ("encoder.onnx", "sha256", lambda f: flip(f / "encoder.onnx")),
+    "no ONNX": ("encoder.onnx", "not an ONNX model", lambda f: written(f / "encoder.onnx", b"")),
+    "another input": ("encoder.onnx", "inputs must be called tokens", lambda f: graph(f, ["b", "l"], 16, name="items")),
+    "a fixed length": ("encoder.onnx", "must take", lambda f: graph(f, ["b", 5], 16)),
+    "another type": ("encoder.onnx", "must be float32", lambda f: graph(f, ["b", "l"], 16, TensorProto.DOUBLE)),
+    "another width": ("encoder.onnx", "was promised", lambda f: graph(f, ["b", "l"], 15)),
+    "a tokenizer of another vocabulary": ("encoder.onnx", "the graph failed", of_another_vocabulary),
+    "no tokenizer": ("tokenizer.json", "missing", lambda f: (f / "tokenizer.json").unlink()),
+    "a shorter tokenizer": ("tokenizer.json", "bytes", lambda f: (f / "tokenizer.json").write_text("{}")),
+    "nonsense for a tokenizer": (
+        "tokenizer.json", "not a tokenizer", lambda f: written(f / "tokenizer.json", b'{"model": {"type": "BPE"}}')
+    ),
+    "a tokenizer that is no text": (
+        "tokenizer.json", "not a tokenizer", lambda f: written(f / "tokenizer.json", b"\xff\xfe\x00")
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
