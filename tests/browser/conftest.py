@@ -1,7 +1,7 @@
-"""The app in a real browser: a Streamlit server per exports folder, and Debian's chromium through Playwright.
+"""The app in a real browser: one Streamlit server per worker for all that only look, and Debian's chromium through Playwright.
 
     def test_front_page(visit, console_errors):
-        page = visit("/")
+        page = visit("/?ds=toys")
         assert page.get_by_role("heading", level=1).is_visible()
         assert not console_errors
 
@@ -22,6 +22,7 @@ import pytest
 
 from engine.doctor import find_chromium
 from tests import clients
+from tests.browser import datasets
 from tests.clients import Server
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READY = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
+WIDE = {"width": 1440, "height": 900}
 PATIENCE = 90  # seconds; a busy machine may need long, a broken app never comes to it
 # Streamlit's page looks idle between a click and the server's first word about it, so settle() needs to know of both.
 _TRAFFIC = """
@@ -71,20 +73,6 @@ def pytest_runtest_setup() -> None:
         pytest.skip("browser tests: chromium not found (apt-get install chromium, or name one in SEQSCOPE_CHROMIUM)")
 
 
-@pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Server]]:
-    """serve(exports) starts the app on that folder of bundles, which ends with the file: no memory is held for it further on."""
-    running: list[Server] = []
-
-    def start(exports: Path) -> Server:
-        folder = tmp_path_factory.mktemp("server")
-        running.append(clients.start(exports, folder / "home", folder / "log.txt"))
-        return running[-1]
-
-    yield start
-    clients.stop(*running)
-
-
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """own_server(exports, *options, home=folder) starts an app of this test's own, which ends with it."""
@@ -101,10 +89,14 @@ def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, sample_exports: Path) -> Iterator[Server]:
-    """The app with the simulated sample."""
+def server(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Server]:
+    """The app with the embedded datasets and those of tests/browser/datasets.py: for tests that only look, one per worker."""
     folder = tmp_path_factory.mktemp("server")
-    running = clients.start(sample_exports, folder / "home", folder / "log.txt")
+    for name in ("films", "sample"):
+        (folder / "exports" / name).parent.mkdir(exist_ok=True)
+        (folder / "exports" / name).symlink_to(root / "exports" / name)
+    datasets.write(folder / "exports")
+    running = clients.start(folder / "exports", folder / "home", folder / "log.txt")
     yield running
     clients.stop(running)
 
@@ -148,23 +140,18 @@ def foreign_requests(heard: Heard) -> list[str]:
     return heard.foreign
 
 
-@pytest.fixture
-def new_page(browser: Browser, heard: Heard) -> Iterator[Callable[..., Page]]:
-    """new_page(**options) opens a page of a visitor of its own; options as for Browser.new_context, 1440 × 900 unless told,
+@pytest.fixture(scope="module")
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """open_page(**options) opens a page of a visitor of its own; options as for Browser.new_context, 1440 × 900 unless told,
     and without motion, which takes a fifth of what a page computes."""
     contexts = []
 
     def make(**options: object) -> Page:
-        context = browser.new_context(
-            **{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options}
-        )
+        context = browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
         contexts.append(context)
         context.add_init_script(_TRAFFIC)
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1_000)
-        page.on("console", lambda message: _note_console(heard, message))
-        page.on("pageerror", lambda error: heard.errors.append(f"uncaught: {error}"))
-        page.on("request", lambda request: _note_request(heard, request.url))
         return page
 
     yield make
@@ -172,17 +159,45 @@ def new_page(browser: Browser, heard: Heard) -> Iterator[Callable[..., Page]]:
         context.close()
 
 
+@pytest.fixture(scope="module")
+def first_page(open_page: Callable[..., Page]) -> Page:
+    """The page that the tests of a file share: a browser reads the app's scripts anew for every context, 2 to 10 seconds."""
+    return open_page()
+
+
 @pytest.fixture
-def page(new_page: Callable[..., Page]) -> Page:
-    return new_page()
+def new_page(open_page: Callable[..., Page], heard: Heard) -> Iterator[Callable[..., Page]]:
+    """new_page(**options) opens a page in a browser of its own, for a second visitor or a phone that is touched."""
+    opened = []
+
+    def make(**options: object) -> Page:
+        opened.append(open_page(**options))
+        _listen(opened[-1], heard)
+        return opened[-1]
+
+    yield make
+    for page in opened:
+        page.context.close()
+
+
+@pytest.fixture
+def page(first_page: Page, heard: Heard) -> Iterator[Page]:
+    """A visitor who was never here before, at 1440 × 900 in light colours."""
+    first_page.context.clear_cookies()
+    first_page.set_viewport_size(WIDE)
+    first_page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    stop = _listen(first_page, heard)
+    yield first_page
+    stop()
+    first_page.goto("about:blank")
 
 
 @pytest.fixture
 def visit(page: Page, server: Server) -> Callable[[str], Page]:
-    """visit(path) opens a path of the app with the simulated sample and waits until its script has run."""
+    """visit(address) opens an address of the app and waits until its script has run."""
 
-    def go(path: str = "/") -> Page:
-        page.goto(server.url + path)
+    def go(address: str) -> Page:
+        page.goto(server.url + address)
         settle(page)
         return page
 
@@ -249,10 +264,21 @@ def download(link: Locator, folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(name="settle")
-def settle_fixture() -> Callable[..., None]:
-    """settle(page) after a click or an edit: waits until the app's script has run."""
-    return settle
+def _listen(page: Page, heard: Heard) -> Callable[[], None]:
+    """Notes what the page's browser reports, until what is returned is called."""
+    listeners: dict[Any, Callable[..., None]] = {
+        "console": lambda message: _note_console(heard, message),
+        "pageerror": lambda error: heard.errors.append(f"uncaught: {error}"),
+        "request": lambda request: _note_request(heard, request.url),
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+
+    def stop() -> None:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+
+    return stop
 
 
 def _note_console(heard: Heard, message: ConsoleMessage) -> None:

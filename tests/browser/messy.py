@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
 from app.jobs import spec
+from tests.browser.conftest import settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-Settle = Callable[..., None]
 ADJECTIVES = ("Copper", "Linen", "Cedar", "Café")
 THINGS = ("kettle", "tray", "lamp", "brush", "basket", "clock")
 USES = ("kitchen", "desk", "bath")
@@ -49,7 +48,7 @@ def put(page: Page, place: int, name: str, content: bytes) -> None:
     page.get_by_text(name).first.wait_for()
 
 
-def choose(page: Page, settle: Settle, label: str, option: str) -> None:
+def choose(page: Page, label: str, option: str) -> None:
     """Takes the first option that begins like that."""
     box = page.get_by_role("combobox", name=label, exact=True)
     box.scroll_into_view_if_needed()

@@ -1,128 +1,65 @@
-"""Attention in a real browser: from the history to the figures, their twins and files, at two widths, by keyboard."""
+"""Attention in a real browser: from Compare to the figures, by keyboard, their files, and what is chosen in the address."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from playwright.sync_api import expect
 
-from tests.browser.conftest import download
-from tests.runtime.bundles import make_zoo
+from tests.browser.conftest import download, settle, until
+from tests.browser.datasets import TITLES
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
-HOSTILE = [
-    "<script>window.hit = 1</script><img src=x onerror='window.hit = 1'>",
-    "$\\href{javascript:window.hit=1}{x}$",
-    '=HYPERLINK("https://example.org")',
-    "기생충",
-    "أفلام الحركة",
-    "🎬 **bold** [link](https://example.org)",
-]
+WORDS = ".st-key-attention_words"
 
 
-@pytest.fixture(scope="module")
-def hostile(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """An app whose titles are all hostile; its first person's history is items 0 to 5."""
-    path = make_zoo(tmp_path_factory.mktemp("hostile"))
-    items = pq.read_table(path / "items.parquet")
-    titles = [HOSTILE[item % len(HOSTILE)] for item in range(items.num_rows)]
-    pq.write_table(
-        items.set_column(items.column_names.index("title"), "title", pa.array(titles)), path / "items.parquet"
-    )
-    users = pq.read_table(path / "users.parquet")
-    histories = pa.array([list(range(8)), *users["history"].to_pylist()[1:]], pa.list_(pa.int32()))
-    pq.write_table(users.set_column(2, "history", histories), path / "users.parquet")
-    return serve(path.parent)
+@pytest.fixture
+def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
+    def open_(address: str, last: str = "Is that why?") -> Page:
+        page = visit(address)
+        page.get_by_role("heading", name=last).wait_for()
+        settle(page)
+        return page
+
+    return open_
 
 
-def test_the_page_with_hostile_titles(
-    hostile: Any,
-    page: Page,
-    settle: Callable[..., None],
-    console_errors: list[str],
-    foreign_requests: list[str],
+def test_weights_are_in_a_table_and_a_file_and_a_model_without_them_says_why(
+    go: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page.set_default_timeout(60_000)
-    page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
-    page.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
-    settle(page)
-    page.get_by_role("heading", name="Is that why?").wait_for()
-    assert page.get_by_role("heading", level=1).inner_text() == "Attention"
-    assert page.evaluate("window.hit") is None
-    main = page.get_by_test_id("stMain")
-    assert main.locator("img[src=x], a[href*='example.org']").count() == 0
-    assert page.get_by_text("not an explanation").is_visible()
-    assert page.get_by_text("Every row sums to 1.00").is_visible()
-    assert "Traceback" not in main.inner_text()
-    for figure in page.get_by_test_id("stPlotlyChart").all():
-        assert figure.locator("[aria-label]").count() or figure.get_attribute("aria-label")
-    assert not console_errors and not foreign_requests
-
-
-def test_the_table_twin_and_its_file(hostile: Any, page: Page, settle: Callable[..., None], tmp_path: Path) -> None:
-    page.set_default_timeout(60_000)
-    page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
-    page.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
-    settle(page)
-    twin = page.get_by_test_id("stExpander").first
-    twin.locator("summary").focus()
+    page = go("/attention?ds=hostile&u=u0")
+    expect(page.get_by_text("not an explanation")).to_be_visible()
+    expect(page.get_by_text("Every row sums to 1.00")).to_be_visible()
+    page.get_by_test_id("stExpander").first.locator("summary").focus()
     page.keyboard.press("Enter")  # by keyboard
     settle(page)
     text = download(page.get_by_role("link", name="Download CSV").first, tmp_path).read_text("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert sum(float(row["weight"]) for row in rows) == pytest.approx(1, abs=1e-3)
     assert any(row["title"].startswith("'=HYPERLINK") for row in rows)
-
-
-def test_a_model_that_does_not_attend_says_why(hostile: Any, page: Page, settle: Callable[..., None]) -> None:
-    page.set_default_timeout(60_000)
-    page.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
-    page.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
-    settle(page)
     page.get_by_role("radio", name="Plain").or_(page.get_by_role("button", name="Plain")).first.click()
-    settle(page)
-    assert page.get_by_text("has no attention to show").is_visible()
-    assert page.get_by_role("heading", name="Is that why?").is_visible()
-
-
-def test_narrow_screens_do_not_scroll_sideways(
-    hostile: Any, new_page: Callable[..., Page], settle: Callable[..., None]
-) -> None:
-    narrow = new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
-    narrow.set_default_timeout(60_000)
-    narrow.goto(f"{hostile.url}/attention?v=1&ds=toys&u=u0")
-    narrow.get_by_role("heading", name="Is that why?").wait_for(timeout=200_000)  # the first visit starts everything
-    settle(narrow)
-    width = narrow.evaluate(
-        "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollWidth })()"
-    )
-    assert width <= 390, json.dumps(width)
+    expect(page.get_by_text("has no attention to show")).to_be_visible()
+    expect(page.get_by_role("heading", name="Is that why?")).to_be_visible()
 
 
 def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
-    hostile: Any, new_page: Callable[..., Page], page: Page, settle: Callable[..., None], console_errors: list[str]
+    visit: Callable[[str], Page], new_page: Callable[..., Page], console_errors: list[str]
 ) -> None:
-    page.set_default_timeout(60_000)
-    page.goto(f"{hostile.url}/?v=1&ds=toys&h=toy-1~toy-2~toy-3&item=toy-10")
-    inside = page.locator(".st-key-compare_inside").get_by_role("link", name="Beta")
-    inside.wait_for(timeout=200_000)  # the first visit starts everything
-    settle(page)
-    inside.click()
+    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10")
+    page.locator(".st-key-compare_inside").get_by_role("link", name="Alpha").click()
     page.get_by_role("heading", name="Is that why?").wait_for()
     settle(page)
-    asked = parse_qs(urlsplit(page.url).query)
+    query = parse_qs(urlsplit(page.url).query)
     assert urlsplit(page.url).path == "/attention"
-    assert (asked["h"], asked["model"], asked["item"]) == (["toy-1~toy-2~toy-3"], ["beta"], ["toy-10"])
+    assert (query["h"], query["model"], query["item"]) == (["toy-21~toy-22~toy-23"], ["alpha"], ["toy-10"])
 
     page.locator(".st-key-attention_view").get_by_text("One head", exact=True).click()
     page.wait_for_url("**view=head**")
@@ -131,14 +68,15 @@ def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     page.wait_for_url("**layer=1**")
     settle(page)
     page.get_by_label("Or any other one").press_sequentially("기생충")
-    page.locator("[class*='st-key-attention_pick_']").first.get_by_role("button").click()
+    hit = page.locator("[class*='st-key-attention_pick_']").first.get_by_role("button")
+    hit.wait_for()
+    settle(page)
+    hit.click()
     page.wait_for_function("!location.search.includes('item=toy-10')")
     settle(page)
-    item = parse_qs(urlsplit(page.url).query)["item"][0]
-    assert int(item.removeprefix("toy-")) % len(HOSTILE) == HOSTILE.index("기생충")
+    item = parse_qs(urlsplit(page.url).query)["item"]
 
     other = new_page()  # somebody else who was sent the link
-    other.set_default_timeout(60_000)
     other.goto(page.url)
     other.get_by_role("heading", name="Is that why?").wait_for()
     settle(other)
@@ -148,9 +86,56 @@ def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Metrics").click()  # the menu keeps the history
     page.wait_for_url("**/metrics?**")
     settle(page)
-    assert "h=toy-1~toy-2~toy-3" in page.url and "view=" not in page.url
+    assert "h=toy-21~toy-22~toy-23" in page.url and "view=" not in page.url
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Attention").click()  # and the page its own
     page.wait_for_url("**/attention?**")
     settle(page)
-    assert parse_qs(urlsplit(page.url).query)["item"] == [item]
+    assert parse_qs(urlsplit(page.url).query)["item"] == item
+    assert not console_errors
+
+
+# --- the words that Recformer looked at
+
+
+def cards(page: Page) -> Locator:
+    return page.locator(WORDS).locator("li")
+
+
+def shares(page: Page) -> list[str]:
+    return page.locator(WORDS).locator(".share").all_inner_texts()
+
+
+def test_words_in_cards_and_files(go: Callable[..., Page], console_errors: list[str], tmp_path: Path) -> None:
+    page = go(
+        "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921~nosferatu-1922", "And its own words?"
+    )
+    expect(cards(page)).to_have_count(3)
+    words = page.locator(WORDS).locator(".value .word bdi").all_inner_texts()
+    assert {word[:8] for word in words} >= {TITLES[0][:8], "기생충"}  # as text
+    assert page.locator(WORDS).locator("img, a, script").count() == 0
+    for word in page.locator(WORDS).locator(".word").all():  # numbers stand beneath the words
+        text, share = (word.get_attribute("title") or "").removesuffix("%").rsplit(": ", 1)
+        assert text
+        numbers = [float(number.removesuffix("%")) for number in word.locator("small").all_inner_texts()]
+        assert numbers == ([pytest.approx(float(share), abs=0.51)] if float(share) >= 1.01 else numbers)
+        assert not numbers or float(share) >= 0.99
+    for card in cards(page).all():
+        assert card.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+    before = shares(page)
+    page.locator(".st-key-attention_word_layer_2").get_by_text("1", exact=True).click()
+    page.wait_for_url("**word_layer=1**")
+    until(page, lambda: shares(page) != before, True)
+    settle(page)
+    changed = shares(page)
+    page.locator(".st-key-attention_words_twin summary").click()
+    taken = download(page.locator(".st-key-attention_words_csv a"), tmp_path)
+    rows = list(csv.DictReader(io.StringIO(taken.read_text("utf-8-sig"))))
+    assert 0.5 < sum(float(row["weight"]) for row in rows) <= 1.001
+    assert any(row["word"].startswith("'=HYPERLINK") for row in rows)
+    first = sum(float(row["weight"]) for row in rows if row["position"] == "1")
+    assert changed[0] == f"{first:.0%}"  # the card says what the file says
+    page.go_back()
+    until(page, lambda: shares(page), before)
+    assert page.evaluate("window.hit") is None
     assert not console_errors

@@ -1,50 +1,40 @@
-"""The page Compare and the tray in a real browser: clicks, the keyboard, the address, foreign text, narrow and dark screens."""
+"""Compare, the tray and the beam in a real browser: clicks, the keyboard, the address, foreign text, phones."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.sync_api import expect
 
 from app import address
-from tests.app.conftest import HOSTILE, ODD_IDS, rename
-from tests.browser.conftest import until
-from tests.runtime.bundles import make_zoo
+from tests.app.conftest import ODD_IDS
+from tests.browser.conftest import download, settle, until
+from tests.browser.datasets import TITLES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-Settle = Callable[..., None]
+    from tests.clients import Server
+
 TOYS = [f"Toy {i} – <b>bold</b>" for i in range(40)]
-
-
-@pytest.fixture(scope="module")
-def url(serve: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The app on a folder whose titles and ids try to be more than text, and on a plain one."""
-    root = tmp_path_factory.mktemp("exports")
-    path = make_zoo(root, name="hostile")
-    rename(path, HOSTILE, ODD_IDS)
-    (path / "broken").mkdir()
-    (path / "broken" / "manifest.json").write_text("{}")
-    make_zoo(root, name="toys")
-    found: str = serve(root).url
-    return found
+TREE = ".st-key-compare_beam_tree"
 
 
 @pytest.fixture
-def go(page: Page, url: str, settle: Settle) -> Callable[[str], Page]:
-    def visit(path: str) -> Page:
-        page.goto(url + path)
-        settle(page)
+def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
+    def open_(path: str) -> Page:
+        page = visit(path)
         shown(page)
         return page
 
-    return visit
+    return open_
 
 
 def shown(page: Page) -> None:
@@ -67,26 +57,12 @@ def tray_button(page: Page, name: str, title: str) -> Locator:
     return page.get_by_role("button", name=f"{name}: {title}", exact=True)
 
 
-def test_a_real_result_before_any_click(
-    go: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
-) -> None:
-    page = go("/?ds=toys")
-    assert page.get_by_role("heading", level=1).inner_text().endswith("?")
-    assert page.locator(".model").count() == 5
-    assert page.locator(".model li").count() == 50
-    page.get_by_role("heading", name="How much do they agree?").wait_for()
-    page.get_by_role("heading", name="Why this item?").wait_for()
-    page.locator(".js-plotly-plot").nth(1).wait_for()
-    assert not console_errors
-    assert not foreign_requests
-
-
 def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2")
     before = lists(page)
-    wanted = page.locator(".model").first.locator(".title").first.inner_text().split(" (19")[0]
+    added = page.locator(".model").first.locator(".title").first.inner_text().split(" (19")[0]
     page.locator(".model").first.locator(".add").first.click()
-    until(page, lambda: history(page), [TOYS[1], TOYS[2], wanted])
+    until(page, lambda: history(page), [TOYS[1], TOYS[2], added])
     until(page, lambda: page.url.count("~"), 2)
     until(page, lambda: lists(page) != before, True)
     page.go_back()  # at once: the server must tell this from a click that came late
@@ -110,7 +86,7 @@ def test_the_history_can_be_edited_by_keyboard(go: Callable[[str], Page]) -> Non
     page.wait_for_url(re.compile(r"[?&]h=toy-1(&|$)"))
 
 
-def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Page], settle: Settle) -> None:
+def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
     box = page.get_by_label("Add an item")
     box.press_sequentially("toy 17")
@@ -127,17 +103,7 @@ def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Pa
     expect(swap).to_be_focused()
 
 
-def test_plotlys_bar_does_not_lie_on_figures_under_a_finger(
-    new_page: Callable[..., Page], url: str, settle: Settle
-) -> None:
-    page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
-    page.goto(f"{url}/attention?ds=toys&h=toy-1~toy-2~toy-3")
-    settle(page)
-    page.locator(".modebar").first.wait_for(state="attached")
-    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())
-
-
-def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page], settle: Settle) -> None:
+def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
     for _ in range(4):
         page.locator(".history .remove").first.click()  # some of them at an entry that is on its way out
@@ -151,42 +117,34 @@ def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Pa
     assert history(page) == left
 
 
-def test_search_forgives_typing_errors(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=hostile&h=toy-9")
-    box = page.get_by_label("Add an item")
-    box.press_sequentially("hyperlnik")
-    hit = page.locator(".st-key-tray_hits button").first  # the first of what was found for all the letters, or for some
-    expect(hit).to_contain_text("HYPERLINK")
-    hit.click()
-    until(page, lambda: history(page), [TOYS[9], HOSTILE[2]])
-    expect(box).to_have_value("")
-    expect(page.locator(".st-key-tray_hits button")).to_have_count(0)
-
-
-def test_a_what_if_shows_what_moved_and_can_be_kept(go: Callable[[str], Page], settle: Settle) -> None:
+def test_a_what_if_shows_what_moved_and_can_be_kept(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
     before = lists(page)
     page.get_by_role("button", name="the last item were gone").click()
     page.wait_for_url(re.compile(r"[?&]b=toy-1~toy-2(&|$)"))
     expect(page.locator(".moved")).not_to_have_count(0)
     until(page, lambda: history(page), [TOYS[1], TOYS[2]])  # every page looks at B
+    settle(page)  # until then the buttons of the page before may stand beside the new ones
     page.get_by_role("button", name="Back to A").first.click()
     until(page, lambda: lists(page), before)
     until(page, lambda: len(history(page)), 3)
-    settle(page)  # until then the buttons of the page before may stand beside the new ones
+    settle(page)
     page.get_by_role("button", name="the last item were gone").click()
+    page.get_by_role("button", name="Keep B").wait_for()
+    settle(page)
     page.get_by_role("button", name="Keep B").click()
     until(page, lambda: history(page), [TOYS[1], TOYS[2]])
     expect(page.locator(".moved")).to_have_count(0)
 
 
 def test_a_link_shows_another_person_the_same(
-    go: Callable[[str], Page], new_page: Callable[..., Page], settle: Settle, url: str
+    go: Callable[[str], Page], new_page: Callable[..., Page], server: Server
 ) -> None:
     page = go("/?ds=hostile")
     before = len(history(page))
     page.locator(".model .add").first.click()
     until(page, lambda: len(history(page)), before + 1)
+    settle(page)
     page.get_by_role("button", name="the last two were swapped").click()
     page.get_by_role("button", name="Keep B").wait_for()
     settle(page)
@@ -194,7 +152,7 @@ def test_a_link_shows_another_person_the_same(
     page.get_by_role("button", name="Copy link").click()
     page.get_by_text("Copied.").wait_for()
     link = page.evaluate("navigator.clipboard.readText()")
-    assert link.startswith(url) and "b=" in link
+    assert link.startswith(server.url) and "b=" in link
     other = new_page()
     other.goto(link)
     shown(other)
@@ -202,52 +160,75 @@ def test_a_link_shows_another_person_the_same(
     until(other, lambda: lists(other), lists(page))
 
 
-def test_without_a_clipboard_the_link_stands_there_selected(new_page: Callable[..., Page], url: str) -> None:
-    page = new_page(viewport={"width": 390, "height": 844})
+def test_on_a_phone_without_a_clipboard(
+    new_page: Callable[..., Page], server: Server, console_errors: list[str]
+) -> None:
+    page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     page.add_init_script("delete Navigator.prototype.clipboard; document.execCommand = () => false")
-    page.goto(url + "/?ds=toys&h=toy-1")
+    page.goto(server.url + "/?ds=hostile&h=toy-9")
+    settle(page)
+    shown(page)
+    sizes = page.locator(".model .add").first.bounding_box()
+    assert sizes is not None and min(sizes["width"], sizes["height"]) >= 24
+    page.locator(".modebar").first.wait_for(state="attached")
+    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())  # it would lie on what a finger touches
     page.get_by_test_id("stExpandSidebarButton").click()
     page.get_by_role("button", name="Copy link").click()
-    field = page.get_by_label("Address")
-    expect(field).to_have_value(re.compile("ds=toys&h=toy-1"))
+    field = page.get_by_label("Address")  # the link stands there, selected
+    expect(field).to_have_value(re.compile("ds=hostile&h=toy-9"))
     assert (
         field.evaluate("field => [field.selectionStart, field.selectionEnd, field.value.length]")[1:]
         == [len(field.input_value())] * 2
     )
     box = field.bounding_box()
     assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert not console_errors
 
 
-def test_titles_and_ids_are_text_and_nothing_else(
+def test_titles_and_ids_are_text_and_are_found_with_typing_errors(
     go: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
     page = go("/?" + urlencode({"ds": "hostile", "h": address.encode(ODD_IDS)}))
-    assert history(page) == HOSTILE
-    said = without_marks(page.locator(".st-key-compare_histories").inner_text())
-    for title in HOSTILE:
-        assert " ".join(title.split()) in said
+    assert history(page) == TITLES
+    text = without_marks(page.locator(".st-key-compare_histories").inner_text())
+    for title in TITLES:
+        assert " ".join(title.split()) in text
     assert page.locator(".katex, [data-testid=stMarkdownContainer] a[href*='b.org']").count() == 0
+    page.get_by_role("button", name="Clear", exact=True).click()
+    until(page, lambda: history(page), [])
+    settle(page)
+    box = page.get_by_label("Add an item")
+    box.press_sequentially("hyperlnik")
+    hit = page.locator(".st-key-tray_hits button").first  # the first of what was found for all the letters, or for some
+    expect(hit).to_contain_text("HYPERLINK")
+    settle(page)
+    hit.click()
+    until(page, lambda: history(page), [TITLES[2]])
+    expect(box).to_have_value("")
+    expect(page.locator(".st-key-tray_hits button")).to_have_count(0)
     assert not console_errors
     assert not foreign_requests
 
 
-def test_a_model_that_cannot_answer_or_be_opened_says_why(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=hostile&h=")
-    texts = lists(page)
-    assert "needs at least one item" in texts[0]
-    assert any("1\n" in text for text in texts[3:])  # those that need no history still answer
-    page.get_by_text("1 model could not be opened").wait_for()
+def test_all_bars_are_drawn_on_tracks_of_one_length(page: Page, go: Callable[[str], Page]) -> None:
+    go("/?ds=toys&u=u3")  # with badges, a target in the list and one beyond it
+    expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
+    widths = "all => all.map(bar => bar.getBoundingClientRect().width)"
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        settle(page)
+        tracks, bars = (page.locator(f".model .bar{part}").evaluate_all(widths) for part in ("", " > span"))
+        assert len(tracks) == 40  # four of the five models give probabilities
+        assert min(tracks) > 100 and max(tracks) - min(tracks) < 1
+        assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
 
 
-def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(
-    go: Callable[[str], Page], settle: Settle, console_errors: list[str]
-) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2")
+def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(page: Page, go: Callable[[str], Page]) -> None:
+    go("/?ds=toys&h=toy-1~toy-2")
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 844})
         settle(page)
         can_and_cannot(page, width)
-    assert not console_errors
 
 
 def can_and_cannot(page: Page, width: int) -> None:
@@ -267,37 +248,58 @@ def can_and_cannot(page: Page, width: int) -> None:
     assert page.evaluate("window.traffic.sent") == sent  # the server was not asked
 
 
-def test_what_truly_came_next_is_marked(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&u=u3")
-    expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
-    page.get_by_text("What came next:").wait_for()
+# --- the beam
 
 
-def test_all_bars_are_drawn_on_tracks_of_one_length(go: Callable[[str], Page], settle: Settle) -> None:
-    page = go("/?ds=toys&u=u3")  # with badges, a target in the list and one beyond it
-    widths = "all => all.map(bar => bar.getBoundingClientRect().width)"
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        settle(page)
-        tracks, bars = (page.locator(f".model .bar{part}").evaluate_all(widths) for part in ("", " > span"))
-        assert len(tracks) == 40  # four of the five models give probabilities
-        assert min(tracks) > 100 and max(tracks) - min(tracks) < 1
-        assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
+def labels(page: Page) -> int:
+    return page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count()
 
 
-def test_narrow_screens_need_no_sideways_scrolling(
-    new_page: Callable[..., Page], url: str, settle: Settle, console_errors: list[str]
+@pytest.mark.parametrize("width", [390, 1440])
+def test_figures_have_room_for_their_labels_before_they_are_drawn(
+    page: Page, visit: Callable[[str], Page], width: int
 ) -> None:
-    page = new_page(viewport={"width": 390, "height": 844}, has_touch=True)
-    page.goto(url + "/?ds=hostile")
+    """Plotly widens a margin that is too narrow, and draws everything a second time."""
+    page.set_viewport_size({"width": width, "height": 900})
+    visit(f"/?ds=writers&h=toy-11~{quote('ключ')}&beam=writer")
+    until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= 3, True)
     settle(page)
-    shown(page)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    main = page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('[data-testid=stMain]'))")
-    assert wide <= 390
-    assert main <= 0
-    sizes = page.locator(".model .add").first.bounding_box()
-    assert sizes is not None and min(sizes["width"], sizes["height"]) >= 24
+    margins = page.locator(".js-plotly-plot").evaluate_all(
+        "all => all.map(g => ['l', 'r', 't', 'b'].map(side => [g._fullLayout._size[side], g.layout.margin[side]]))"
+    )
+    assert len(margins) == 3  # agreement, beam, effects
+    for figure in margins:
+        assert all(drawn == given for drawn, given in figure), margins
+    hidden = page.locator(".js-plotly-plot .xtick text, .js-plotly-plot .ytick text").evaluate_all(
+        "all => all.filter(text => text.style.display === 'none').map(text => text.textContent)"
+    )
+    assert hidden == []
+
+
+def test_the_beam_is_drawn_when_it_is_asked_for(
+    visit: Callable[[str], Page], console_errors: list[str], tmp_path: Path
+) -> None:
+    page = visit("/?ds=writers&h=toy-11~toy-12")
+    page.get_by_role("heading", name="How were the codes written?").wait_for()
+    settle(page)
+    expect(page.locator(TREE)).to_have_count(0)
+    page.locator(".st-key-compare_beam").get_by_text("Writer").click()
+    page.wait_for_url("**beam=writer**")
+    page.locator(f"{TREE} .js-plotly-plot").wait_for()
+    until(page, lambda: labels(page), 5)
+    settle(page)
+    page.locator(".st-key-compare_width_writer").get_by_text("10", exact=True).click()
+    page.wait_for_url("**width=10**")
+    until(page, lambda: labels(page), 10)
+    settle(page)
+    page.locator(".st-key-compare_beam_tree_twin summary").click()
+    taken = download(page.locator(".st-key-compare_beam_tree_csv a"), tmp_path)
+    rows = list(csv.DictReader(io.StringIO(taken.read_text("utf-8-sig"))))
+    assert sum(row["fate"] == "written" for row in rows) == 10
+    page.go_back()
+    until(page, lambda: labels(page), 5)
+    page.go_back()
+    expect(page.locator(TREE)).to_have_count(0)
     assert not console_errors
 
 

@@ -6,15 +6,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import expect
 
-from tests.app.test_page_catalogue import films
-from tests.browser.conftest import for_everybody, until
-from tests.runtime.bundles import make_zoo
-from tests.runtime.spaces import write_space
-from tests.runtime.tokenizations import toy_codes, write_tokenization
+from tests.browser.conftest import settle, until
+from tests.runtime.tokenizations import toy_codes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,21 +19,10 @@ PLOT = ".st-key-map_alpha .js-plotly-plot"
 DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && document.querySelector('{PLOT} canvas')"
 
 
-@pytest.fixture(scope="module")
-def url(serve: Callable, tmp_path_factory: pytest.TempPathFactory) -> str:
-    exports = tmp_path_factory.mktemp("map") / "exports"
-    path = make_zoo(exports)
-    pq.write_table(films(), path / "items.parquet")
-    write_space(path, "minilm", without=(6,))
-    write_tokenization(path, "rqvae", maps=True, title="RQ <b>")
-    address: str = serve(exports).url
-    return address
-
-
 @pytest.fixture
-def go(page: Page, url: str, settle: Callable) -> Callable[[str], Page]:
-    def open_(path: str) -> Page:
-        page.goto(url + path)
+def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
+    def open_(address: str) -> Page:
+        page = visit(address)
         page.wait_for_function(DRAWN)
         settle(page)
         return page
@@ -51,17 +36,11 @@ def span(page: Page) -> float:
     return float(found[1] - found[0])
 
 
-def test_points_carry_their_item_and_the_figure_its_name(go: Callable, console_errors: list[str]) -> None:
-    page = go("/map")
+def test_zoom_survives_another_colour_and_another_history(go: Callable) -> None:
+    page = go("/map?ds=codes")
     carried = page.evaluate(f"document.querySelector('{PLOT}').data.flatMap(trace => trace.customdata ?? [])")
     assert {f"toy-{i}" for i in range(40)} <= set(carried)
     expect(page.get_by_role("figure", name="Map of 40 items as Alpha arranges them")).to_have_count(1)
-    expect(page.get_by_text("axes have no units")).to_have_count(1)
-    assert not console_errors
-
-
-def test_zoom_survives_another_colour_and_another_history(go: Callable, settle: Callable) -> None:
-    page = go("/map")
     whole = span(page)
     page.evaluate(f"document.querySelector('{PLOT}').on('plotly_relayout', () => (window.moved = performance.now()))")
     page.locator(PLOT).hover(position={"x": 300, "y": 250})
@@ -77,12 +56,13 @@ def test_zoom_survives_another_colour_and_another_history(go: Callable, settle: 
     page.get_by_text("Next items", exact=True).click()
     page.wait_for_function(f"{DRAWN} && document.querySelector('{PLOT}').data.length !== {layers}")
     assert span(page) == pytest.approx(near, rel=0.02)
+    settle(page)
     page.get_by_role("button", name="Whole map").click()
     until(page, lambda: span(page) > 0.8 * whole, True)
 
 
-def test_a_box_becomes_a_table_and_a_history(go: Callable, settle: Callable, console_errors: list[str]) -> None:
-    page = go("/map?h=toy-1")
+def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[str]) -> None:
+    page = go("/map?ds=codes&h=toy-1")
     page.locator(PLOT).hover()
     page.locator(f'{PLOT} [data-title="Box Select"]').click()
     page.wait_for_function(f"document.querySelector('{PLOT}')._fullLayout.dragmode === 'select'")
@@ -103,24 +83,34 @@ def test_a_box_becomes_a_table_and_a_history(go: Callable, settle: Callable, con
     assert items is not None
     ids = items[1].split("~")
     assert len(ids) == len(set(ids)) == 21  # what was there is not added again
+    settle(page)
     page.get_by_role("button", name="Clear selection").click()
     page.get_by_text("Nothing is selected").wait_for()
     assert not console_errors
 
 
-def test_a_title_is_found_and_chosen_by_keyboard(go: Callable) -> None:
-    page = go("/map")
-    page.get_by_label("Find on the map").press_sequentially("기생충")
+def test_what_is_typed_is_searched_in_the_link_and_chosen_by_keyboard(go: Callable) -> None:
+    page = go("/map?ds=codes")
+    box = page.get_by_label("Find on the map")
+    box.press_sequentially("Film 1", delay=120)
+    page.wait_for_url(re.compile(r"[?&]find=Film(\+|%20)1(&|$)"))
+    settle(page)
+    expect(box).to_have_value("Film 1")
+    page.reload()
+    page.get_by_text("10 items ringed").wait_for()
+    expect(box).to_have_value("Film 1")
+    settle(page)
+    box.fill("기생충")
     page.get_by_text("1 item ringed").wait_for()
-    found = page.locator(".st-key-map_hit_3 button")
-    found.focus()
+    settle(page)
+    page.locator(".st-key-map_hit_3 button").focus()
     page.keyboard.press("Enter")
     page.get_by_text("nearest items by each model's own measure").wait_for()
     page.wait_for_url(re.compile(r"[?&]item=toy-3(&|$)"))
 
 
 def test_two_models_side_by_side(go: Callable) -> None:
-    page = go("/map")
+    page = go("/map?ds=codes")
     page.locator(".st-key-map_second input").click()
     page.get_by_role("option", name="Beta").click()
     page.wait_for_function("document.querySelectorAll('.js-plotly-plot canvas').length >= 2")
@@ -155,11 +145,9 @@ def at(page: Page, name: str) -> tuple[float, float]:
 
 
 def test_from_a_code_to_its_items_to_semantic_ids(
-    page: Page, url: str, settle: Callable, console_errors: list[str], foreign_requests: list[str]
+    go: Callable, console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    page.goto(f"{url}/map")
-    page.wait_for_function(DRAWN)
-    settle(page)
+    page = go("/map?ds=codes")
     page.locator(".st-key-map_space input").click()
     page.get_by_role("option", name="RQ <b>: codes").click()
     page.wait_for_url(re.compile(r"[?&]space=codes\.rqvae(&|$)"))
@@ -175,28 +163,4 @@ def test_from_a_code_to_its_items_to_semantic_ids(
     page.get_by_role("heading", name="Items by their codes").wait_for()
     page.wait_for_url(re.compile(r"[?&]prefix=2(&|$)"))
     page.get_by_text(re.compile(f"^{items} items? with codes that begin 2")).wait_for()
-    assert not console_errors and not foreign_requests
-
-
-def test_what_is_typed_is_searched_and_in_the_link(go: Callable, settle: Callable) -> None:
-    page = go("/map")
-    page.get_by_label("Find on the map").press_sequentially("Film 1", delay=120)
-    page.wait_for_url(re.compile(r"[?&]find=Film(\+|%20)1(&|$)"))
-    settle(page)
-    expect(page.get_by_label("Find on the map")).to_have_value("Film 1")
-    page.reload()
-    page.get_by_text("10 items ringed").wait_for()
-    expect(page.get_by_label("Find on the map")).to_have_value("Film 1")
-
-
-def test_codes_and_words_for_everybody(
-    page: Page, url: str, settle: Callable, console_errors: list[str], foreign_requests: list[str]
-) -> None:
-    page.goto(
-        f"{url}/map?space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1"
-    )
-    page.get_by_text("In other spaces").wait_for()
-    wait_for_codes(page)
-    settle(page)
-    for_everybody(page)
     assert not console_errors and not foreign_requests

@@ -1,7 +1,8 @@
-"""Every page with the simulated sample: what it is, in both colour schemes, on wide screens and narrow ones, for everybody."""
+"""Every page at its fullest, with names that try to be more: in both colour schemes, wide and narrow, for everybody."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,35 +10,49 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import for_everybody, settle
+from tests.browser.conftest import for_everybody, settle, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-LAST = {  # what a page shows last of all
-    "/": ("heading", "Why this item?"),
-    "/catalogue": ("link", "These items as CSV"),
-    "/attention": ("heading", "Is that why?"),
-    "/semantic_ids": ("heading", "Semantic IDs"),
-    "/graph": ("heading", "Graph"),
-    "/map": ("heading", "An item and its neighbours"),
-    "/metrics": ("heading", "How it was made"),
-    "/about": ("heading", "Limits"),
-    "/your_data": ("heading", "Bring a catalogue"),
-    "/report": ("heading", "Many histories at once"),
-}
+PAGES = {  # what a page shows last of all, and how many figures
+    "/?ds=hostile": ("heading", "Why this item?", 2),
+    "/?ds=writers&h=toy-11~toy-12&beam=writer": ("heading", "Why this item?", 3),
+    "/catalogue?ds=codes": ("link", "These items as CSV", 0),
+    "/attention?ds=hostile&u=u0": ("heading", "Is that why?", 2),
+    "/attention?ds=writers&h=toy-11&model=writer": ("heading", "Is that why?", 2),
+    "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "And its own words?", 2),
+    "/semantic_ids?ds=codes&prefix=2": ("heading", "Items by their codes", 8),
+    "/graph?ds=films": ("heading", "What each layer adds", 2),
+    "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
+        ("heading", "An item and its neighbours", 2),
+    "/metrics?ds=hostile": ("heading", "What each piece adds", 5),
+    "/about?ds=hostile": ("heading", "Limits", 0),
+    "/your_data": ("heading", "Bring a catalogue", 0),
+    "/report?ds=hostile&k=3": ("heading", "Many histories at once", 0),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("path", list(LAST))
+@pytest.mark.parametrize("address", PAGES)
 def test_every_page(
-    visit: Callable[[str], Page], path: str, console_errors: list[str], foreign_requests: list[str]
+    visit: Callable[[str], Page], address: str, console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    page = visit(path)
-    role, name = LAST[path]
-    page.get_by_role(role, name=name).first.wait_for()
+    page = visit(address)
+    role, name, figures = PAGES[address]
+    page.get_by_role(role, name=name).first.wait_for()  # type: ignore[arg-type]
+    until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= figures, True)
     settle(page)
+    main = page.get_by_test_id("stMain")
     expect(page.get_by_role("heading", level=1)).to_have_text(re.compile(r"\w"))
+    levels = [int(one) for one in main.locator("h1, h2, h3").evaluate_all("all => all.map(one => one.tagName[1])")]
+    assert levels[0] == 1
+    if address.startswith("/about"):
+        assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     assert "Traceback" not in page.content()
+    assert page.evaluate("window.hit") is None
+    assert main.locator("img[src=x], a[href*='example.org'], a[href*='b.org']").count() == 0
+    for figure in page.get_by_test_id("stPlotlyChart").all():
+        assert figure.locator("[aria-label]").count() or figure.get_attribute("aria-label")
     for_everybody(page)
     assert not console_errors
     assert not foreign_requests

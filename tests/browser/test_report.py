@@ -11,39 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
+from pypdf import PdfReader
 
 from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import Asked, Report
 from engine.cli import main
 from engine.runtime import Zoo
-from tests.app.conftest import HOSTILE, ODD_IDS, rename
-from tests.app.writers import WRITER
-from tests.browser.conftest import accessible, download, until
+from tests.app.conftest import ODD_IDS
+from tests.browser.conftest import accessible, download, settle, until
 from tests.browser.messy import choose
-from tests.runtime.bundles import make_zoo, seal
-from tests.runtime.generators import with_attention, write_generator
-from tests.runtime.tokenizations import write_tokenization
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
-
-@pytest.fixture(scope="module")
-def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every kind of model, and names that would run where they are not escaped."""
-    path = make_zoo(tmp_path_factory.mktemp("evil"), name="evil")
-    rename(path, ["<img src=x onerror='window.hit=1'>", *HOSTILE[1:]], ODD_IDS)
-    seal(path / "beta", title="<script>window.hit = 1</script> $x$")
-    with_attention(write_generator(path, WRITER), WRITER, whole=True)
-    write_tokenization(path, title="<b onmouseover='window.hit=1'>RQ-VAE")
-    return path
+    from tests.clients import Server
 
 
 @pytest.fixture(scope="module")
-def report(evil: Path) -> Report:
+def report(server: Server) -> Report:
     asked = Asked(history=[*ODD_IDS, "toy-9"], edited=ODD_IDS[:3], k=5, rows=True, title="<svg onload='window.hit=1'>")
-    return build(Zoo.open(evil), asked, address="https://app.example.org/report?v=1")
+    return build(Zoo.open(server.exports / "hostile"), asked, address="https://app.example.org/report?v=1")
 
 
 @pytest.fixture
@@ -83,7 +71,7 @@ def offline(browser: Browser, report: Report, tmp_path: Path) -> Iterator[Callab
 
 @pytest.mark.parametrize("kind", html.KINDS)
 def test_it_opens_without_a_network_and_asks_for_nothing(
-    offline: Callable[..., tuple[Page, list[str]]], report: Report, kind: html.Kind
+    offline: Callable[..., tuple[Page, list[str]]], report: Report, kind: html.Kind, tmp_path: Path
 ) -> None:
     page, heard = offline(kind, color_scheme="light")
     expect(page.get_by_role("heading", level=1)).to_have_text("<svg onload='window.hit=1'>")
@@ -97,14 +85,44 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
             page.mouse.move(*middle(page, name))
     page.wait_for_timeout(200)
     assert page.evaluate("window.hit") is None
+    page.set_viewport_size({"width": 390, "height": 844})
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= 390, True)
+    for svg in page.locator(".static:not(.wide) > svg").all():
+        box = svg.bounding_box()
+        assert box is None or box["x"] + box["width"] <= 391
+    if kind == "interactive":
+        drawn_again(page)
+    printed(page, tmp_path)
     assert not heard, heard
     # axe's own script is not among those that the page lets run: it looks at the same elements with the rules lifted
     loose = re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", html.render(report, kind))
     again, _ = offline(kind, loose, color_scheme="light")
     for scheme, paper in (("light", "rgb(252, 252, 251)"), ("dark", "rgb(17, 23, 24)")):
-        again.emulate_media(color_scheme=scheme)
+        again.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         assert again.evaluate("getComputedStyle(document.documentElement).backgroundColor") == paper
         accessible(again)
+
+
+def drawn_again(page: Page) -> None:
+    """Figures follow the scheme."""
+    ink = page.locator("[data-figure=metrics] .ytick text").first
+    for scheme, colour in (("light", "rgb(15, 24, 26)"), ("dark", "rgb(230, 236, 234)")):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        until(page, lambda: ink.evaluate("e => getComputedStyle(e).fill"), colour)
+
+
+def printed(page: Page, folder: Path) -> None:
+    """Printed from a dark screen it is dark on white, with drawn figures, no wider than the sheet."""
+    page.set_viewport_size({"width": 688, "height": 900})
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(252, 252, 251)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 688
+    assert page.locator(".static svg").first.is_visible()
+    assert all(not plot.is_visible() for plot in page.locator(".plot").all())
+    assert not page.get_by_role("navigation").is_visible()
+    page.pdf(path=str(folder / "p.pdf"), format="A4")
+    text = " ".join(sheet.extract_text() for sheet in PdfReader(folder / "p.pdf").pages)
+    assert "How it was made" in text
 
 
 def middle(page: Page, name: str) -> tuple[float, float]:
@@ -128,55 +146,13 @@ def test_the_rules_stop_what_was_not_put_there(offline: Callable[..., tuple[Page
         assert any("Content Security Policy" in one for one in heard)
 
 
-@pytest.mark.parametrize("kind", html.KINDS)
-def test_a_phone(offline: Callable[..., tuple[Page, list[str]]], kind: html.Kind) -> None:
-    page, heard = offline(kind, viewport={"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for svg in page.locator(".static:not(.wide) > svg").all():
-        box = svg.bounding_box()
-        assert box is None or box["x"] + box["width"] <= 391
-    assert not heard
-
-
-def test_figures_are_drawn_again_when_the_scheme_changes(offline: Callable[..., tuple[Page, list[str]]]) -> None:
-    page, heard = offline("interactive", color_scheme="light")
-    ink = "[data-figure=metrics] .ytick text"
-    light = page.locator(ink).first.evaluate("e => getComputedStyle(e).fill")
-    page.emulate_media(color_scheme="dark")
-    assert light == "rgb(15, 24, 26)"
-    until(page, lambda: page.locator(ink).first.evaluate("e => getComputedStyle(e).fill"), "rgb(230, 236, 234)")
-    assert not heard
-
-
-@pytest.mark.parametrize("kind", html.KINDS)
-def test_paper(offline: Callable[..., tuple[Page, list[str]]], kind: html.Kind, tmp_path: Path) -> None:
-    """Printed from a dark screen it is dark on white, with drawn figures, no wider than the sheet."""
-    pypdf = pytest.importorskip("pypdf")
-    page, _ = offline(kind, color_scheme="dark", viewport={"width": 688, "height": 900})
-    page.emulate_media(media="print", color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(252, 252, 251)"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 688
-    assert page.locator(".static svg").first.is_visible()
-    assert all(not plot.is_visible() for plot in page.locator(".plot").all())
-    assert not page.get_by_role("navigation").is_visible()
-    page.pdf(path=str(tmp_path / "p.pdf"), format="A4")
-    said = " ".join(sheet.extract_text() for sheet in pypdf.PdfReader(tmp_path / "p.pdf").pages)
-    assert "How it was made" in said
-
-
 # --- the page of the app
 
 
-@pytest.fixture(scope="module")
-def served(serve: Callable[[Path], Any], evil: Path) -> Any:
-    return serve(evil.parent)
-
-
 @pytest.fixture
-def go(served: Any, new_page: Callable[..., Page], settle: Callable[..., None]) -> Callable[..., Page]:
-    def open_(query: str = "", **options: Any) -> Page:
-        page = new_page(accept_downloads=True, **options)
-        page.goto(f"{served.url}/report{query}")
+def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
+    def open_(query: str) -> Page:
+        page = visit(f"/report?ds=hostile&{query}")
         page.get_by_role("heading", name="Many histories at once").wait_for()
         settle(page)
         return page
@@ -195,13 +171,12 @@ def taken(page: Page, name: str | re.Pattern[str], folder: Path) -> Path:
 
 def test_from_choosing_to_a_verified_file(
     go: Callable[..., Page],
-    evil: Path,
+    server: Server,
     tmp_path: Path,
-    settle: Callable[..., None],
     console_errors: list[str],
     foreign_requests: list[str],
 ) -> None:
-    page = go("?ds=evil&h=toy-9~toy-12~a.b&k=4")
+    page = go("h=toy-9~toy-12~a.b&k=4")
     frame = page.frame_locator("iframe").first
     expect(frame.get_by_role("heading", name="What each model recommends")).to_be_visible()
     page.get_by_label("Title", exact=True).fill("For a colleague")
@@ -218,11 +193,11 @@ def test_from_choosing_to_a_verified_file(
     made = document.load(file)
     assert made.asked.k == 4 and made.map is None and made.asked.history == ["toy-9", "toy-12", "a.b"]
     assert made.address is not None and "title=For" in made.address
-    assert main(["report", "--verify", str(file), str(evil)]) == 0
+    assert main(["report", "--verify", str(file), str(server.exports / "hostile")]) == 0
     raw = json.loads(file.read_text("utf-8"))
     raw["lists"][0]["items"].reverse()
     file.write_text(json.dumps(raw), "utf-8")
-    assert main(["report", "--verify", str(file), str(evil)]) == 1
+    assert main(["report", "--verify", str(file), str(server.exports / "hostile")]) == 1
 
     assert taken(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
     assert b"plotly" not in taken(page, "HTML", tmp_path).read_bytes()
@@ -243,7 +218,7 @@ def test_from_choosing_to_a_verified_file(
 
 def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[str]) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
-    page = go("?ds=evil&h=toy-9&k=3")
+    page = go("h=toy-9&k=3")
     choice(page, "A file").click()
     (tmp_path / "h.csv").write_text("user,item,time\nann,toy-9,1\nann,toy-12,2\n=bob,nope,1\n=bob,toy-20,2\n")
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
@@ -258,10 +233,8 @@ def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[s
     assert not console_errors
 
 
-def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(
-    go: Callable[..., Page], settle: Callable, tmp_path: Path
-) -> None:
-    page = go("?ds=evil&h=toy-9")
+def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(go: Callable[..., Page], tmp_path: Path) -> None:
+    page = go("h=toy-9")
     choice(page, "A file").click()
     (tmp_path / "h.csv").write_text("a,b,label\nann,toy-9,1\n")
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
@@ -269,6 +242,6 @@ def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(
     start = page.get_by_role("button", name="Answer for all")
     expect(start).to_be_disabled()
     for label, column in (("User", "a:"), ("Item, one per row", "b:")):
-        choose(page, settle, label, column)
+        choose(page, label, column)
     expect(page.get_by_text("user = “a”, item = “b”; not read: “label”")).to_be_visible()
     expect(start).to_be_enabled()

@@ -1,4 +1,5 @@
-"""From a shop's messy export to a report that a colleague opens without a network: everything that a visitor does, once.
+"""From a shop's messy export to a report that a colleague opens without a network: everything that a visitor does, once, while
+another one sees nothing of it.
 
 In the middle of the training the app and the job's runner are killed; when the app is there again, both go on.
 """
@@ -22,7 +23,7 @@ from app.jobs import spec, status
 from app.reports import document
 from engine.cli import main
 from tests.browser import messy
-from tests.browser.conftest import download, until
+from tests.browser.conftest import download, settle, until
 from tests.jobs.conftest import gone
 from tests.waiting import wait
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from tests.clients import Server
 
-Settle = Callable[..., None]
 SLOW = 600_000  # milliseconds: models are trained on the way
 ITEMS, PEOPLE = 20, 300
 TITLE = "Marie's shop"
@@ -45,7 +45,6 @@ def test_from_a_messy_export_to_a_verified_report(
     sample_exports: Path,
     new_page: Callable[..., Page],
     browser: Browser,
-    settle: Settle,
     tmp_path: Path,
     console_errors: list[str],
     foreign_requests: list[str],
@@ -55,7 +54,7 @@ def test_from_a_messy_export_to_a_verified_report(
     server = own_server(sample_exports, home=tmp_path / "home")
     page = new_page(accept_downloads=True)
     page.goto(f"{server.url}/your_data")
-    mended(page, settle)
+    mended(page)
     page.get_by_label("Title", exact=True).fill(TITLE)
     page.keyboard.press("Tab")
     settle(page)
@@ -63,6 +62,8 @@ def test_from_a_messy_export_to_a_verified_report(
     page.get_by_role("heading", name=TITLE).wait_for()
     (folder,) = (tmp_path / "home").glob("owners/*/datasets/*")
     kept(folder)
+    ben = new_page()
+    nobody_else_sees(ben, server, folder)
 
     # models that read words answer before anything was trained
     messy.enabled(page, "Open in Compare").click(timeout=SLOW)
@@ -78,7 +79,9 @@ def test_from_a_messy_export_to_a_verified_report(
     page.get_by_text("if nothing else runs here").wait_for(timeout=SLOW)
     messy.enabled(page, "Train 1 model").click(timeout=SLOW)
     page.get_by_text("Step ").first.wait_for()
-    page = survived(page, server, lambda: own_server(sample_exports, home=tmp_path / "home"), folder, tmp_path / "home")
+    page, server = survived(
+        page, server, lambda: own_server(sample_exports, home=tmp_path / "home"), folder, tmp_path / "home"
+    )
     expect(page.get_by_text("3 models answer now")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(
         0
@@ -86,7 +89,8 @@ def test_from_a_messy_export_to_a_verified_report(
     settle(page)  # no card moves under the click
 
     page.get_by_role("button", name="Open in Compare").click()
-    taken = looked(page, settle, tmp_path)
+    taken = looked(page, tmp_path)
+    nobody_else_sees(ben, server, folder)
     assert not console_errors and not foreign_requests
     offline(browser, taken["HTML"])
     assert main(["report", "--verify", str(taken["JSON"])]) == 0
@@ -94,9 +98,10 @@ def test_from_a_messy_export_to_a_verified_report(
     raw["lists"][0]["items"].reverse()
     taken["JSON"].write_text(json.dumps(raw), "utf-8")
     assert main(["report", "--verify", str(taken["JSON"])]) == 1
+    deleted(page, server, folder)
 
 
-def survived(page: Page, server: Server, again: Callable[[], Server], folder: Path, home: Path) -> Page:
+def survived(page: Page, server: Server, again: Callable[[], Server], folder: Path, home: Path) -> tuple[Page, Server]:
     """The app and the job's runner killed in the middle of the training, which goes on to its end with the app that `again`
     starts, at another port; the page of the same browser there."""
     job = wait(lambda: messy.jobs(home).get("train"))
@@ -114,8 +119,8 @@ def survived(page: Page, server: Server, again: Callable[[], Server], folder: Pa
     assert left.state == "running" and left.words.startswith("Train SASRec")
     assert len(before) < 100 and not (folder / "exports" / "sasrec").exists()
 
-    page = context.new_page()
-    page.goto(f"{again().url}/your_data")
+    page, server = context.new_page(), again()
+    page.goto(f"{server.url}/your_data")
     page.get_by_role("heading", name=TITLE).wait_for()
     until(page, lambda: done(home), {"prepare": "done", "train": "done"}, SLOW / 1_000)
     after, end = entries(curve), status.read(job)
@@ -126,14 +131,39 @@ def survived(page: Page, server: Server, again: Callable[[], Server], folder: Pa
     assert log.count("--- Train SASRec") == 2 and log.count("--- Make room") == 1
     manifest = (folder / "exports" / "sasrec" / "manifest.json").read_text("utf-8")
     assert str(home) not in manifest and "owners" not in manifest
-    return page
+    return page, server
+
+
+def nobody_else_sees(ben: Page, server: Server, folder: Path) -> None:
+    """His browser has another key."""
+    ben.goto(f"{server.url}/your_data")
+    settle(ben)
+    expect(ben.get_by_role("heading", name="Your data", exact=True)).to_be_visible()
+    assert TITLE not in ben.content() and folder.name not in ben.content()
+    ben.goto(f"{server.url}/?ds={folder.name}")
+    ben.get_by_text(f"There is no dataset “{folder.name}” here").wait_for()
+    settle(ben)
+    assert messy.name(0) not in ben.content() and TITLE not in ben.content()
+
+
+def deleted(page: Page, server: Server, folder: Path) -> None:
+    """What is deleted is gone with its files."""
+    page.goto(f"{server.url}/your_data")
+    page.get_by_role("button", name="Delete", exact=True).wait_for()
+    settle(page)
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Delete it all").wait_for()
+    settle(page)
+    page.get_by_role("button", name="Delete it all").click()
+    page.get_by_text(f"Deleted “{TITLE}”").wait_for()
+    assert not folder.exists()
 
 
 def entries(curve: Path) -> list[dict[str, Any]]:
     return list(json.loads(curve.read_text("utf-8"))) if curve.exists() else []
 
 
-def looked(page: Page, settle: Settle, folder: Path) -> dict[str, Path]:
+def looked(page: Page, folder: Path) -> dict[str, Path]:
     """Compared, with one item taken out of the history; looked into; and taken away as a report."""
     models(page, {*AT_ONCE, *TRAINED})
     before = page.locator(".history .title").count()
@@ -158,7 +188,7 @@ def looked(page: Page, settle: Settle, folder: Path) -> dict[str, Path]:
     return taken
 
 
-def mended(page: Page, settle: Settle) -> None:
+def mended(page: Page) -> None:
     """Both files, read otherwise than was guessed, and checked."""
     page.get_by_role("heading", name="Log (optional)").wait_for()
     settle(page)
@@ -167,12 +197,12 @@ def mended(page: Page, settle: Settle) -> None:
     messy.put(page, 0, "achats.tsv", messy.log(PEOPLE, ITEMS))
     page.get_by_role("heading", name="How the log is read").wait_for()
     settle(page)
-    messy.choose(page, settle, "Item title", "label")
-    messy.choose(page, settle, "Time (optional)", "when")
+    messy.choose(page, "Item title", "label")
+    messy.choose(page, "Time (optional)", "when")
     page.get_by_text("please look").first.wait_for()
-    messy.choose(page, settle, "Times", "12/09/2024 16:30 =")
+    messy.choose(page, "Times", "12/09/2024 16:30 =")
     page.get_by_role("button", name="Check", exact=True).click()
-    page.get_by_role("heading", name="What was found").wait_for()
+    page.get_by_role("heading", name="What was found").wait_for(timeout=SLOW)  # what checks yields to everything else
     for words in ("item without an id", "row with too many fields"):
         page.get_by_text(words).first.wait_for()
 

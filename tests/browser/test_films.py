@@ -1,39 +1,34 @@
-"""A newcomer's path: the app without an address shows real films, sensible lists side by side, and what real people had next."""
+"""Real films: what a newcomer sees first, without an address, and the graph that a model learnt along."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
+
+from tests.browser.conftest import settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-EXPORTS = Path(__file__).parents[2] / "exports"
-
 
 def test_real_films_at_first_sight(
-    page: Page,
-    serve: Callable[[Path], Any],
-    settle: Callable[..., None],
-    console_errors: list[str],
-    foreign_requests: list[str],
+    visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    page.goto(serve(EXPORTS).url)
+    page = visit("/")
     expect(page.get_by_test_id("stSidebar")).to_contain_text("9,081 people")
     expect(page.get_by_text(re.compile("^What came next for .* people"))).to_be_visible()
     assert naming(page, "Jedi|Star Wars|Indiana Jones") >= 2  # both sagas are in the history
-    fits(page, settle, 1440)
+    fits(page, 1440)
 
     page.get_by_role("button", name="Load …").click()
     page.get_by_role("button", name="A director").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("these 3 items")
     settle(page)
     assert naming(page, "Kiki|Spirited Away|Nausicaä|Ponyo") >= 1
-    fits(page, settle, 390)
+    fits(page, 390)
     assert not console_errors and not foreign_requests
 
 
@@ -46,9 +41,26 @@ def naming(page: Page, films: str) -> int:
     )
 
 
-def fits(page: Page, settle: Callable[..., None], width: int) -> None:
+def fits(page: Page, width: int) -> None:
     """Nothing reaches beyond the screen."""
     page.set_viewport_size({"width": width, "height": 900})
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
+def test_the_tree_of_paths_opens_layer_by_layer(visit: Callable[[str], Page], console_errors: list[str]) -> None:
+    page = visit("/graph")
+    tree = page.locator(".st-key-graph_tree .js-plotly-plot")
+    expect(tree).to_be_visible()
+    expect(tree).to_contain_text("people")
+    names = tree.locator(".scatterlayer .textpoint").count()
+    page.get_by_role("radio", name="History", exact=True).click()
+    expect(tree).not_to_contain_text("people")
+    settle(page)
+    assert tree.locator(".scatterlayer .textpoint").count() < names
+    expect(page.locator(".st-key-graph_list")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 900})
+    expect(page.locator(".st-key-graph_list")).to_be_visible()
+    expect(tree).to_be_hidden()
+    assert not console_errors

@@ -1,0 +1,59 @@
+"""The datasets of the server that tests/browser looks at: small, and every text in them tries to be more than text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.app.conftest import HOSTILE, ODD_IDS, rename
+from tests.app.readers import make_readers
+from tests.app.test_page_catalogue import films
+from tests.app.writers import WRITER, make_writers
+from tests.runtime.bundles import make_zoo, seal
+from tests.runtime.generators import with_attention, write_generator
+from tests.runtime.spaces import write_space
+from tests.runtime.studies import toy_studies
+from tests.runtime.tokenizations import write_tokenization
+
+TITLES = ["<img src=x onerror='window.hit=1'>", *HOSTILE[1:]]
+"""Of the first items of `hostile`; their ids are ODD_IDS."""
+
+
+def write(exports: Path) -> None:
+    make_zoo(exports, name="toys")
+    hostile(exports)
+    codes(exports)
+    rename(make_writers(exports), HOSTILE * 5, ODD_IDS)
+    make_readers(exports / "made", TITLES).rename(exports / "readers")
+    (exports / "made").rmdir()
+
+
+def hostile(exports: Path) -> Path:
+    """Every kind of model, studies and one model that cannot be opened; the first user has the items with hostile titles."""
+    path = make_zoo(exports, name="hostile")
+    rename(path, TITLES, ODD_IDS)
+    users = pq.read_table(path / "users.parquet")
+    histories = pa.array([list(range(8)), *users["history"].to_pylist()[1:]], pa.list_(pa.int32()))
+    pq.write_table(users.set_column(2, "history", histories), path / "users.parquet")
+    ranks = pq.read_table(path / "beta" / "ranks.parquet")
+    pq.write_table(ranks.set_column(4, "rank", pa.array([9.0, 1.0, 1.0, 2.0])), path / "beta" / "ranks.parquet")
+    seal(path / "alpha", summary="<img src=x onerror='window.hit = 1'> [link](https://example.org) $x$")
+    seal(path / "beta", title="<script>window.hit = 1</script> $x$")
+    with_attention(write_generator(path, WRITER), WRITER, whole=True)
+    write_tokenization(path, title="<b onmouseover='window.hit=1'>RQ-VAE")
+    toy_studies(path)
+    (path / "broken").mkdir()
+    (path / "broken" / "manifest.json").write_text("{}")
+    return path
+
+
+def codes(exports: Path) -> None:
+    """Films with attributes, a space of words and three tokenizers."""
+    path = make_zoo(exports, name="codes")
+    pq.write_table(films(), path / "items.parquet")
+    write_space(path, "minilm", without=(6,))
+    write_tokenization(path, "rqvae", maps=True, title="RQ <b>", order=1)
+    write_tokenization(path, "letter", seed=1, order=2)
+    write_tokenization(path, "third", seed=2, order=3)
