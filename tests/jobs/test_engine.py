@@ -1,72 +1,92 @@
-"""Jobs with the engine's own commands: a catalogue and a log, as they come from an upload, to models that answer."""
+"""Jobs with the engine's own commands: a catalogue and a log, as they come from an upload, to models that answer, whatever
+columns and ids are called; and trainings of several steps, Recformer from what was carried over, TIGER from identifiers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import contextlib
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.jobs import kinds
+import tests.exporter  # noqa: F401 (for what it does)
+from app.jobs import estimate, kinds
+from app.jobs.estimate import JobEstimate
 from app.jobs.spec import Job
 from app.jobs.status import Status
+from app.parts import data_train
+from app.store.catalogue import Among, Between, Catalogue
+from app.uploads import files
+from app.uploads.limits import MB, UploadLimits
+from engine.cli import main
 from engine.runtime import Zoo
 from tests.training.tiny import cycles, text_encoder
 
 CarryOut = Callable[[Job], Status]
+LOG = ("user", "item", "time")
+TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "float32", "training.valid_users": 50}
+ITEMS = 40
+RECBOLE = ["genre:token_seq", "year:float", "class:token", "blurb:token_seq"]
+HOSTILE = [
+    "genre:token_seq", "genre:16", "genre", "ratio 1:2", ":", "::", "a:0", "it's", 'say "hi"', "a.b", "a/b", "../../etc/passwd",
+    "C:\\dir", "--fields", "-x", "two\nlines", "tab\there", "nul\x00", "🎬 type", "سنة", "\u202eright", "word " * 60, "Genre",
+    "GENRE", "item", "item_id ", "popularity", "title ", "select", "order by", "x) FROM items; DROP TABLE items; --", "", " ",
+    "a_b", "a b", "line", "user", "c0", "f[1]", "{name}", "%s", "<b>bold</b>", "$x$", "a,b", "a=b", "hovertext", "index", "NaN",
+    "None", "_", "__class__", "count(*)", "rowid", "file", "value", "key", "id:token", "Cafe\u0301", "Caf\u00e9", "*", "?", "[0]",
+    "#", "&amp;", "~",
+]  # fmt: skip
+
+
+def lightened(job: Job, *without: str) -> Job:
+    """With a text encoder of next to no size, and fewer rounds. without: steps that are left out, by a part of their titles."""
+    words = {
+        "auto": text_encoder(),
+        "words.encoder=auto": f"words.encoder={text_encoder()}",
+        "training.epochs=1500": "training.epochs=2",
+    }
+    steps = []
+    for step in job.steps:
+        changed = tuple(words.get(word, word) for word in step.words)
+        if step.words[:2] == ("train", "text-neighbours"):
+            changed = (*changed, "--set", f"model.encoder={text_encoder()}")
+        if not any(word in step.title for word in without):
+            steps.append(step.model_copy(update={"words": changed}))
+    return job.model_copy(update={"steps": tuple(steps)})
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A dataset's folder with an upload that was checked: 40 items with words, a log of 60 people."""
+    """The folder of a dataset."""
     folder = tmp_path / "owners" / "a" / "datasets" / "x"
     (folder / "clean").mkdir(parents=True)
-    sequences = cycles(60, 40)
-    rows = [
-        (f"u{user}", f"i{item}", 1_000_000 + 60 * at) for user, s in enumerate(sequences) for at, item in enumerate(s)
-    ]
-    names = [f"{('Red', 'Blue', 'Gold')[n % 3]} thing {n}" for n in range(41)]  # one that nobody has
-    items = pa.table(
-        {"item_id": [f"i{n}" for n in range(41)], "title": names, "brand": [f"b{n % 4}" for n in range(41)]}
-    )
-    pq.write_table(items, folder / "clean" / "items.parquet")
-    log = pa.table(dict(zip(("user", "item", "time"), map(list, zip(*rows, strict=True)), strict=True)))
-    pq.write_table(log, folder / "clean" / "log.parquet")
     return folder
+
+
+# --- a catalogue, and a log that comes later
 
 
 @pytest.mark.timeout(900)
 def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
     place: Path, tmp_path: Path, root: Path, carry_out: CarryOut
 ) -> None:
+    sequences = cycles(60, 40)
+    rows = [
+        (f"u{user}", f"i{item}", 1_000_000 + 60 * at) for user, s in enumerate(sequences) for at, item in enumerate(s)
+    ]
+    names = [f"{('Red', 'Blue', 'Gold')[n % 3]} thing {n}" for n in range(41)]  # one that nobody has
+    items = {"item_id": [f"i{n}" for n in range(41)], "title": names, "brand": [f"b{n % 4}" for n in range(41)]}
+    pq.write_table(pa.table(items), place / "clean" / "items.parquet")
     jobs = tmp_path / "jobs"
-    log = place / "clean" / "log.parquet"
-    os.rename(log, tmp_path / "log.parquet")
     source = root / "exports" / "sample" / "recformer"
 
     def prepared(id: str, columns: tuple[str, ...], *without: str) -> Status:
-        """without: steps that are left out, by a part of their titles."""
         job = kinds.prepare(id, place, jobs, name="x", title="A shop", items=41, log=columns, sources=[source])
-        # a text encoder of next to no size, and fewer rounds
-        words = {
-            "auto": text_encoder(),
-            "words.encoder=auto": f"words.encoder={text_encoder()}",
-            "training.epochs=1500": "training.epochs=2",
-        }
-        steps = [
-            one.model_copy(update={"words": tuple(words.get(word, word) for word in one.words)}) for one in job.steps
-        ]
-        steps = [
-            one.model_copy(update={"words": (*one.words, "--set", f"model.encoder={text_encoder()}")})
-            if one.words[:2] == ("train", "text-neighbours")
-            else one
-            for one in steps
-            if not any(word in one.title for word in without)
-        ]
-        return carry_out(job.model_copy(update={"steps": tuple(steps)}))
+        return carry_out(lightened(job, *without))
 
     first = prepared("first", ())
     assert (first.state, first.notes) == ("done", ()), (first.message, (jobs / "first" / "log.txt").read_text())
@@ -76,8 +96,9 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
     assert set(zoo.tokenizations) == {"rqvae", "residual-kmeans"} and len(zoo.spaces) == 1
     before = zoo.info.fingerprint
 
-    os.rename(tmp_path / "log.parquet", log)
-    second = prepared("second", ("user", "item", "time"), "identifiers")
+    log = dict(zip(LOG, map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(log), place / "clean" / "log.parquet")
+    second = prepared("second", LOG, "identifiers")
     assert (second.state, second.notes) == ("done", ()), (second.message, (jobs / "second" / "log.txt").read_text())
     zoo = Zoo.open(place / "exports", warm=True)
     assert not zoo.refused and zoo.has_log and zoo.info.fingerprint != before
@@ -85,5 +106,126 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
     for bundle in zoo.bundles.values():
         assert bundle.manifest.metrics["full"]["HR@10"] >= 0 and bundle.ranks_table() is not None
     # once more: what was made of the same is not made again
-    third = prepared("third", ("user", "item", "time"), "identifiers", "ords", "neighbours", "Carry")
+    third = prepared("third", LOG, "identifiers", "ords", "neighbours", "Carry")
     assert third.state == "done" and third.parts[0].seconds == 0.0
+
+
+# --- names of all kinds, and models that come after others
+
+
+def csv_text(rows: list[list[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def ids() -> list[str]:
+    """Of items: as they may be written in a catalogue."""
+    odd = [
+        "-1", "--help", "a/b", "../x", 'q"q', "it's", "a,b", "🎬", "فيلم", "é", "1:2", "a.b", "%20", "#", "nan", "item", "=1+1",
+        "C:\\x",
+    ]  # fmt: skip
+    return odd + [f"i{n}" for n in range(ITEMS - len(odd))]
+
+
+def upload(folder: Path, attributes: list[str], *, recbole: bool = False) -> None:
+    """A catalogue with these columns and a log, checked and accepted."""
+    limits = UploadLimits(memory=700 * MB, threads=1, seconds=300)
+    words = ("Red", "Blue", "Gold")
+    rows = [
+        [name, f"{words[n % 3]} thing {n}", *(f"{words[(n + place) % 3]} {place}" for place in range(len(attributes)))]
+        for n, name in enumerate(ids())
+    ]
+    end = ":token" if recbole else ""
+    files.keep(
+        folder,
+        "catalogue",
+        csv_text([[f"item_id{end}", f"title{end}_seq" if recbole else "title", *attributes], *rows]),
+        limits,
+    )
+    events = [
+        [f"-u'{user}", ids()[item], str(1_000_000 + 60 * at)]
+        for user, sequence in enumerate(cycles(40, ITEMS))
+        for at, item in enumerate(sequence)
+    ]
+    head = ["user_id:token", "item_id:token", "timestamp:float"] if recbole else ["user", "item", "time"]
+    files.keep(folder, "log", csv_text([head, *events]), limits)
+    readings = {what: files.guess(folder, what, limits).reading for what in ("catalogue", "log")}  # type: ignore[arg-type]
+    assert not any(reading.faults(what) for what, reading in readings.items())  # type: ignore[arg-type]
+    checked = files.check(folder, readings, limits)  # type: ignore[arg-type]
+    assert checked.bad_rows == 0 and not checked.stopped, checked.counts
+    files.accept(folder, checked, without_bad_rows=True)
+
+
+@pytest.mark.timeout(900)
+def test_columns_that_say_their_types_are_read_by_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(place, RECBOLE, recbole=True)
+    job = kinds.prepare("job", place, place.parent / "jobs", name="x", title="-- it's", items=ITEMS, log=LOG)
+    monkeypatch.chdir(place)
+    assert main(job.steps[0].words) == 0
+    items = pq.read_table(place / "data" / "items.parquet")
+    assert {"genre", "year", "class", "blurb"} < set(items.column_names)
+    assert set(items["item_id"].to_pylist()) == set(ids())
+
+
+@pytest.fixture
+def estimated_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, which need not import torch again."""
+
+    def tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> JobEstimate:
+        command = ["train", model, "--dataset", "data", "--out", f"runs/{model}", *words, "--estimate"]
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
+            assert main(command) == 0
+        return JobEstimate.model_validate_json(out.getvalue().splitlines()[-1])
+
+    monkeypatch.setattr(estimate, "_tried", tried)
+
+
+@pytest.mark.timeout(900)
+def test_whatever_things_are_called_and_models_that_come_after_others(
+    place: Path,
+    tmp_path: Path,
+    root: Path,
+    carry_out: CarryOut,
+    estimated_here: None,
+) -> None:
+    jobs = tmp_path / "jobs"
+    source = root / "exports" / "sample" / "recformer"
+    upload(place, HOSTILE)
+    first = kinds.prepare("first", place, jobs, name="x", title="-- it's", items=ITEMS, log=LOG, sources=[source])
+    ended = carry_out(lightened(first))
+    assert (ended.state, ended.notes) == ("done", ()), ended.message
+    zoo = Zoo.open(place / "exports", warm=True)
+    assert not zoo.refused and set(zoo.bundles) == {"recformer", "text-neighbours"}
+    assert set(zoo.tokenizations) == {"rqvae", "residual-kmeans"} and len(zoo.spaces) == 1
+    assert set(zoo.item_ids) == set(ids())
+    catalogue = Catalogue(zoo.items)
+    for facet in catalogue.facets:
+        chosen = Among((facet.values[0][0],)) if facet.values else Between(0, 1) if facet.kind == "range" else None
+        assert chosen is None or catalogue.page("", {facet.name: chosen}, limit=5).total > 0, facet.name
+
+    tuned = data_train._tried(place, kinds.choose(place, "recformer-tuned", TINY))
+    tiger = data_train._tried(place, kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5}))
+    assert [one.epochs for one in (*tuned.estimates, *tiger.estimates)] == [2, 2, 2]
+    assert tuned.estimates[0].export == 0 < tuned.estimates[1].export
+    job = lightened(kinds.train("second", place, jobs, [tuned, tiger], name="x", title="A shop", log=LOG))
+    assert job.timed
+    ended = carry_out(job)
+    assert (ended.state, ended.notes) == ("done", ()), (jobs / "second" / "log.txt").read_text()
+    assert {part.state for part in ended.parts} == {"done"}
+    for choice in (tuned.before, tuned, tiger):
+        assert choice is not None and len(json.loads((place / choice.run / "curve.json").read_text())) == 2
+
+    zoo = Zoo.open(place / "exports", warm=True)
+    assert not zoo.refused and set(zoo.bundles) == {"recformer", "text-neighbours", "recformer-tuned", "tiger"}
+    titles = {name: bundle.manifest.title for name, bundle in zoo.bundles.items()}
+    assert titles["recformer-tuned"] == "Recformer, fine-tuned" and titles["tiger"] == "TIGER"
+    for name in ("recformer-tuned", "tiger"):
+        bundle = zoo.bundles[name]
+        assert bundle.manifest.metrics["full"]["NDCG@10"] > 0 and bundle.ranks_table() is not None
+        assert len(bundle.recommend_one([1, 2, 3], 5)[0]) == 5
+        manifest = (place / "exports" / name / "manifest.json").read_text()
+        assert str(tmp_path) not in manifest and str(root) not in manifest
+    # what was not learned from the log is as it was carried over; the other has moved away from it
+    tuned_rows, carried_rows = (zoo.bundles[name].index.table for name in ("recformer-tuned", "recformer"))
+    assert tuned_rows.shape == carried_rows.shape and abs(tuned_rows - carried_rows).max() > 1e-4

@@ -116,20 +116,16 @@ def test_the_app_asks_a_process_of_its_own(folder: Path) -> None:
     assert asked.JobEstimate.model_validate_json(found.model_dump_json()) == found
 
 
-@pytest.mark.parametrize(
-    ("model", "settings", "says"),
-    [
-        ("sasrec", {"training.epochs": 0}, "must be at least 1"),
-        ("nothing", {}, "no recipe 'nothing'"),
-        ("tiger", {}, "holds none"),
-    ],
-)
-def test_what_the_engine_refuses_is_said_in_its_words(
-    folder: Path, model: str, settings: dict[str, object], says: str
-) -> None:
-    with pytest.raises(SeqscopeError, match=says) as fault:
-        asked.estimate(folder, model, settings)
+def test_what_the_engine_refuses_is_said_in_its_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SeqscopeError, match="must be at least 1") as fault:
+        asked.estimate(folder, "sasrec", {"training.epochs": 0})
     assert "Traceback" not in str(fault.value) and not str(fault.value).startswith("seqscope:")
+    for model, says in (
+        ("nothing", "no recipe 'nothing'"),
+        ("tiger", "holds none"),
+    ):  # what that process runs, in this one
+        assert cli.main(["train", model, "--dataset", str(folder / "data"), "--estimate"]) != 0
+        assert says in capsys.readouterr().err
 
 
 def test_what_nobody_can_say(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,11 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: flo
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > least
 
 
-@pytest.mark.parametrize("name", ["markov", "sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae"])
+@pytest.mark.parametrize(
+    "name",
+    ["markov", "bert4rec", "lightgcn", "mult-vae"]
+    + [pytest.param(name, marks=pytest.mark.long) for name in ("sasrec", "attrec", "ngcf")],
+)
 def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
     """Two to four items of the group are left: the best that can be is about 0.7; chance is about 0.12."""
     dataset = write_log(tmp_path / "clusters", clusters(), 60)
@@ -76,9 +80,12 @@ def test_more_than_the_last_item_is_read(tmp_path: Path) -> None:
     assert first["sasrec"] > 0.75
 
 
-def test_nothing_is_learned_from_noise(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [("popularity", "sasrec"), pytest.param(tuple(MATCHING), marks=pytest.mark.long)], ids=["two", "all"]
+)
+def test_nothing_is_learned_from_noise(tmp_path: Path, names: tuple[str, ...]) -> None:
     dataset = write_log(tmp_path / "noise", noise(), 60)
-    gains = {name: metrics.ndcg(ranks(name, dataset, tmp_path / name), 10) for name in MATCHING}
+    gains = {name: metrics.ndcg(ranks(name, dataset, tmp_path / name), 10) for name in names}
     for name, gain in gains.items():
         found = paired(gain, gains["popularity"])
         assert found.low <= 0, (name, found)
