@@ -13,8 +13,8 @@ A store keeps the home in which it lies (`store.home`), and so does everything t
     reports/<id>/                     files of a report
     lost/                             what was taken away without anybody's click: app/store/lost.py
     tmp/                              staging, on the same file system so that a rename is one step
-    reserve                           room that is given up where the disk is full: app/store/reserve.py
-    store.changes                     how often the store was changed: app/store/note.py
+    reserve                           room that is given up where the disk is full: app/store/file.py
+    store.changes                     how often the store was changed: app/store/file.py
 
 No path is made from a name that came from outside: owners and ids have a form of their own, which is checked here.
 """

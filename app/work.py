@@ -32,10 +32,9 @@ from app.jobs import fresh, kinds, spec
 from app.jobs.kinds import TrainingChoice
 from app.jobs.queue import Queue
 from app.jobs.status import Status
-from app.store import rows
+from app.store import records
 from app.store.database import Store
-from app.store.records import ENDED, Dataset, Job
-from app.store.rows import NotFound
+from app.store.records import ENDED, Dataset, Job, NotFound
 from app.store.server import open_store
 from app.turns import Ahead
 from app.uploads import files
@@ -348,7 +347,7 @@ def _work(jobs: Queue, row: Job) -> Work:
     try:
         job = jobs.job(row.id)
     except SeqscopeError:
-        if rows.now() - row.created.replace(tzinfo=None) > _SUBMITTED:
+        if records.now() - row.created.replace(tzinfo=None) > _SUBMITTED:
             row = _unless_gone(open_store(), jobs, row)
         return Work(row, None, Status(state=row.state, message=row.message), Ahead(0, 0), False)
     return Work(row, job, jobs.status(row.id), jobs.ahead(row.id), jobs.cancelling(row.id))

@@ -3,8 +3,7 @@
     spec.py       a job and its steps, each a command of the engine
     status.py     how far it is, replaced as a whole
     runner.py     python -m app.jobs.runner FOLDER: one step after the other; goes on where it was interrupted
-    launch.py     how a runner is started on this machine, and whether it lives
-    ray.py        the same on a Ray cluster
+    launch.py     how a runner is started, on this machine or on a Ray cluster, and whether it lives
     queue.py      a thread of the server: at most so many runners, none lost
     kinds.py      the jobs that there are
     estimate.py   how long a training would take

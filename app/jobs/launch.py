@@ -1,15 +1,32 @@
-"""How runners are started, and whether they live. On this machine: processes of their own, known by the lock that they hold."""
+"""How runners are started, and whether they live.
+
+On this machine: processes of their own, known by the lock that they hold. On a Ray cluster, through Ray's job interface:
+SEQSCOPE_RAY_ADDRESS, such as http://ray-head:8265 (the extra `ray`).
+
+The cluster sees SEQSCOPE_HOME under the same path (a shared file system) and has Seqscope installed; SEQSCOPE_RAY_PYTHON is its
+Python (default: python). A job takes SEQSCOPE_RAY_CPUS (default 1) and SEQSCOPE_RAY_GPUS (default 0) of the cluster, which may
+place it on any node that has them. Which submission a job has is kept in its folder, so that a server that starts again knows it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
+import secrets
+import shlex
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from app.jobs import status
 from app.jobs.runner import LOCK, LOG, ROOT, environment
+from engine.errors import SeqscopeError
+from engine.files import write_text
 
 
 class Launcher(Protocol):
@@ -67,3 +84,110 @@ class Local:
 
     def _reap(self) -> None:
         self._children = [child for child in self._children if child.poll() is None]
+
+
+# --- on a Ray cluster
+
+SUBMISSION = "ray.json"
+_LIVES = ("PENDING", "RUNNING")
+KNOWN = 2.0
+"""Seconds for which an answer of the cluster is believed."""
+SILENCE = 120.0
+"""Seconds of silence after which a runner is given up that the cluster cannot be asked about."""
+
+
+class OnRay:
+    """See `Launcher`."""
+
+    def __init__(self, address: str, client: Any = None) -> None:
+        """client: in place of Ray's own."""
+        self.address = address
+        self._client = client
+        self._answers: dict[str, tuple[float, bool]] = {}
+        self._lock = threading.Lock()
+
+    def start(self, folder: Path) -> None:
+        if self.alive(folder):
+            return
+        name = f"seqscope-{folder.name}-{secrets.token_hex(4)}"
+        python = os.environ.get("SEQSCOPE_RAY_PYTHON") or "python"
+        words = [*shlex.split(python), "-m", "app.jobs.runner", str(folder)]
+        variables = {
+            key: value for key, value in os.environ.items() if key.startswith("SEQSCOPE_") and "RAY" not in key
+        }
+        try:
+            self._ray().submit_job(
+                entrypoint=shlex.join(words),
+                submission_id=name,
+                runtime_env={"env_vars": variables | {"PYTHONPATH": str(ROOT)}},
+                metadata={"seqscope": folder.name},
+                entrypoint_num_cpus=_resources("SEQSCOPE_RAY_CPUS", 1.0),
+                entrypoint_num_gpus=_resources("SEQSCOPE_RAY_GPUS", 0.0),
+            )
+        except SeqscopeError:
+            raise
+        except Exception as error:  # Ray has many, and the cluster's answers come as RuntimeError
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise SeqscopeError(f"The Ray cluster at {self.address} did not take the job ({reason}).") from error
+        write_text(folder / SUBMISSION, json.dumps({"submission": name, "address": self.address}) + "\n")
+        now = status.read(folder)
+        now.model_copy(update={"words": "Handed to the Ray cluster", "heartbeat": time.time()}).write(folder)
+
+    def alive(self, folder: Path) -> bool:
+        name = _submission(folder)
+        if name is None:
+            return False
+        with self._lock:
+            when, answer = self._answers.get(name, (-KNOWN, False))
+            if time.monotonic() - when < KNOWN:
+                return answer
+        try:
+            answer = str(getattr(answered := self._ray().get_job_status(name), "value", answered)) in _LIVES
+        except Exception:  # it cannot be asked now: what the runner itself wrote says whether it lives
+            answer = time.time() - status.read(folder).heartbeat < SILENCE
+        with self._lock:
+            self._answers[name] = (time.monotonic(), answer)
+        return answer
+
+    def stop(self, folder: Path) -> None:
+        """A runner that has begun looks for itself; one that waits in the cluster does not."""
+        name = _submission(folder)
+        if name is not None and status.read(folder).state == "queued":
+            with contextlib.suppress(Exception):
+                self._ray().stop_job(name)
+            with self._lock:
+                self._answers.pop(name, None)
+
+    def _ray(self) -> Any:
+        if self._client is None:
+            try:
+                from ray.job_submission import JobSubmissionClient
+            except ImportError:
+                raise SeqscopeError(
+                    "SEQSCOPE_RAY_ADDRESS is set, but Ray is not installed: pip install 'seqscope[ray]'."
+                ) from None
+            try:
+                self._client = JobSubmissionClient(self.address)
+            except Exception as error:  # as above
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+                raise SeqscopeError(f"The Ray cluster at {self.address} cannot be reached ({reason}).") from error
+        return self._client
+
+
+def _submission(folder: Path) -> str | None:
+    try:
+        return str(json.loads((folder / SUBMISSION).read_text("utf-8"))["submission"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _resources(name: str, default: float) -> float:
+    """Without any, Ray keeps a job on the head node."""
+    text = os.environ.get(name, "").strip()
+    try:
+        number = float(text or default)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1_000:
+        raise SeqscopeError(f"{name} is {text}, and should be a number from 0 on.")
+    return number

@@ -421,7 +421,7 @@ def _number(name: str, default: int) -> int:
 
 def _launcher() -> Launcher:
     if os.environ.get("SEQSCOPE_RAY_ADDRESS"):
-        from app.jobs.ray import OnRay
+        from app.jobs.launch import OnRay
 
         return OnRay(os.environ["SEQSCOPE_RAY_ADDRESS"])
     return Local()

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import batches, downloads, guard, work
 from app.parts import job_shown
-from app.store.rows import NotFound
+from app.store.records import NotFound
 from app.text import md
 from app.work import Work
 

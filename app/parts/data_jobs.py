@@ -10,8 +10,7 @@ import streamlit as st
 from app import export, guard, home, work, zoo
 from app.figures import training
 from app.parts import batch_jobs, job_shown
-from app.store.records import Dataset
-from app.store.rows import NotFound
+from app.store.records import Dataset, NotFound
 from app.text import md
 from app.work import Work
 from engine.runtime import Zoo

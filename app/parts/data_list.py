@@ -8,8 +8,7 @@ import streamlit as st
 
 from app import guard, home, state, work, zoo
 from app.parts import data_able, data_jobs, data_log, data_train
-from app.store.records import Dataset
-from app.store.rows import MAX_NAME
+from app.store.records import MAX_NAME, Dataset
 from app.store.server import open_store
 from app.text import clean, count, md
 

@@ -12,7 +12,7 @@ from app.export import file_name
 from app.owner import Owner
 from app.parts import batch_jobs
 from app.reports.histories import Look
-from app.store.rows import keep_days
+from app.store.records import keep_days
 from app.text import clean, count, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError

@@ -13,7 +13,7 @@ from app.parts import saved_rows
 from app.reports.document import Report, read
 from app.store import records
 from app.store.database import Store
-from app.store.rows import MAX_NAME, NotFound
+from app.store.records import MAX_NAME, NotFound
 from app.store.server import open_store
 from app.text import clean, md
 from engine.errors import SeqscopeError

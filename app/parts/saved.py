@@ -19,8 +19,7 @@ from app.address import encode
 from app.choices_report import SAVED
 from app.parts import saved_rows
 from app.store.database import Store
-from app.store.records import Comparison, History, Report
-from app.store.rows import MAX_NAME, NotFound
+from app.store.records import MAX_NAME, Comparison, History, NotFound, Report
 from app.store.server import open_store
 from app.text import clean, count, md
 from engine.errors import SeqscopeError

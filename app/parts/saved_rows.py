@@ -10,8 +10,7 @@ import streamlit as st
 
 from app import guard, widgets
 from app.store.database import Store
-from app.store.records import Comparison, History, Report
-from app.store.rows import MAX_NAME
+from app.store.records import MAX_NAME, Comparison, History, Report
 from app.store.saved import Comparisons, Histories, Reports
 from app.text import md
 from engine.errors import SeqscopeError

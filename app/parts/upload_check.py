@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import downloads, guard
 from app.parts.upload_draft import Draft
-from app.store.rows import MAX_NAME
+from app.store.records import MAX_NAME
 from app.text import clean, count, md
 from app.uploads import files
 from app.uploads.runner import Progress

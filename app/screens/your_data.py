@@ -7,7 +7,7 @@ import streamlit as st
 from app import batches, guard, owner, zoo
 from app.owner import Owner
 from app.parts import batch_jobs, data_add, data_list, you
-from app.store.rows import keep_days
+from app.store.records import keep_days
 from app.store.server import open_store
 from app.text import count, md
 from engine.errors import SeqscopeError

@@ -1,7 +1,7 @@
 """Backups: one tar file with a copy of the store's tables and the files of everything that has a row.
 
     backup.json      form, time, version of Seqscope, how many rows there are
-    store.duckdb     app/store/snapshot.py
+    store.duckdb     the tables (`take_snapshot`)
     owners/… jobs/… reports/…
     checksums.json   SHA-256 of each of these files
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import os
 import re
 import tarfile
@@ -26,16 +27,18 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from app import home
-from app.store import note, snapshot
+from app.store import file
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
 from engine.errors import SeqscopeError
 
+log = logging.getLogger("seqscope.store")
 FORM = 1
+SNAPSHOT = "store.duckdb"
 _ABOUT, _SUMS = "backup.json", "checksums.json"
 _PARTS = ("owners", "jobs", "reports")
-_NOTE = note.path_of(Path(snapshot.NAME)).name
+_NOTE = file.note_path(Path(SNAPSHOT)).name
 _NAME = re.compile(r"(owners|jobs|reports)(/[^/\x00]{1,255})+|store\.duckdb|backup\.json|checksums\.json")
 _CHUNK = 1 << 20
 
@@ -64,7 +67,7 @@ def backup(target: Path) -> Backup:
     folder = home.stage()
     staged = target.with_name(f".{target.name}.part")
     try:
-        tables = snapshot.take(folder)
+        tables = take_snapshot(folder)
         with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             made = _archived(file, tables)
             file.flush()
@@ -92,7 +95,7 @@ def _archived(file: IO[bytes], tables: Path) -> Backup:
     about = {"form": FORM, "made": datetime.now(UTC).isoformat(timespec="seconds"), "rows": counts}
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         _add_text(archive, _ABOUT, about, sums)
-        total += _add(archive, snapshot.NAME, tables, sums)
+        total += _add(archive, SNAPSHOT, tables, sums)
         for folder in folders:
             for path in _files(folder):
                 total += _add(archive, path.relative_to(home.root()).as_posix(), path, sums)
@@ -157,7 +160,7 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
     """
     root = home.ready()
     interrupted = (root / home.RESTORING).is_file()
-    there = [name for name in (snapshot.NAME, *_PARTS) if _holds(root / name)]
+    there = [name for name in (SNAPSHOT, *_PARTS) if _holds(root / name)]
     if there and not replace and not interrupted:
         raise SeqscopeError(
             f"{root} holds a store already. With --replace, the backup takes its place, and what is there is kept beside it."
@@ -229,7 +232,7 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     total = sum((staged / name).stat().st_size for name in actual)
     for name in (_ABOUT, _SUMS):
         (staged / name).unlink()
-    store = Store(staged / snapshot.NAME)  # carries out the migrations that it has not seen
+    store = Store(staged / SNAPSHOT)  # carries out the migrations that it has not seen
     try:
         with store.file.transaction() as transaction:
             for owner, id in store.file.ask("select owner, id from dataset"):
@@ -244,7 +247,7 @@ def _moved(root: Path, staged: Path) -> Path | None:
     """Puts the new in the place of the old. Interrupted, the store does not open before this was repeated."""
     (root / home.RESTORING).touch()
     before = root / f"before-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
-    for name in (snapshot.NAME, f"{snapshot.NAME}.wal", _NOTE, *_PARTS):
+    for name in (SNAPSHOT, f"{SNAPSHOT}.wal", _NOTE, *_PARTS):
         if _holds(root / name):
             before.mkdir(mode=0o700, exist_ok=True)
             (root / name).rename(before / name)
@@ -253,7 +256,7 @@ def _moved(root: Path, staged: Path) -> Path | None:
             (root / name).rmdir()
         if (staged / name).is_dir():
             (staged / name).rename(root / name)
-    for name in (f"{snapshot.NAME}.wal", snapshot.NAME, _NOTE):
+    for name in (f"{SNAPSHOT}.wal", SNAPSHOT, _NOTE):
         if (staged / name).is_file():
             (staged / name).rename(root / name)
     home.ready()
@@ -265,3 +268,75 @@ def rows_of(store: Store) -> dict[str, int]:
     """Table → rows."""
     tables = ("dataset", "history", "comparison", "report", "job")
     return {table: int(store.file.ask(f"select count(*) from {table}")[0][0]) for table in tables}
+
+
+# --- a copy of the tables, also while a server holds them
+#
+# The process that holds the file is the only one that can read it. A command therefore asks: it makes a staging folder with a
+# file named `wanted` in it, and the server answers with store.duckdb there, or with words in `refused`.
+
+_WANTED, _REFUSED = "wanted", "refused"
+
+
+def take_snapshot(folder: Path, patience: float = 60.0) -> Path:
+    """Writes the copy into a staging folder (home.stage()). Raises SeqscopeError where it cannot be had.
+
+    patience: seconds to wait for the server that holds the store, if one does.
+    """
+    if not home.database().is_file():
+        raise SeqscopeError(
+            f"There is no store in {home.root()} yet: nothing was uploaded or saved. (SEQSCOPE_HOME names the folder.)"
+        )
+    try:
+        store = Store()
+    except Held as error:
+        return _asked_snapshot(folder, patience, error)
+    try:
+        return write_snapshot(store, folder)
+    finally:
+        store.close()
+
+
+def write_snapshot(store: Store, folder: Path) -> Path:
+    """Writes the copy: as the tables are between two writes."""
+    staged, path = folder / f"{SNAPSHOT}.part", folder / SNAPSHOT
+    with store.file.alone() as connection:
+        (database,) = connection.execute("select current_database()").fetchall()[0]
+        connection.execute(f"attach '{_quoted(staged)}' as copy")
+        try:
+            connection.execute(f'copy from database "{database}" to copy').fetchall()
+            connection.execute("checkpoint copy").fetchall()
+        finally:
+            connection.execute("detach copy")
+    staged.replace(path)
+    return path
+
+
+def answer_snapshots(store: Store) -> int:
+    """Writes the copies that commands wait for; how many."""
+    done = 0
+    for request in (store.home.path / "tmp").glob(f"*/{_WANTED}"):
+        request.unlink(missing_ok=True)
+        try:
+            write_snapshot(store, request.parent)
+            done += 1
+        except Exception as error:
+            log.error("a copy of the store could not be written", exc_info=error)
+            (request.parent / _REFUSED).write_text(str(error), "utf-8")
+    return done
+
+
+def _asked_snapshot(folder: Path, patience: float, held: Held) -> Path:
+    (folder / _WANTED).touch()
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if (folder / SNAPSHOT).is_file():
+            return folder / SNAPSHOT
+        if (folder / _REFUSED).is_file():
+            raise SeqscopeError((folder / _REFUSED).read_text("utf-8") or "The server could not copy its store.")
+        time.sleep(0.05)
+    raise SeqscopeError(f"{held} It did not answer within {patience:g} s when it was asked for a copy.")
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")

@@ -64,12 +64,12 @@ def _restore(file: Path, replace: bool) -> int:
 
 def _check() -> int:
     from app import home
-    from app.store import snapshot
-    from app.store.check import check, form
+    from app.store import backup
+    from app.store.sweep import check, form
 
     folder = home.stage()
     try:
-        copy = snapshot.take(folder)
+        copy = backup.take_snapshot(folder)
         reached, last = form(copy)
         result = check(copy)
     finally:
@@ -129,7 +129,7 @@ def _recover(ids: list[str], everything: bool) -> int:
     from app import home
     from app.store import lost
     from app.store.database import Store
-    from app.store.recover import recover
+    from app.store.lost import recover
     from engine.errors import SeqscopeError
 
     if everything == bool(ids):

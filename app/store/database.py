@@ -16,9 +16,8 @@ from pathlib import Path
 
 from app.home import RESTORING, Home, here
 from app.store import migrations
-from app.store.datasets import Datasets
+from app.store.datasets import Datasets, Jobs, Queue
 from app.store.file import StoreFile, Unavailable
-from app.store.jobs import Jobs, Queue
 from app.store.quota import Quota
 from app.store.saved import Comparisons, Histories, Reports
 

@@ -1,4 +1,4 @@
-"""The datasets that visitors brought: rows here, files in home.dataset(owner, id).
+"""The datasets that visitors brought, and the jobs on them: rows here, files in home.dataset(owner, id) and home.job(id).
 
 The row is what counts. A folder appears, complete, before its row does, and goes after it: nobody ever sees half of one.
 """
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from app.home import Home, new_id, size
-from app.store import rows
+from app.store import records
 from app.store.file import Row, StoreFile
 from app.store.quota import Quota
-from app.store.records import Dataset, DatasetState
-from app.store.rows import NotFound, known
+from app.store.records import ENDED, Dataset, DatasetState, Job, JobState, NotFound, known
+from engine.errors import SeqscopeError
 
 _COLUMNS = "id, owner, title, created, expires, state, rows_items, rows_events, bytes, reading, fingerprint"
 _ALIVE = "(expires is null or expires > ?)"
@@ -48,17 +48,17 @@ class Datasets:
         Raises QuotaReached; the staged folder then stays where it is.
         """
         staged = self._home.stage() if staged is None else staged
-        title, id = rows.named(title, "title"), new_id()
+        title, id = records.named(title, "title"), new_id()
         bytes_staged = size(staged)
         values = [
-            id, known(owner), title, rows.now(), rows.until(owner), _state(state), rows_items, rows_events, bytes_staged
+            id, known(owner), title, records.now(), records.until(owner), _state(state), rows_items, rows_events, bytes_staged
         ]  # fmt: skip
         more, made = self._quota.more(owner, staged), self._quota.being_made()
         with self._file.transaction() as transaction:
             self._quota.check(owner, datasets=1, bytes=more, rows=rows_items + rows_events, made=made)
             transaction.execute(
                 f"insert into dataset ({_COLUMNS}) values ({', '.join('?' * 11)})",
-                [*values, rows.written(reading or {}), fingerprint],
+                [*values, records.written(reading or {}), fingerprint],
             )
             self._home.place(staged, self._home.dataset(owner, id).path)
         return self.get(owner, id)
@@ -66,7 +66,7 @@ class Datasets:
     def get(self, owner: str, id: str) -> Dataset:
         """Raises NotFound."""
         matches = self._file.ask(
-            f"select {_COLUMNS} from dataset where owner = ? and id = ? and {_ALIVE}", [known(owner), id, rows.now()]
+            f"select {_COLUMNS} from dataset where owner = ? and id = ? and {_ALIVE}", [known(owner), id, records.now()]
         )
         if not matches:
             raise NotFound(
@@ -78,7 +78,7 @@ class Datasets:
         """The newest first."""
         matches = self._file.ask(
             f"select {_COLUMNS} from dataset where owner = ? and {_ALIVE} order by created desc, id",
-            [known(owner), rows.now()],
+            [known(owner), records.now()],
         )
         return [_made(row) for row in matches]
 
@@ -98,11 +98,11 @@ class Datasets:
         with self._file.transaction() as transaction:
             before = self.get(owner, id)
             values: dict[str, object] = {
-                "title": None if title is None else rows.named(title, "title"),
+                "title": None if title is None else records.named(title, "title"),
                 "state": None if state is None else _state(state),
                 "rows_items": rows_items,
                 "rows_events": rows_events,
-                "reading": None if reading is None else rows.written(reading),
+                "reading": None if reading is None else records.written(reading),
                 "fingerprint": fingerprint,
             }
             more = (before.rows_items if rows_items is None else rows_items) - before.rows_items
@@ -119,11 +119,11 @@ class Datasets:
     def use(self, owner: str, id: str) -> Dataset:
         """The dataset, kept for so many days more. Raises NotFound."""
         dataset = self.get(owner, id)
-        if not rows.worth_renewing(owner, dataset.expires):
+        if not records.worth_renewing(owner, dataset.expires):
             return dataset
         with self._file.transaction() as transaction:
             transaction.execute(
-                "update dataset set expires = ? where owner = ? and id = ?", [rows.until(owner), owner, id]
+                "update dataset set expires = ? where owner = ? and id = ?", [records.until(owner), owner, id]
             )
         return self.get(owner, id)
 
@@ -187,12 +187,120 @@ def _made(row: Row) -> Dataset:
         id=id,
         owner=owner,
         title=title,
-        created=rows.aware(created),
-        expires=None if expires is None else rows.aware(expires),
+        created=records.aware(created),
+        expires=None if expires is None else records.aware(expires),
         state=state,
         rows_items=rows_items,
         rows_events=rows_events,
         bytes=size,
         reading=json.loads(reading),
         fingerprint=fingerprint,
+    )
+
+
+# --- work in the background: a row says what and whose it is and how it ended; home.job(id) holds what its runner needs
+
+KINDS = ("prepare", "train", "batch")
+_JOB_COLUMNS = "id, owner, dataset, kind, spec, state, created, started, ended, message"
+
+
+class Jobs:
+    """Part of `Store`. Whatever is somebody else's is not found."""
+
+    def __init__(self, file: StoreFile, quota: Quota, home: Home) -> None:
+        self._file = file
+        self._quota = quota
+        self._home = home
+
+    def add(self, owner: str, dataset: str, kind: str, spec: Mapping[str, Any]) -> Job:
+        """A job that waits. Raises QuotaReached."""
+        if kind not in KINDS:
+            raise ValueError(f"not a kind of job: {kind!r}")
+        id, made = new_id(), self._quota.being_made()
+        with self._file.transaction() as transaction:
+            self._quota.check(known(owner), jobs=1, bytes=1, made=made)
+            transaction.execute(
+                f"insert into job ({_JOB_COLUMNS}) values (?, ?, ?, ?, ?, 'queued', ?, null, null, '')",
+                [id, owner, dataset, kind, records.written(spec), records.now()],
+            )
+        return self.get(owner, id)
+
+    def get(self, owner: str, id: str) -> Job:
+        """Raises NotFound."""
+        matches = self._file.ask(f"select {_JOB_COLUMNS} from job where owner = ? and id = ?", [known(owner), id])
+        if not matches:
+            raise NotFound("There is no such job here. Its dataset may have been deleted, or it is somebody else's.")
+        return _job(matches[0])
+
+    def of(self, owner: str, dataset: str | None = None) -> list[Job]:
+        """The newest first; those of one dataset, or all."""
+        which = "" if dataset is None else "and dataset = ?"
+        matches = self._file.ask(
+            f"select {_JOB_COLUMNS} from job where owner = ? {which} order by created desc, id",
+            [known(owner), *([] if dataset is None else [dataset])],
+        )
+        return [_job(row) for row in matches]
+
+    def change(self, owner: str, id: str, state: JobState, message: str = "") -> Job:
+        """Its state, and why it failed. Back to queued: it is to be tried again, which counts as a job. Raises NotFound."""
+        if state not in get_args(JobState):
+            raise ValueError(f"not a state of a job: {state!r}")
+        made = {} if state in ENDED else self._quota.being_made()
+        with self._file.transaction() as transaction:
+            before = self.get(owner, id)
+            if before.state in ENDED and state not in ENDED:
+                self._quota.check(owner, jobs=1, bytes=1, made=made)
+            moment = records.now()
+            started = None if state == "queued" else moment
+            ended = moment if state in ENDED else None
+            expires = records.until(owner) if state in ENDED else None
+            transaction.execute(
+                f"""update job set state = ?, message = ?, ended = ?, expires = ?,
+                started = {"?" if state == "queued" else "coalesce(started, ?)"} where owner = ? and id = ?""",
+                [state, message, ended, expires, started, owner, id],
+            )
+            if before.owner.startswith("b"):  # work on a dataset is use of it
+                transaction.execute(
+                    "update dataset set expires = ? where owner = ? and id = ?",
+                    [records.until(owner), owner, before.dataset],
+                )
+        return self.get(owner, id)
+
+    def delete(self, owner: str, id: str) -> None:
+        """A job that has ended, with its files. Raises NotFound, and SeqscopeError while it waits or runs."""
+        with self._file.transaction(freeing=True) as transaction:
+            if self.get(owner, id).state not in ENDED:
+                raise SeqscopeError("The job has not ended yet. Cancel it first.")
+            transaction.execute("delete from job where owner = ? and id = ?", [owner, id])
+            deleting(transaction.execute, self._home, self._home.job(id))
+        self._home.discard(self._home.job(id))
+
+
+class Queue:
+    """What the server's own queue must know of everybody's jobs. Part of `Store`; no page may ask it."""
+
+    def __init__(self, file: StoreFile) -> None:
+        self._file = file
+
+    def unfinished(self) -> list[Job]:
+        """Jobs of all owners that wait or run, in the order in which they came."""
+        rows = self._file.ask(
+            f"select {_JOB_COLUMNS} from job where state in ('queued', 'running') order by created, id"
+        )
+        return [_job(row) for row in rows]
+
+
+def _job(row: Row) -> Job:
+    id, owner, dataset, kind, spec, state, created, started, ended, message = row
+    return Job(
+        id=id,
+        owner=owner,
+        dataset=dataset,
+        kind=kind,
+        spec=json.loads(spec),
+        state=state,
+        created=records.aware(created),
+        started=None if started is None else records.aware(started),
+        ended=None if ended is None else records.aware(ended),
+        message=message,
     )

@@ -7,21 +7,26 @@ conflicts between transactions, and what was counted for a quota still holds whe
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from app.home import DISK_FULL
-from app.store import migrations, note, reserve
+from app.store import migrations
 from app.text import count
 from engine.errors import SeqscopeError
 
+log = logging.getLogger("seqscope.store")
 Row = tuple[Any, ...]
 
 
@@ -75,7 +80,7 @@ class StoreFile:
         """
         with self._lock:
             if freeing:
-                reserve.give_up(self.path.parent)
+                give_up_reserve(self.path.parent)
             connection = self._open()
             self._depth += 1
             try:
@@ -92,7 +97,7 @@ class StoreFile:
                 except BaseException:
                     _rollback(connection)
                     raise
-                note.write(self.path, int(changes))
+                write_note(self.path, int(changes))
             except duckdb.Error as error:
                 raise self._failure(error) from error
             finally:
@@ -124,7 +129,7 @@ class StoreFile:
         if self._closed:
             raise Unavailable(f"The store {self.path} was closed: the server is stopping.")
         if self._connection is None:
-            noted = None if self._accept else note.read(self.path)
+            noted = None if self._accept else read_note(self.path)
             if noted is not None and not self.path.is_file():
                 raise _incomplete(self.path, noted, 0)
             try:
@@ -139,7 +144,7 @@ class StoreFile:
                     raise _incomplete(self.path, noted, changes)
                 migrations.apply(connection, self._steps)
                 if noted is None or noted.changes != changes:
-                    note.write(self.path, changes)
+                    write_note(self.path, changes)
             except BaseException as error:
                 connection.close()
                 if isinstance(error, duckdb.Error):
@@ -172,7 +177,7 @@ def _rollback(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("rollback")
 
 
-def _incomplete(path: Path, noted: note.Noted, changes: int) -> Incomplete:
+def _incomplete(path: Path, noted: Noted, changes: int) -> Incomplete:
     return Incomplete(
         f"The store {path} lacks {count(noted.changes - changes, 'change')} that it had, the last of {noted.at}: its "
         "write-ahead log was lost or damaged, or an older copy was put in its place. Nothing was deleted. Put store.duckdb and "
@@ -206,3 +211,88 @@ def _full(error: duckdb.Error) -> bool:
 def _first_line(error: duckdb.Error) -> str:
     line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return line if line.endswith((".", "!", "?")) else f"{line}."
+
+
+# --- how often the store was changed, noted beside it: what shows that it has lost something
+#
+# DuckDB opens a file whose write-ahead log is missing, cut or damaged without a word, and has the older rows then. The store
+# counts its changes in a table; every change that was acknowledged is noted in a file of its own, `store.changes`. A store that
+# has counted fewer than were noted is not the one that was last written. The note is overwritten in place, in one small write:
+# that needs no room on a full disk, and nobody finds half of it.
+
+NOTE_SUFFIX = ".changes"
+_NOTE_SIZE = 128  # bytes, always
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The last change that was acknowledged."""
+
+    changes: int
+    at: str
+    """UTC, to the second."""
+
+
+def note_path(store: Path) -> Path:
+    return store.with_suffix(NOTE_SUFFIX)
+
+
+def read_note(store: Path) -> Noted | None:
+    """None where there is none, as beside a store of before; also where it cannot be read, which is logged."""
+    path = note_path(store)
+    try:
+        values = json.loads(path.read_text("utf-8"))
+        return Noted(int(values["changes"]), str(values["at"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s cannot be read (%s): whether the store is complete is not known", path, error)
+        return None
+
+
+def write_note(store: Path, changes: int) -> None:
+    """Called when the change is on the disk: a note that cannot be written is logged, and only older than the store."""
+    text = json.dumps({"changes": changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
+    try:
+        file = os.open(note_path(store), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(file, f"{text:<{_NOTE_SIZE - 1}}\n".encode(), 0)
+            os.fdatasync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        log.warning("%s cannot be written (%s)", note_path(store), error)
+
+
+# --- room on the disk that is given up so that deleting still works where the disk is full: a deletion is a write, too
+
+RESERVE = "reserve"
+RESERVE_SIZE = 16_000_000  # bytes; DuckDB writes less than a tenth of it for the deletion of a dataset
+
+
+def keep_reserve(home: Path) -> None:
+    """Called every ten minutes: nothing where it is there, or where it would take the last room."""
+    path = home / RESERVE
+    if path.exists() or _free_bytes(home) < 3 * RESERVE_SIZE:
+        return
+    staged = home / "tmp" / RESERVE
+    try:
+        with staged.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE_SIZE)
+        staged.replace(path)
+    except OSError as error:
+        staged.unlink(missing_ok=True)
+        log.warning("no room could be reserved in %s (%s): deleting may fail where the disk is full", home, error)
+
+
+def give_up_reserve(home: Path) -> None:
+    """Before what frees room. Nothing where there is room without it."""
+    if _free_bytes(home) < RESERVE_SIZE // 2 and (home / RESERVE).exists():
+        (home / RESERVE).unlink(missing_ok=True)
+        log.warning("the disk of %s is full: the room that was reserved for deletions is given up", home)
+
+
+def _free_bytes(home: Path) -> int:
+    """Bytes that this account may still write."""
+    disk = os.statvfs(home)
+    return disk.f_bavail * disk.f_frsize

@@ -36,7 +36,7 @@ STEPS: tuple[str, ...] = (
         created timestamp not null, changed timestamp not null, expires timestamp, document varchar not null
     );
     """,
-    # change: note.py. deleted, lost: folders that owners deleted, and what was put aside (sweep.py, lost.py). clock: when a
+    # change: file.py. deleted, lost: folders that owners deleted, and what was put aside (sweep.py, lost.py). clock: when a
     # server last ran (clock.py); of an older store, when the thing that expires last was used.
     """
     create table change (number bigint not null);

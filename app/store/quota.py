@@ -18,8 +18,7 @@ from pathlib import Path
 from app import home
 from app.home import Home
 from app.store.file import StoreFile
-from app.store.records import ENDED
-from app.store.rows import known
+from app.store.records import ENDED, known
 from app.text import amount, count
 from engine.errors import SeqscopeError
 

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from app.home import Home, new_id
-from app.store import rows
+from app.store import records
 from app.store.datasets import deleting
 from app.store.file import Row, StoreFile
 from app.store.quota import Quota
-from app.store.records import Comparison, History, Report
-from app.store.rows import NotFound, known
+from app.store.records import Comparison, History, NotFound, Report, known
 from engine.errors import SeqscopeError
 
 MAX_SAVED = 500  # of one kind, per owner
@@ -44,10 +43,10 @@ class Saved(ABC, Generic[T]):
     def get(self, owner: str, id: str) -> T:
         """It is kept for so many days more. Raises NotFound."""
         row = self._row(owner, id)
-        if rows.worth_renewing(owner, row[7]):
+        if records.worth_renewing(owner, row[7]):
             with self._file.transaction() as transaction:
                 transaction.execute(
-                    f"update {self.table} set expires = ? where owner = ? and id = ?", [rows.until(owner), owner, id]
+                    f"update {self.table} set expires = ? where owner = ? and id = ?", [records.until(owner), owner, id]
                 )
             row = self._row(owner, id)
         return self._made(row)
@@ -58,13 +57,13 @@ class Saved(ABC, Generic[T]):
         matches = self._file.ask(
             f"""select {self._columns(listed=True)} from {self.table} where owner = ? and {_ALIVE} {which}
             order by changed desc, id""",
-            [known(owner), rows.now(), *([] if dataset is None else [dataset])],
+            [known(owner), records.now(), *([] if dataset is None else [dataset])],
         )
         return [self._made(row) for row in matches]
 
     def rename(self, owner: str, id: str, name: str) -> T:
         """Raises NotFound, and SeqscopeError where the name is taken."""
-        name = rows.named(name)
+        name = records.named(name)
         with self._file.transaction() as transaction:
             row = self._row(owner, id)
             namesake = self._called(owner, row[2], name)
@@ -72,7 +71,7 @@ class Saved(ABC, Generic[T]):
                 raise SeqscopeError(f"There is another {self.table} named “{name}”. Choose another name.")
             transaction.execute(
                 f"update {self.table} set name = ?, changed = ? where owner = ? and id = ?",
-                [name, rows.now(), owner, id],
+                [name, records.now(), owner, id],
             )
         return self.get(owner, id)
 
@@ -89,7 +88,7 @@ class Saved(ABC, Generic[T]):
     def _save(self, owner: str, dataset: str, name: str, content: str, replace: bool) -> T:
         if not _DATASET.fullmatch(dataset):
             raise ValueError(f"not a dataset: {dataset!r}")
-        name, made = rows.named(name), self._quota.being_made()
+        name, made = records.named(name), self._quota.being_made()
         with self._file.transaction() as transaction:
             same = self._called(known(owner), dataset, name)
             if same is not None and not replace:
@@ -97,7 +96,7 @@ class Saved(ABC, Generic[T]):
                     f"There is a {self.table} named “{name}” already. Choose another name, or replace it."
                 )
             self._quota.check(owner, bytes=len(content.encode()) - self._length(owner, same), made=made)
-            moment, expires = rows.now(), rows.until(owner)
+            moment, expires = records.now(), records.until(owner)
             if same is not None:
                 transaction.execute(
                     f"update {self.table} set {self.content} = ?, changed = ?, expires = ? where owner = ? and id = ?",
@@ -119,7 +118,7 @@ class Saved(ABC, Generic[T]):
     def _called(self, owner: str, dataset: str, name: str) -> str | None:
         matches = self._file.ask(
             f"select id from {self.table} where owner = ? and dataset = ? and name = ? and {_ALIVE}",
-            [owner, dataset, name, rows.now()],
+            [owner, dataset, name, records.now()],
         )
         return matches[0][0] if matches else None
 
@@ -133,7 +132,7 @@ class Saved(ABC, Generic[T]):
     def _row(self, owner: str, id: str) -> Row:
         matches = self._file.ask(
             f"select {self._columns()} from {self.table} where owner = ? and id = ? and {_ALIVE}",
-            [known(owner), id, rows.now()],
+            [known(owner), id, records.now()],
         )
         if not matches:
             raise NotFound(
@@ -191,7 +190,7 @@ class Reports(Saved[Report]):
         self, owner: str, dataset: str, name: str, document: Mapping[str, Any], *, replace: bool = False
     ) -> Report:
         """document: report.json. Raises QuotaReached, and SeqscopeError where the name is taken and not to be replaced."""
-        text = rows.written(document)
+        text = records.written(document)
         size = len(text.encode())
         if size > MAX_DOCUMENT:
             raise SeqscopeError(f"A report may have {MAX_DOCUMENT // 1_000_000} MB; this one has {size / 1e6:.1f} MB.")
@@ -210,4 +209,9 @@ class Reports(Saved[Report]):
 
 def _times(row: Row) -> Row:
     created, changed, expires = row[5:]
-    return (*row[:5], rows.aware(created), rows.aware(changed), None if expires is None else rows.aware(expires))
+    return (
+        *row[:5],
+        records.aware(created),
+        records.aware(changed),
+        None if expires is None else records.aware(expires),
+    )

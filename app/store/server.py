@@ -21,7 +21,7 @@ from pathlib import Path
 from time import monotonic
 
 from app.home import here
-from app.store import reserve, rows, snapshot
+from app.store import backup, file, records
 from app.store.database import Store
 from app.store.sweep import sweep
 from engine.errors import SeqscopeError
@@ -72,13 +72,13 @@ def _maintain(store: Store, clock: Clock) -> None:
     swept = started - SWEEP_EVERY
     while not store.closed.wait(LOOK_EVERY):
         try:
-            snapshot.answer(store)
+            backup.answer_snapshots(store)
             clock.tick()
             if monotonic() - swept >= SWEEP_EVERY:
                 swept = monotonic()
                 sweep(store, due(swept - started))
                 clock.write()
-                reserve.keep(store.home.path)
+                file.keep_reserve(store.home.path)
         except Exception as error:  # what fails now may not fail next time; the thread must live on
             log.error("housekeeping failed", exc_info=error)
             store.closed.wait(60)
@@ -86,7 +86,7 @@ def _maintain(store: Store, clock: Clock) -> None:
 
 def due(ran: float) -> datetime:
     """What expired until then goes, where the server has run for so many seconds since its start; UTC, without saying so."""
-    return rows.now() - (GRACE if ran < GRACE.total_seconds() else timedelta())
+    return records.now() - (GRACE if ran < GRACE.total_seconds() else timedelta())
 
 
 class Clock:
@@ -99,7 +99,7 @@ class Clock:
 
     def tick(self) -> None:
         """Compares the wall clock with the time for which the server ran since it last did. Raises SeqscopeError."""
-        now, ran = rows.now(), monotonic()
+        now, ran = records.now(), monotonic()
         off = now - (self._seen + timedelta(seconds=ran - self._ran))
         if abs(off) > _SLACK:
             self._move(off, now)

@@ -69,12 +69,12 @@ def test_nothing_of_it_stays_in_memory() -> None:
 def test_what_has_expired_is_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import timedelta
 
-    from app.store import rows
+    from app.store import records
     from app.store.sweep import sweep
 
     dataset = ready(ANNA, "My shop")
     models = look_at(dataset)
-    assert sweep(open_store(), rows.now() + timedelta(days=30)).datasets == 1
+    assert sweep(open_store(), records.now() + timedelta(days=30)).datasets == 1
     gc.collect()
     assert models() is None and not any(len(one) for one in cache._CACHES)
 

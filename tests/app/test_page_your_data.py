@@ -17,8 +17,7 @@ from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
 from app.parts import data_train
 from app.store.quota import QuotaReached
-from app.store.records import Dataset
-from app.store.rows import NotFound
+from app.store.records import Dataset, NotFound
 from app.store.server import open_store
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit

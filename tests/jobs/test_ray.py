@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from app.jobs import ray as module
+from app.jobs import launch as module
 from app.jobs import status
+from app.jobs.launch import SUBMISSION, OnRay
 from app.jobs.queue import Queue
-from app.jobs.ray import FILE, OnRay
 from app.jobs.runner import ROOT
 from app.jobs.status import Status
 from engine.errors import SeqscopeError
@@ -72,7 +72,7 @@ def test_what_is_handed_over(folder: Path, launcher: OnRay, cluster: Cluster, mo
     variables = asked["runtime_env"]["env_vars"]
     assert variables["PYTHONPATH"] == str(ROOT) and variables["SEQSCOPE_HOME"] == "/shared/home"
     assert not {"OIDC_SECRET", "SEQSCOPE_RAY_ADDRESS", "SEQSCOPE_RAY_PYTHON"} & variables.keys()
-    assert json.loads((folder / FILE).read_text())["submission"] == asked["submission_id"]
+    assert json.loads((folder / SUBMISSION).read_text())["submission"] == asked["submission_id"]
     assert status.read(folder).words == "Handed to the Ray cluster"
     assert (asked["entrypoint_num_cpus"], asked["entrypoint_num_gpus"]) == (1, 0)
 
@@ -120,7 +120,7 @@ def test_a_cluster_that_cannot_be_asked(folder: Path, launcher: OnRay, cluster: 
     assert launcher.alive(folder)  # it wrote just now
     Status(state="running", heartbeat=1.0).write(folder)
     assert not launcher.alive(folder)
-    (folder / FILE).unlink()
+    (folder / SUBMISSION).unlink()
     with pytest.raises(SeqscopeError, match=r"did not take the job \(Request failed with status code 500\)"):
         launcher.start(folder)
 
@@ -191,4 +191,4 @@ def test_a_job_on_a_real_cluster(address: str, tmp_path: Path, monkeypatch: pyte
     assert end.state == "cancelled"
     wait(lambda: gone(pids(long)[0]))
     again.stop()
-    assert os.path.exists(tmp_path / "jobs" / "long" / FILE)
+    assert os.path.exists(tmp_path / "jobs" / "long" / SUBMISSION)

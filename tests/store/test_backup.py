@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import backup, snapshot
-from app.store.check import check
+from app.store import backup
 from app.store.database import Store
 from app.store.file import Held
+from app.store.sweep import check
 from engine.cli import main
 from engine.errors import SeqscopeError
 from tests.store import ANNA, BEN, CLARA
@@ -73,7 +73,7 @@ def test_everything_comes_back(filled: Store, own_home: Path, tmp_path: Path, mo
     again = Store()
     assert rows(again) == tables
     again.close()
-    found = check(snapshot.take(home.stage()))
+    found = check(backup.take_snapshot(home.stage()))
     assert found.problems == []
 
 
@@ -82,8 +82,8 @@ def test_a_store_answers_for_its_own_folder_alone(filled: Store, tmp_path: Path)
     other = Store(tmp_path / "other.duckdb")
     folder = home.stage()
     (folder / "wanted").touch()
-    assert snapshot.answer(other) == 0 and (folder / "wanted").exists()
-    assert snapshot.answer(filled) == 1 and (folder / snapshot.NAME).is_file()
+    assert backup.answer_snapshots(other) == 0 and (folder / "wanted").exists()
+    assert backup.answer_snapshots(filled) == 1 and (folder / backup.SNAPSHOT).is_file()
     other.close()
 
 
@@ -167,7 +167,7 @@ def test_an_interrupted_restore_is_repeated(
 
 def test_what_is_deleted_meanwhile_is_missing_row_and_all(filled: Store, own_home: Path, tmp_path: Path) -> None:
     gone = filled.datasets.of(ANNA)[0].id
-    taken = snapshot.write(filled, home.stage())
+    taken = backup.write_snapshot(filled, home.stage())
     filled.datasets.delete(ANNA, gone)
     with (tmp_path / "b.tar").open("wb") as file:
         backup._archived(file, taken)

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import rows
+from app.store import records
 from app.store.database import Store
 from app.store.quota import QuotaReached
-from app.store.records import Dataset
-from app.store.rows import NotFound
+from app.store.records import Dataset, NotFound
 from engine.errors import SeqscopeError
 from tests.store import ANNA, BEN, CLARA
 
@@ -27,7 +26,7 @@ def uploaded(store: Store, owner: str = ANNA, text: str = "item_id,title\n") -> 
 def at(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     """From now on it is so many days later."""
     later = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=days)
-    monkeypatch.setattr(rows, "now", lambda: later)
+    monkeypatch.setattr(records, "now", lambda: later)
 
 
 class TestAdd:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import lost, rows, server
+from app.store import lost, records, server
 from app.store.database import Store
-from app.store.recover import Recovered, recover
+from app.store.lost import Recovered, recover
 from app.store.server import Clock
 from app.store.sweep import Swept, sweep
 from engine import cli
@@ -24,7 +24,7 @@ class Time:
     """The wall clock and how long the machine has been on, in days."""
 
     def __init__(self) -> None:
-        self.start, self.wall, self.ran = rows.now(), 0.0, 0.0
+        self.start, self.wall, self.ran = records.now(), 0.0, 0.0
 
     def passes(self, days: float) -> None:
         self.wall += days
@@ -34,7 +34,7 @@ class Time:
 @pytest.fixture
 def passing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
     now = Time()
-    monkeypatch.setattr(rows, "now", lambda: now.start + timedelta(days=now.wall))
+    monkeypatch.setattr(records, "now", lambda: now.start + timedelta(days=now.wall))
     with monkeypatch.context() as patch:
         patch.setattr(server, "monotonic", lambda: now.ran * 86_400)
         yield now
@@ -69,7 +69,7 @@ def test_so_many_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
     served(3, passing)
     store = Store()
     left = store.datasets.get(ANNA, dataset.id).expires
-    assert left is not None and round((left.replace(tzinfo=None) - rows.now()) / timedelta(days=1), 2) == 1
+    assert left is not None and round((left.replace(tzinfo=None) - records.now()) / timedelta(days=1), 2) == 1
     store.close()
     served(2, passing)
     store = Store()
@@ -108,8 +108,8 @@ def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: py
     monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.000001")
     monkeypatch.setattr(server, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(server, "SWEEP_EVERY", 0.02)
-    now = rows.now()
-    monkeypatch.setattr(rows, "now", lambda: now)
+    now = records.now()
+    monkeypatch.setattr(records, "now", lambda: now)
     swept: list[timedelta] = []  # how long something has been due that goes
     monkeypatch.setattr(server, "sweep", lambda store, due: swept.append(now - due))
     store = Store()
@@ -187,7 +187,7 @@ def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, m
     dataset = uploaded(store)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(lost, "move", lambda at, entry: (_ for _ in ()).throw(KeyboardInterrupt))
-        sweep(store, rows.now() + timedelta(days=8))
+        sweep(store, records.now() + timedelta(days=8))
     sweep(store)
     (entry,) = lost.entries(home.here())
     assert (entry.why, len(entry.here())) == ("expired", 1)

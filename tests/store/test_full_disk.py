@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.home import DISK_FULL
-from app.store import reserve
+from app.store import file
 from app.store.database import Store
 from tests.store import ANNA
 from tests.store.test_datasets import uploaded
@@ -17,17 +17,17 @@ from tests.store.test_datasets import uploaded
 FILLED = f"""
 import os, sys
 from app import home
-from app.store import reserve
+from app.store import file
 from app.store.database import Store
 from engine.errors import SeqscopeError
 
-reserve.SIZE = 400_000
+file.RESERVE_SIZE = 400_000
 store = Store()
 for number in range(3):
     folder = home.stage()
     (folder / "items.csv").write_bytes(b"x" * 100_000)
     store.datasets.add("{ANNA}", f"films {{number}}", staged=folder)
-reserve.keep(home.root())
+file.keep_reserve(home.root())
 full = os.open(home.root() / "full", os.O_WRONLY | os.O_CREAT)
 
 def fill():
@@ -73,18 +73,18 @@ def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
 def test_the_reserve_is_given_up_for_deletions_alone_and_made_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, at = uploaded(store), store.home.path / reserve.NAME
-    reserve.keep(store.home.path)
-    assert at.stat().st_blocks * 512 >= reserve.SIZE
+    first, at = uploaded(store), store.home.path / file.RESERVE
+    file.keep_reserve(store.home.path)
+    assert at.stat().st_blocks * 512 >= file.RESERVE_SIZE
     store.datasets.delete(ANNA, first.id)  # there is room
     assert at.exists()
     second = uploaded(store)
     with monkeypatch.context() as patch:
-        patch.setattr(reserve, "_free", lambda home: 0)
+        patch.setattr(file, "_free_bytes", lambda home: 0)
         store.histories.save(ANNA, "sample", "westerns", ["a"])
         assert at.exists()
         store.datasets.delete(ANNA, second.id)
-        reserve.keep(store.home.path)
+        file.keep_reserve(store.home.path)
         assert not at.exists()
-    reserve.keep(store.home.path)
+    file.keep_reserve(store.home.path)
     assert at.exists()

@@ -15,7 +15,7 @@ import pytest
 
 from app import home
 from app.store.database import Store
-from app.store.rows import NotFound
+from app.store.records import NotFound
 from tests.store import ANNA, BEN, CLARA
 
 PARTS = ("datasets", "histories", "comparisons", "reports", "jobs", "quota")

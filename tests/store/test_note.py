@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app import home
-from app.store import lost, migrations, note
+from app.store import file, lost, migrations
 from app.store.database import Store
 from app.store.file import Incomplete
 from app.store.sweep import Swept, sweep
@@ -144,16 +144,16 @@ def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(
     store = Store()
     uploaded(store)
     store.close()
-    path = note.path_of(home.database())
+    path = file.note_path(home.database())
     path.write_text("{")
     with caplog.at_level(logging.WARNING):
         Store().close()
     assert "cannot be read" in caplog.text
-    noted = note.read(home.database())
+    noted = file.read_note(home.database())
     assert noted is not None and noted.changes == 1
     path.unlink()
     Store().close()
-    assert note.read(home.database()) is not None
+    assert file.read_note(home.database()) is not None
 
 
 def test_what_an_owner_deletes_is_deleted_for_good(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import rows
+from app.store import records
 from app.store.database import Store
 from app.store.quota import QuotaReached
 from app.store.sweep import sweep
@@ -28,7 +28,7 @@ def test_defaults_are_those_that_are_documented(store: Store, root: Path) -> Non
     words = (root / "docs" / "deployment.md").read_text("utf-8")
     said = dict(re.findall(r"\| `SEQSCOPE_QUOTA_(\w+)` \| [^|]* \| ([0-9,]+) \|", words))
     assert {name.lower(): int(number.replace(",", "")) for name, number in said.items()} == vars(store.quota.limits)
-    assert "| `SEQSCOPE_KEEP_DAYS` |" in words and rows.keep_days() == 7
+    assert "| `SEQSCOPE_KEEP_DAYS` |" in words and records.keep_days() == 7
 
 
 def test_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,12 +154,12 @@ def test_what_is_being_made_is_weighed_while_others_use_the_store(
 def test_what_is_in_lost_counts_for_the_server(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_SERVER", "5000")
     store.datasets.add(ANNA, "films", staged=of_size(3000))  # type: ignore[arg-type]
-    assert sweep(store, rows.now() + timedelta(days=8)).datasets == 1
+    assert sweep(store, records.now() + timedelta(days=8)).datasets == 1
     store.quota.check(ANNA, bytes=1000)
     with pytest.raises(QuotaReached, match="server has no room"):
         store.quota.check(BEN, bytes=2001)
     sweep(store)  # its days count from here
-    assert sweep(store, rows.now() + timedelta(days=8)).deleted == 1
+    assert sweep(store, records.now() + timedelta(days=8)).deleted == 1
     store.quota.check(BEN, bytes=2001)
 
 

@@ -8,7 +8,7 @@ from app import home
 from app.store import saved
 from app.store.database import Store
 from app.store.quota import QuotaReached
-from app.store.rows import NotFound
+from app.store.records import NotFound
 from engine.errors import SeqscopeError
 from tests.store import ANNA, BEN, CLARA
 from tests.store.test_datasets import at

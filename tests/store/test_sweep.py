@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app import home
-from app.store import rows, server, snapshot, sweep
+from app.store import backup, records, server, sweep
 from app.store.database import Store
 from app.store.server import open_store
 from app.store.sweep import Swept
@@ -21,7 +21,7 @@ from tests.waiting import wait
 
 
 def days(number: float) -> object:
-    return rows.now() + timedelta(days=number)
+    return records.now() + timedelta(days=number)
 
 
 def test_expired_datasets_go_with_all_that_belongs_to_them(store: Store) -> None:
@@ -142,7 +142,7 @@ def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPa
         orphan.mkdir(parents=True)
         wanted = home.stage()
         (wanted / "wanted").touch()
-        wait(lambda: not orphan.exists() and (wanted / snapshot.NAME).exists())
+        wait(lambda: not orphan.exists() and (wanted / backup.SNAPSHOT).exists())
     finally:
         store.close()
 
