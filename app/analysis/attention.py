@@ -173,9 +173,9 @@ def sentence(model: str, weights: Float, called: Names, pooled: bool) -> str:
         f"{who} looked most at {_named(called, first)} ({weights[first]:.0%} of its weight), "
         f"then at {_named(called, second)} ({weights[second]:.0%})."
     )
-    own = [place for place, number in enumerate(called.numbers) if number != "next"][-3:]
-    if len(called) > 6 and len(own) == 3:
-        text += f" The latest three items hold {weights[own].sum():.0%} together."
+    latest = [place for place, number in enumerate(called.numbers) if number != "next"][-3:]
+    if len(called) > 6 and len(latest) == 3:
+        text += f" The latest three items hold {weights[latest].sum():.0%} together."
     return text
 
 
@@ -190,10 +190,10 @@ def _named(called: Names, place: int) -> str:
 def matrix(attention: AttentionMap, view: View, layer: int, head: int) -> Float:
     """float [p, p], NaN where looking is impossible."""
     if view == "rollout":
-        found = rollout(attention).copy()
+        weights = rollout(attention).copy()
         if attention.causal:  # a layer of its own leaves the same cells blank
-            found[np.isnan(attention.weights[0, 0]) & ~np.eye(len(attention), dtype=bool)] = np.nan
-        return found
+            weights[np.isnan(attention.weights[0, 0]) & ~np.eye(len(attention), dtype=bool)] = np.nan
+        return weights
     return attention.weights[layer, head] if view == "head" else mean_over_heads(attention, layer)
 
 
@@ -224,9 +224,9 @@ def scaled(weights: Float, scale: str) -> tuple[Float, float]:
 
 def wide(weights: Float, called: Names) -> pd.DataFrame:
     """One row per looking position, one column per position looked at; empty where looking is impossible."""
-    found = pd.DataFrame({"position": called.numbers, "title": called.titles})
+    labels = pd.DataFrame({"position": called.numbers, "title": called.titles})
     values = pd.DataFrame(weights.astype(float), columns=[f"→ {number}" for number in called.numbers])
-    return pd.concat([found, values], axis=1)
+    return pd.concat([labels, values], axis=1)
 
 
 def by_head(attention: AttentionMap) -> pd.DataFrame:
@@ -238,15 +238,15 @@ def by_head(attention: AttentionMap) -> pd.DataFrame:
     rows = []
     for layer in range(attention.layers):
         for head in range(attention.heads):
-            own = bits[layer, head]
+            bits_of_head = bits[layer, head]
             rows.append(
                 {
                     "layer": layer + 1,
                     "head": head + 1,
-                    "entropy": float(own[choice].mean()) if choice.any() else 0.0,
-                    "spread": float((own[choice] / most[choice]).mean()) if choice.any() else float("nan"),
+                    "entropy": float(bits_of_head[choice].mean()) if choice.any() else 0.0,
+                    "spread": float((bits_of_head[choice] / most[choice]).mean()) if choice.any() else float("nan"),
                     "distance": float(far[layer, head][choice].mean()) if choice.any() else 0.0,
-                    "last": float(own[-1]),
+                    "last": float(bits_of_head[-1]),
                 }
             )
     return pd.DataFrame(rows)
@@ -317,16 +317,16 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
     if valid.empty:
         return "Without its only event there is nothing to ask the model about."
     name, now = f"**{md(short(item, 60))}**", ordinal(float(valid["rank"].iloc[0]))
-    own = moves(valid)
-    if not own.any():
+    changes = moves(valid)
+    if not changes.any():
         if not valid["score"].any():
             return f"Removing any one event changes nothing for {name}: the model does not read them."
         text = f"{name} stays {now} without any one event."
         beside = "log_probability" if valid["log_probability"].notna().all() else "score"
         most = valid.loc[valid[beside].idxmax()]
         if most[beside] > 0:
-            what = "It becomes least probable" if beside == "log_probability" else "Its score falls most"
-            text += f" {what} without **{md(short(most['title'], 60))}**."
+            fall = "It becomes least probable" if beside == "log_probability" else "Its score falls most"
+            text += f" {fall} without **{md(short(most['title'], 60))}**."
         return text
 
     def told(at: int) -> tuple[str, str]:
@@ -334,11 +334,11 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
         return f"**{md(short(row['title'], 60))}**", f"{now} → {ordinal(float(row['rank_without']))} without it"
 
     parts = []
-    if own.max() > 0:
-        title, change = told(int(own.argmax()))
+    if changes.max() > 0:
+        title, change = told(int(changes.argmax()))
         parts.append(f"{title} does the most for {name}: {change}")
-    if own.min() < 0:
-        title, change = told(int(own.argmin()))
+    if changes.min() < 0:
+        title, change = told(int(changes.argmin()))
         parts.append(f"{title} holds it back the most: {change}" if parts else f"{title} holds {name} back: {change}")
     return f"{'; '.join(parts)}."
 
@@ -366,8 +366,8 @@ class Profile:
 def distance_words(profile: Profile, model: str) -> str:
     """What the mean over many people says, in a sentence."""
     last = profile.last[-1].mean(axis=0)
-    own = [at for at, back in enumerate(profile.back) if back > 0]
-    near = [at for at in own if profile.back[at] <= 3]
+    preceding = [at for at, back in enumerate(profile.back) if back > 0]
+    near = [at for at in preceding if profile.back[at] <= 3]
     ratio = last[near].mean() / max(profile.even[near].mean(), 1e-12)
     who = f"Over {count(profile.people, 'person', 'people')}, the last layer of {md(model)}"
     if 0.8 <= ratio <= 1.25:
@@ -428,7 +428,7 @@ def measure(models: Zoo, bundle: Bundle, people: int = PEOPLE, seed: int = 0) ->
     last = np.zeros((shape.layers, shape.heads, size))
     rows = np.zeros((shape.layers, size, size))
     even = np.zeros(size)
-    found = 0
+    read = 0
     for history, length in zip(histories, lengths, strict=True):
         if length < size:
             continue
@@ -438,9 +438,9 @@ def measure(models: Zoo, bundle: Bundle, people: int = PEOPLE, seed: int = 0) ->
                 last[layer, head] += last_row(seen, layer, head)[-size:]
         rows += seen.weights.mean(axis=1)[:, -size:, -size:]
         even += 1 / length
-        found += 1
+        read += 1
     back = tuple(range(size - shape.next_token, -shape.next_token, -1))
-    return Profile(found, len(histories), back, last / found, rows / found, even / found)
+    return Profile(read, len(histories), back, last / read, rows / read, even / read)
 
 
 def _size(lengths: list[int], window: int) -> int:

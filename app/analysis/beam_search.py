@@ -48,10 +48,10 @@ class Tree:
     @property
     def alive(self) -> npt.NDArray[np.bool_]:
         """bool [rows]: whether an identifier that the search ended with begins so."""
-        found = np.zeros(len(self.trace), bool)
+        mask = np.zeros(len(self.trace), bool)
         for row in self.ends:
-            found[self.trace.path(row)] = True
-        return found
+            mask[self.trace.path(row)] = True
+        return mask
 
     @property
     def invalid(self) -> int:
@@ -73,11 +73,11 @@ def tree(
     for row, parent in enumerate(trace.parents.tolist()):
         before, known = ((), ()) if parent < 0 else (paths[parent], codes[parent])
         code, level, depth = int(trace.codes[row]), int(trace.levels[row]), int(trace.depths[row])
-        own = "end" if code < 0 else str(code) if level == depth - 1 else f"{code} of level {level + 1}"
-        paths.append((*before, own))
+        spelled = "end" if code < 0 else str(code) if level == depth - 1 else f"{code} of level {level + 1}"
+        paths.append((*before, spelled))
         codes.append((*known, code))
-        found = np.asarray(below(codes[row]) if trace.below[row] else trace.items[row], np.int64)
-        known_best = found[np.argsort(-models.popularity[found], kind="stable")[:EXAMPLES]].tolist()
+        below_items = np.asarray(below(codes[row]) if trace.below[row] else trace.items[row], np.int64)
+        known_best = below_items[np.argsort(-models.popularity[below_items], kind="stable")[:EXAMPLES]].tolist()
         titles.append([clean(looks.titled(models, item), 80) for item in known_best])
     drawn = _drawn(trace, dropped)
     heights, height = _heights(trace, drawn)
@@ -86,11 +86,11 @@ def tree(
 
 
 def _drawn(trace: Trace, dropped: int) -> npt.NDArray[np.bool_]:
-    found = trace.kept.copy()
+    mask = trace.kept.copy()
     for depth in np.unique(trace.depths):
         rest = np.flatnonzero((trace.depths == depth) & ~trace.kept)
-        found[rest[np.argsort(-trace.scores[rest], kind="stable")[:dropped]]] = True
-    return found
+        mask[rest[np.argsort(-trace.scores[rest], kind="stable")[:dropped]]] = True
+    return mask
 
 
 def _heights(trace: Trace, drawn: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], float]:
@@ -99,23 +99,23 @@ def _heights(trace: Trace, drawn: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np
     order = np.lexsort((-trace.scores, ~trace.kept))  # kept ones first, then by probability
     for row in order[drawn[order]].tolist():
         below.setdefault(int(trace.parents[row]), []).append(row)
-    found = np.full(len(trace), np.nan)
+    heights = np.full(len(trace), np.nan)
     at = 0.0
     waiting = [(row, False) for row in reversed(below.get(-1, []))]
     while waiting:  # children before parents, without recursion
         row, done = waiting.pop()
-        own = below.get(row, [])
-        if not own:
+        children = below.get(row, [])
+        if not children:
             step = 1.0 if trace.kept[row] else 0.8
-            found[row] = at + step / 2
+            heights[row] = at + step / 2
             at += step
         elif done:
-            alive = [child for child in own if trace.kept[child]] or own
-            found[row] = float(np.mean(found[alive]))
+            alive = [child for child in children if trace.kept[child]] or children
+            heights[row] = float(np.mean(heights[alive]))
         else:
             waiting.append((row, True))
-            waiting.extend((child, False) for child in reversed(own))
-    return found, at
+            waiting.extend((child, False) for child in reversed(children))
+    return heights, at
 
 
 def table(found: Tree) -> pd.DataFrame:
@@ -183,13 +183,13 @@ def known_words(found: Tree, constrained: bool, excluded: bool) -> str:
 
 def agreement_words(found: Sequence[Agreement], width: int, k: int) -> str:
     """How much of the exact list beams of several widths find for this history."""
-    own = next((one for one in found if one.width == width), None)
+    exact = next((beam for beam in found if beam.width == width), None)
     text = (
         ""
-        if own is None
-        else f"Against exact scores of all items, this beam finds {own.overlap * k:.0f} of the first {k}."
+        if exact is None
+        else f"Against exact scores of all items, this beam finds {exact.overlap * k:.0f} of the first {k}."
     )
-    others = ", ".join(f"{one.width} → {one.overlap * k:.0f}" for one in found)
+    others = ", ".join(f"{beam.width} → {beam.overlap * k:.0f}" for beam in found)
     return f"{text} By beam width: {others} of {k}."
 
 
@@ -288,6 +288,6 @@ def _at(called: Names, place: int) -> str:
 
 def wide(shares: Float, called: Names, rows: Sequence[str]) -> pd.DataFrame:
     """One row per position, one column per written code, and their mean."""
-    found = pd.DataFrame({"position": called.numbers, "title": called.titles})
+    labels = pd.DataFrame({"position": called.numbers, "title": called.titles})
     values = pd.DataFrame(shares.T, columns=[f"{at + 1}. {row}" for at, row in enumerate(rows)])
-    return pd.concat([found, values, pd.Series(shares.mean(axis=0), name="mean")], axis=1)
+    return pd.concat([labels, values, pd.Series(shares.mean(axis=0), name="mean")], axis=1)

@@ -123,7 +123,7 @@ def of_model(models: Zoo, model: str, *more: Hashable) -> Hashable:
 
 def of_content(models: Zoo, *more: Hashable) -> Hashable:
     """The content of the dataset and of all bundles, and the other arguments: a new export is asked anew."""
-    return (str(models.path), models.info.fingerprint, *(one.digest for one in models.bundles.values()), *more)
+    return (str(models.path), models.info.fingerprint, *(bundle.digest for bundle in models.bundles.values()), *more)
 
 
 def of_digest(part: Any, *more: Hashable) -> Hashable:

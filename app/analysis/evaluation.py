@@ -42,8 +42,8 @@ def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> 
     people some row lacks). names: of the models; None: all."""
     tables = {name: models.bundles[name].ranks_table() for name in names or models.bundles}
     measured = {name: models.bundles[name].manifest.metrics for name in tables}
-    found = metrics.ranked(tables, measured, protocol)
-    return metrics.common({row: found[row] for row in metrics.floor_first(found, families(models, found))})
+    ranks = metrics.ranked(tables, measured, protocol)
+    return metrics.common({row: ranks[row] for row in metrics.floor_first(ranks, families(models, ranks))})
 
 
 @cached(100, by=of_content, spinner="Drawing people anew, 2,000 times …")
@@ -72,8 +72,8 @@ def beyond(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
 @cached(200, by=of_content, spinner="Looking at each group …")
 def slices(models: Zoo, protocol: str, by: str, metric: str) -> pd.DataFrame:
     """by: one of `sliceable`."""
-    found = people(models, protocol)[0]
-    return means_by_slice(found, _slicing(models, next(iter(found.values())), by), metric)
+    ranks = people(models, protocol)[0]
+    return means_by_slice(ranks, _slicing(models, next(iter(ranks.values())), by), metric)
 
 
 def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
@@ -93,8 +93,8 @@ def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
 def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
     if by == REPEATED and models.info.sets:
         return False
-    found = {} if protocol is None else people(models, protocol)[0]
-    return any(len(_slicing(models, one, by).groups) > 1 for one in [*found.values()][:1])
+    ranks_of = {} if protocol is None else people(models, protocol)[0]
+    return any(len(_slicing(models, ranks, by).groups) > 1 for ranks in [*ranks_of.values()][:1])
 
 
 def _slicing(models: Zoo, one: metrics.Ranks, by: str) -> Slicing:
@@ -172,8 +172,8 @@ def by_repeat(one: metrics.Ranks, users: pa.Table) -> Slicing:
 
 def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
     """As `by_number`, for numbers that name something (years): without thousands separators."""
-    found = by_number(values, parts, "", "")
-    return Slicing({label.replace(",", ""): mask for label, mask in found.groups.items()}, True)
+    slicing = by_number(values, parts, "", "")
+    return Slicing({label.replace(",", ""): mask for label, mask in slicing.groups.items()}, True)
 
 
 def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
@@ -194,8 +194,8 @@ def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer
         [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values
     ]
     people: dict[str, list[int]] = {}
-    for row, own in enumerate(entries):
-        for entry in dict.fromkeys(str(one) for one in own if one is not None):
+    for row, values_of in enumerate(entries):
+        for entry in dict.fromkeys(str(entry_value) for entry_value in values_of if entry_value is not None):
             people.setdefault(entry, []).append(row)
     order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
     kept = order if len(order) <= most else order[: most - 1]
@@ -213,21 +213,21 @@ def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer
 
 def _free(name: str, taken: Mapping[str, object]) -> str:
     """Two values may look alike once cleaned."""
-    found, copies = name or "(empty)", 2
-    while found in taken:
-        found, copies = f"{name} ({copies})", copies + 1
-    return found
+    label, copies = name or "(empty)", 2
+    while label in taken:
+        label, copies = f"{name} ({copies})", copies + 1
+    return label
 
 
 def means_by_slice(people: Mapping[str, metrics.Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
     """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
     rows = []
-    for name, one in people.items():
-        if metrics.beyond_beam(one, metric):
+    for name, ranks in people.items():
+        if metrics.beyond_beam(ranks, metric):
             continue
         for label, mask in slicing.groups.items():
-            values = one.take(np.flatnonzero(mask)).values(metric)
-            found = judge.interval(values, seed=metrics.SEED, samples=metrics.SAMPLES)
+            values = ranks.take(np.flatnonzero(mask)).values(metric)
+            estimate = judge.interval(values, seed=metrics.SEED, samples=metrics.SAMPLES)
             n = len(values)
-            rows.append((label, name, n, found.mean, found.low, found.high, n < metrics.FEW))
+            rows.append((label, name, n, estimate.mean, estimate.low, estimate.high, n < metrics.FEW))
     return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])

@@ -72,9 +72,9 @@ def decades(steps: Sequence[tuple[float, int]]) -> dict[int, str]:
 
 def counted(values: Sequence[tuple[str, int]], chosen: Sequence[str]) -> dict[str, str]:
     """Value → "Drama · 725", the most frequent first; chosen ones are there even where nothing matches any more."""
-    found = dict(values)
-    found.update({value: 0 for value in chosen if value not in found})
-    return {value: f"{clean(value, 60)} · {items:,}" for value, items in found.items()}
+    counts = dict(values)
+    counts.update({value: 0 for value in chosen if value not in counts})
+    return {value: f"{clean(value, 60)} · {items:,}" for value, items in counts.items()}
 
 
 def told(name: str, wanted: Among | Between) -> str:
@@ -97,43 +97,43 @@ def number(value: Any) -> str:
 
 def sorts(facets: Sequence[Facet], log: bool = True) -> dict[str, tuple[str, str, bool]]:
     """Key → (words, column, descending) of every order the list can have. log: somebody has taken something."""
-    found = {
+    orders = {
         "relevance": ("Best match, then popular" if log else "Best match", "relevance", True),
         "title": ("Title, A to Z", "title", False),
     }
     if log:
-        found["popularity-down"] = ("Most popular", "popularity", True)
-        found["popularity-up"] = ("Least popular", "popularity", False)
+        orders["popularity-down"] = ("Most popular", "popularity", True)
+        orders["popularity-up"] = ("Least popular", "popularity", False)
     for facet in facets:
         if facet.kind == "range" and not is_place(facet.name):
             newest, oldest = ("newest", "oldest") if years(facet) else ("highest", "lowest")
-            found[f"{facet.name}-down"] = (f"{caption(facet.name)}, {newest} first", facet.name, True)
-            found[f"{facet.name}-up"] = (f"{caption(facet.name)}, {oldest} first", facet.name, False)
-    return found
+            orders[f"{facet.name}-down"] = (f"{caption(facet.name)}, {newest} first", facet.name, True)
+            orders[f"{facet.name}-up"] = (f"{caption(facet.name)}, {oldest} first", facet.name, False)
+    return orders
 
 
 def row_words(row: Mapping[str, Any], facets: Sequence[Facet]) -> list[str]:
     """What a row says about its item beside the title, not escaped."""
-    found = []
+    shown_words = []
     for facet in facets[: 2 * _ON_ROW]:
         words = value_words(row.get(facet.name), 3)
         if words and words not in str(row.get("title", "")):
-            found.append(clean(words, 60))
-    return found[:_ON_ROW]
+            shown_words.append(clean(words, 60))
+    return shown_words[:_ON_ROW]
 
 
 def matched(row: Mapping[str, Any], searched: Sequence[str], text: str) -> list[str]:
     """By which attributes an item matches words that are not in its title: "Director: Ridley Scott"; not escaped."""
     left = [word for word in words_of(text) if not _holds(str(row["title"]), word)]
-    found = []
+    passages = []
     for name in sorted(searched, key=lambda name: name in PROSE):  # short ones first, as the search ranks them
         value = row.get(name)
-        for one in value if isinstance(value, list) else [value]:
-            own = [word for word in left if one is not None and _holds(str(one), word)]
-            if own:
-                found.append(f"{caption(name)}: {_around(str(one), own[0])}")
-                left = [word for word in left if word not in own]
-    return found
+        for entry in value if isinstance(value, list) else [value]:
+            hits = [word for word in left if entry is not None and _holds(str(entry), word)]
+            if hits:
+                passages.append(f"{caption(name)}: {_around(str(entry), hits[0])}")
+                left = [word for word in left if word not in hits]
+    return passages
 
 
 def _holds(text: str, start: str) -> bool:
@@ -166,7 +166,7 @@ def table(rows: pa.Table) -> pd.DataFrame:
     for name in names:
         values = rows[name].to_pylist()
         called = caption(name) if caption(name) not in columns else name  # kind_of, kind of
-        columns[called] = ["; ".join(map(str, one)) if isinstance(one, list) else one for one in values]
+        columns[called] = ["; ".join(map(str, entry)) if isinstance(entry, list) else entry for entry in values]
     return pd.DataFrame(columns)
 
 

@@ -31,10 +31,10 @@ class Standing(NamedTuple):
 
 
 def standing(popularity: npt.NDArray[np.int64], item: int) -> Standing:
-    own = popularity[item]
-    below = int((popularity < own).sum())
+    events = popularity[item]
+    below = int((popularity < events).sum())
     others = max(1, len(popularity) - 1)
-    return Standing(int(own), 1 + int((popularity > own).sum()), 100 * below / others)
+    return Standing(int(events), 1 + int((popularity > events).sum()), 100 * below / others)
 
 
 def percentile_words(percentile: float) -> str:
@@ -47,15 +47,15 @@ def percentile_words(percentile: float) -> str:
 def attributes(items: pa.Table, item: int) -> list[tuple[str, str, list[str]]]:
     """(column, what it is called, its values in words) of what an item has; without the description."""
     described = prose(items)
-    found = []
+    rows = []
     for name in items.column_names:
         if name in OWN or name == described or is_place(name):
             continue
         value = items[name][item].as_py()
-        values = [str(one) for one in value] if isinstance(value, list) else [value_words(value)]
+        values = [str(element) for element in value] if isinstance(value, list) else [value_words(value)]
         if any(values):
-            found.append((name, caption(name), values))
-    return sorted(found, key=lambda entry: names_items(entry[0]))
+            rows.append((name, caption(name), values))
+    return sorted(rows, key=lambda entry: names_items(entry[0]))
 
 
 def description(items: pa.Table, item: int) -> str:
@@ -74,10 +74,10 @@ class Series(NamedTuple):
 
 def series_of(items: pa.Table, item: int) -> Series | None:
     """The series an item belongs to, in order; None where the catalogue has no such column or the item stands alone."""
-    found = series(items)
-    if found is None:
+    groups = series(items)
+    if groups is None:
         return None
-    column, order = found
+    column, order = groups
     name = items[column][item].as_py()
     if not name:
         return None
@@ -105,7 +105,7 @@ class Near(NamedTuple):
 
 def shared(near: Mapping[str, Near]) -> dict[int, int]:
     """Neighbour → how many models have it; only those that several have."""
-    counts = Counter(item for found in near.values() for item in found.items)
+    counts = Counter(item for nearest in near.values() for item in nearest.items)
     return {item: models for item, models in counts.items() if models > 1}
 
 
@@ -114,12 +114,12 @@ def overlap_words(near: Mapping[str, Near], titles: Mapping[str, str], k: int) -
     if len(near) < 2:
         return ""
     names = [titles[model] for model in near]
-    both = overlap([found.items for found in near.values()], k)
+    both = overlap([nearest.items for nearest in near.values()], k)
     a, b = max(combinations(range(len(near)), 2), key=lambda pair: both[pair])
     most = int(both[a, b])
     if len(near) == 2:
         return f"{names[0]} and {names[1]} share {most or 'none'} of {k} neighbours."
-    every = set.intersection(*(set(found.items) for found in near.values()))
+    every = set.intersection(*(set(nearest.items) for nearest in near.values()))
     together = "no neighbour" if not every else f"{len(every)} of {k} neighbours"
     if most == 0:
         return f"No two of the {len(near)} models share a neighbour."
@@ -128,7 +128,7 @@ def overlap_words(near: Mapping[str, Near], titles: Mapping[str, str], k: int) -
 
 def overlap_table(near: Mapping[str, Near], titles: Mapping[str, str]) -> pd.DataFrame:
     """How many neighbours each two models share, and the Jaccard index."""
-    lists = [found.items for found in near.values()]
+    lists = [nearest.items for nearest in near.values()]
     k = max(map(len, lists), default=1)
     both, index, names = overlap(lists, k), jaccard(lists, k), [titles[model] for model in near]
     rows = [
@@ -144,9 +144,17 @@ def neighbour_table(
     """All neighbours of all models, one row each. names, ids: title and item_id of every item."""
     common = shared(near)
     rows = [
-        (titles[model], place + 1, names[item], found.similarity[place], found.measure, common.get(item, 1), ids[item])
-        for model, found in near.items()
-        for place, item in enumerate(found.items)
+        (
+            titles[model],
+            place + 1,
+            names[item],
+            nearest.similarity[place],
+            nearest.measure,
+            common.get(item, 1),
+            ids[item],
+        )
+        for model, nearest in near.items()
+        for place, item in enumerate(nearest.items)
     ]
     return pd.DataFrame(
         rows, columns=["Model", "Rank", "Neighbour", "Similarity", "Measure", "Models that have it", "Item id"]

@@ -128,7 +128,7 @@ def colouring(items: pa.Table, name: str) -> Colouring:
     other, nothing = len(top), len(top) + 1
     group = np.empty(len(items), np.int16)
     for item, value in enumerate(items[name].to_pylist()):
-        group[item] = min((places.get(one, other) for one in _values(value)), default=nothing)
+        group[item] = min((places.get(category, other) for category in _values(value)), default=nothing)
     names = [clean(value, 40) for value in top]
     for place, extra in ((other, OTHER), (nothing, NOTHING)):
         if (group == place).any():
@@ -156,15 +156,15 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _numbers(items: pa.Table, name: str) -> npt.NDArray[np.float64]:
-    found: npt.NDArray[np.float64] = items[name].cast(pa.float64()).to_pandas().to_numpy(np.float64, na_value=np.nan)
-    return found
+    numbers: npt.NDArray[np.float64] = items[name].cast(pa.float64()).to_pandas().to_numpy(np.float64, na_value=np.nan)
+    return numbers
 
 
 def _counts(items: pa.Table, name: str) -> Counter[str]:
-    return Counter(one for value in items[name].to_pylist() for one in set(_values(value)))
+    return Counter(category for value in items[name].to_pylist() for category in set(_values(value)))
 
 
 def _values(value: Any) -> list[str]:
     if value is None or value == "":
         return []
-    return [str(one) for one in value if one not in (None, "")] if isinstance(value, list) else [str(value)]
+    return [str(entry) for entry in value if entry not in (None, "")] if isinstance(value, list) else [str(value)]

@@ -77,8 +77,8 @@ def sample(
     rng = np.random.default_rng(seed)
     groups = np.zeros(len(items), np.int64) if group is None else np.asarray(group)[items].astype(np.int64)
     kept = []
-    for one in np.unique(groups):
-        members = items[groups == one]
+    for label in np.unique(groups):
+        members = items[groups == label]
         kept.append(rng.choice(members, max(1, round(len(members) * size / len(items))), replace=False))
     return np.union1d(np.concatenate(kept), np.asarray(points.at(forced), np.int64))
 
@@ -90,7 +90,7 @@ def inside(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.NDArra
     px, py = points.x.astype(float), points.y.astype(float)
     if len(x) == 2:
         return (px >= min(x)) & (px <= max(x)) & (py >= min(y)) & (py <= max(y))
-    found = np.zeros(len(px), bool)
+    mask = np.zeros(len(px), bool)
     near = (px >= min(x)) & (px <= max(x)) & (py >= min(y)) & (py <= max(y))
     qx, qy = px[near], py[near]
     within = np.zeros(len(qx), bool)
@@ -100,8 +100,8 @@ def inside(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.NDArra
             continue
         crosses = (qy < y0) != (qy < y1)
         within ^= crosses & (qx < (x1 - x0) * (qy - y0) / (y1 - y0) + x0)
-    found[near] = within
-    return found
+    mask[near] = within
+    return mask
 
 
 def selected(event: Mapping[str, Any], points: Points, positions: Mapping[str, int], *, sampled: bool) -> list[int]:
@@ -112,10 +112,10 @@ def selected(event: Mapping[str, Any], points: Points, positions: Mapping[str, i
     """
     drawn = areas(event)
     if sampled and drawn:
-        found = np.zeros(len(points.x), bool)
+        mask = np.zeros(len(points.x), bool)
         for x, y in drawn:
-            found |= inside(points, x, y)
-        return [int(item) for item in np.flatnonzero(found)]
+            mask |= inside(points, x, y)
+        return [int(item) for item in np.flatnonzero(mask)]
     carried = event.get("points")
     ids = (_carried(point) for point in carried) if isinstance(carried, list) else ()
     return sorted({positions[item_id] for item_id in ids if item_id in positions})
@@ -236,13 +236,13 @@ Outline = tuple[list[float], list[float]]
 
 def split(text: str) -> tuple[str, str]:
     """(where, what) of a selection in an address."""
-    where, _, what = text.partition("~")
-    return where, what
+    where, _, selection = text.partition("~")
+    return where, selection
 
 
 def outlines(what: str) -> list[Outline] | None:
     """Those of a text; None where it is none."""
-    found: list[Outline] = []
+    shapes: list[Outline] = []
     parts = what.split("~") if len(what) <= LONGEST else []
     for part in parts:
         if not _OUTLINE.fullmatch(part):
@@ -250,8 +250,8 @@ def outlines(what: str) -> list[Outline] | None:
         numbers = [float(number) for number in part.split("_")]
         if len(numbers) < 4 or len(numbers) % 2 or len(numbers) > 2 * _CORNERS:
             return None
-        found.append((numbers[::2], numbers[1::2]))
-    return found if 0 < len(found) <= _OUTLINES else None
+        shapes.append((numbers[::2], numbers[1::2]))
+    return shapes if 0 < len(shapes) <= _OUTLINES else None
 
 
 def prefix(what: str) -> tuple[int | None, ...] | None:
@@ -263,19 +263,19 @@ def prefix(what: str) -> tuple[int | None, ...] | None:
 
 def beginning(codes: npt.NDArray[np.integer], wanted: Sequence[int | None]) -> npt.NDArray[np.int64]:
     """The items whose codes, int [items, levels], begin so; none where there are fewer levels."""
-    found = np.full(len(codes), len(wanted) <= codes.shape[1])
+    mask = np.full(len(codes), len(wanted) <= codes.shape[1])
     for level, code in enumerate(wanted[: codes.shape[1]]):
         if code is not None:
-            found &= codes[:, level] == code
-    return np.flatnonzero(found)
+            mask &= codes[:, level] == code
+    return np.flatnonzero(mask)
 
 
 def within(points: Points, areas: Sequence[Outline]) -> npt.NDArray[np.int64]:
     """The points inside any of the outlines."""
-    found = np.zeros(len(points.x), bool)
+    mask = np.zeros(len(points.x), bool)
     for x, y in areas:
-        found |= inside(points, x, y)
-    return np.flatnonzero(found)
+        mask |= inside(points, x, y)
+    return np.flatnonzero(mask)
 
 
 def told(points: Points, areas: Sequence[Outline]) -> str | None:
@@ -287,13 +287,13 @@ def told(points: Points, areas: Sequence[Outline]) -> str | None:
         return None
     width = max(float(np.ptp(points.x[some])), float(np.ptp(points.y[some])), 1e-6)
     digits = int(np.clip(3 - np.floor(np.log10(width)), 0, _DIGITS))
-    wanted = within(points, areas)
+    mask = within(points, areas)
     simple = [_simpler(points, area) for area in areas]
     for corners in (simple, areas):
         for more in (0, 1, 2, 6):
             text = _text(corners, min(digits + more, _DIGITS))
             again = outlines(text)
-            if again is not None and np.array_equal(within(points, again), wanted):
+            if again is not None and np.array_equal(within(points, again), mask):
                 return text
     return None
 

@@ -57,8 +57,8 @@ class Ranks:
 
     def values(self, metric: str) -> Floats:
         """Each person's share in a metric, float64 [people]."""
-        found: Floats = judge.per_user(metric, self.rank, self.protocol, self.user)
-        return found
+        shares: Floats = judge.per_user(metric, self.rank, self.protocol, self.user)
+        return shares
 
 
 def metrics_of(protocol: str) -> tuple[str, ...]:
@@ -69,8 +69,10 @@ def metrics_of(protocol: str) -> tuple[str, ...]:
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
     """Every protocol that some model was evaluated under, full rankings first. What a model reaches with its vectors of training
     users is no protocol of its own, but a row (`ranked`)."""
-    found = {name for table in tables.values() if table is not None for name in table["protocol"].unique().to_pylist()}
-    return naming.in_order(map(without_users, found))
+    evaluated = {
+        name for table in tables.values() if table is not None for name in table["protocol"].unique().to_pylist()
+    }
+    return naming.in_order(map(without_users, evaluated))
 
 
 def without_users(protocol: str) -> str:
@@ -92,15 +94,15 @@ def ranked(
 ) -> dict[str, Ranks]:
     """Row → its ranks under `protocol`. A row is a model by its name; one that was also asked with its vectors of training users
     has a second row, its name with USERS behind it. measured: model → its manifest's metrics."""
-    found: dict[str, Ranks] = {}
+    rows: dict[str, Ranks] = {}
     for name, table in tables.items():
         for row, variant in ((name, protocol), (name + USERS, with_users(protocol))):
-            one = None if table is None else ranks(table, variant)
-            if one is not None:
-                found[row] = dataclasses.replace(
-                    one, width=judge.beam_width(measured[name], variant), protocol=protocol
+            of_row = None if table is None else ranks(table, variant)
+            if of_row is not None:
+                rows[row] = dataclasses.replace(
+                    of_row, width=judge.beam_width(measured[name], variant), protocol=protocol
                 )
-    return found
+    return rows
 
 
 def models_of(rows: Iterable[str]) -> list[str]:
@@ -130,7 +132,7 @@ def ranks(table: pa.Table, protocol: str) -> Ranks | None:
 
 def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
     """(the same people with the same held-out items for every model, how many people lack one of theirs under some model)."""
-    keys = {name: one.user.astype(np.int64) << 32 | one.target for name, one in found.items()}
+    keys = {name: ranks.user.astype(np.int64) << 32 | ranks.target for name, ranks in found.items()}
     if not keys:
         return {}, 0
     shared = everybody = next(iter(keys.values()))
@@ -142,8 +144,8 @@ def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
 
 def asked(people: int, protocol: str) -> str:
     """30 people with held-out items, 1 person with a held-out item."""
-    what = "held-out items" if naming.parse(protocol).sets else "a held-out item"
-    return f"{count(people, 'person', 'people')} with {what}"
+    items = "held-out items" if naming.parse(protocol).sets else "a held-out item"
+    return f"{count(people, 'person', 'people')} with {items}"
 
 
 def left_out(people: int) -> str:
@@ -185,8 +187,8 @@ def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFram
     """
     rows = []
     for metric in metrics:
-        reasons = {name: beyond_beam(one, metric) for name, one in people.items()}
-        values = {name: one.values(metric) for name, one in people.items() if reasons[name] is None}
+        reasons = {name: beyond_beam(ranks, metric) for name, ranks in people.items()}
+        values = {name: ranks.values(metric) for name, ranks in people.items() if reasons[name] is None}
         rows += [
             (name, metric, *[float("nan")] * 3, people[name].people, "", float("nan"), why)
             for name, why in reasons.items()
@@ -199,13 +201,13 @@ def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFram
         others = [name for name in values if name != best]
         tests = [judge.paired(values[best], values[name], seed=SEED, samples=SAMPLES) for name in others]
         adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
-        for name, own in values.items():
-            found = judge.interval(own, seed=SEED, samples=SAMPLES)
+        for name, shares in values.items():
+            estimate = judge.interval(shares, seed=SEED, samples=SAMPLES)
             mark, p = "" if alone else "best", float("nan")
             if name != best:
                 test, p = adjusted[name]
                 mark = "level" if not alone and (test.low <= 0 <= test.high or p > LEVEL) else ""
-            rows.append((name, metric, found.mean, found.low, found.high, len(own), mark, p, ""))
+            rows.append((name, metric, estimate.mean, estimate.low, estimate.high, len(shares), mark, p, ""))
     columns = ["model", "metric", "mean", "low", "high", "n", "mark", "p", "note"]
     order = {name: place for place, name in enumerate(people)}
     table = pd.DataFrame(rows, columns=columns)
@@ -226,20 +228,20 @@ class Judged(NamedTuple):
 def verdict(part: Sequence[Judged], metric: str, families: Mapping[str, str], called: Mapping[str, str]) -> str:
     """Which model is best, who is level with it and who is below the floor. part: rows with figures of one metric; called:
     row → its title, escaped for where it is shown."""
-    best = next((one for one in part if one.mark == "best"), None)
-    if best is None or len({model_of(one.row) for one in part}) == 1:
+    best = next((row for row in part if row.mark == "best"), None)
+    if best is None or len({model_of(row.row) for row in part}) == 1:
         figures = [
-            f"{called[one.row]}: {metric} {one.mean:.3f} (95 % interval {one.low:.3f} – {one.high:.3f}, "
-            f"{count(one.n, 'person', 'people')})."
-            for one in part
+            f"{called[row.row]}: {metric} {row.mean:.3f} (95 % interval {row.low:.3f} – {row.high:.3f}, "
+            f"{count(row.n, 'person', 'people')})."
+            for row in part
         ]
         return " ".join([*figures, f"There is no other model to compare it with. {ONE_SEED}"] if part else [])
-    means = {one.row: one.mean for one in part}
+    means = {row.row: row.mean for row in part}
     text = (
         f"{called[best.row]} has the highest {metric}: {best.mean:.3f} "
         f"(95 % interval {best.low:.3f} – {best.high:.3f}, {count(best.n, 'person', 'people')})."
     )
-    level = [called[one.row] for one in part if one.mark == "level"]
+    level = [called[row.row] for row in part if row.mark == "level"]
     if level:
         text += f" {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
     else:
@@ -268,10 +270,10 @@ def grid(
     metrics = list(dict.fromkeys(table["metric"]))
     for name in titles:
         row = {"Model": f"{signs[name]}\u00a0{md(titles[name])}"}
-        own = table[table["model"] == name].set_index("metric")
+        cells = table[table["model"] == name].set_index("metric")
         for metric in metrics:
-            if metric in own.index:
-                cell = own.loc[metric]
+            if metric in cells.index:
+                cell = cells.loc[metric]
                 if cell["note"]:
                     row[metric] = f"n/a :small[({md(cell['note'])})]"
                     continue
@@ -283,14 +285,14 @@ def grid(
                 row[metric] = "n/a"
         row["Note"] = md(notes.get(name, ""))
         rows.append(row)
-    found = pd.DataFrame(rows)
-    return found if notes else found.drop(columns="Note")
+    frame = pd.DataFrame(rows)
+    return frame if notes else frame.drop(columns="Note")
 
 
 def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataFrame:
     """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people; those alone that
     have a figure, and none where the baseline has none."""
-    values = {name: one.values(metric) for name, one in people.items() if beyond_beam(one, metric) is None}
+    values = {name: ranks.values(metric) for name, ranks in people.items() if beyond_beam(ranks, metric) is None}
     others = [name for name in values if name != baseline and baseline in values]
     tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
     adjusted = judge.holm([test.p for test in tests])
@@ -331,23 +333,23 @@ def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.N
     rows = np.flatnonzero((table["protocol"].to_numpy() == protocol) & (table["k"].to_numpy() == k))
     if not len(rows):
         return None
-    found = np.zeros(items, np.int64)
-    np.add.at(found, table["item"].to_numpy()[rows], table["count"].to_numpy()[rows])
-    return found
+    counts = np.zeros(items, np.int64)
+    np.add.at(counts, table["item"].to_numpy()[rows], table["count"].to_numpy()[rows])
+    return counts
 
 
 def exposures(
     tables: Mapping[str, pa.Table | None], people: Mapping[str, Ranks], protocol: str, k: int, items: int
 ) -> tuple[dict[str, npt.NDArray[np.int64] | None], dict[str, str]]:
     """(row → `exposure` under `protocol`, row → why there is none). tables: of the models."""
-    found: dict[str, npt.NDArray[np.int64] | None] = {}
+    counts: dict[str, npt.NDArray[np.int64] | None] = {}
     why = {}
-    for row, one in people.items():
+    for row, ranks in people.items():
         variant = with_users(protocol) if row.endswith(USERS) else protocol
-        beam = judge.beyond_beam(k, one.width)
-        found[row] = None if beam else exposure(tables[model_of(row)], variant, k, items)
+        beam = judge.beyond_beam(k, ranks.width)
+        counts[row] = None if beam else exposure(tables[model_of(row)], variant, k, items)
         why[row] = beam or f"the bundle keeps no lists for “{variant}” at {k}"
-    return found, why
+    return counts, why
 
 
 def beyond(
@@ -375,8 +377,8 @@ def wins(first: Ranks, second: Ranks) -> tuple[int, int, int]:
 
 def _told_apart(first: Ranks, second: Ranks) -> tuple[Floats, Floats]:
     """Both ranks, infinite beyond the beams that they come from: places that nobody knows differ in nothing."""
-    reach = min(one.width or math.inf for one in (first, second))
-    ours, theirs = (np.where(one.rank > reach, np.inf, one.rank) for one in (first, second))
+    reach = min(ranks.width or math.inf for ranks in (first, second))
+    ours, theirs = (np.where(ranks.rank > reach, np.inf, ranks.rank) for ranks in (first, second))
     return ours, theirs
 
 
@@ -389,7 +391,7 @@ def disputed(first: Ranks, second: Ranks, many: int = 20) -> pd.DataFrame:
     """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
     the top of the list: from 1 to 10 weighs as much as from 10 to 100. Beyond a beam a rank is NaN, and counts as the next."""
     ours, theirs = _told_apart(first, second)
-    reach = min(one.width or math.inf for one in (first, second))
+    reach = min(ranks.width or math.inf for ranks in (first, second))
     ratio = np.log2(np.minimum(theirs, reach + 1) / np.minimum(ours, reach + 1))
     best = np.minimum(ours, theirs)
     order = np.lexsort((first.user, best, -np.abs(ratio)))[:many]
@@ -467,8 +469,8 @@ def floor_missing(families: Mapping[str, str], protocol: str = "full") -> str:
 
 def floor_best(means: Mapping[str, float], families: Mapping[str, str]) -> tuple[str, float] | None:
     """(the row of the floor with the highest mean, that mean); None where there is none. Means may be NaN."""
-    found = {row: mean for row, mean in means.items() if families[row] in FLOOR and not math.isnan(mean)}
-    return max(found.items(), key=lambda entry: entry[1]) if found else None
+    floor = {row: mean for row, mean in means.items() if families[row] in FLOOR and not math.isnan(mean)}
+    return max(floor.items(), key=lambda entry: entry[1]) if floor else None
 
 
 def below_floor(means: Mapping[str, float], families: Mapping[str, str], called: Mapping[str, str]) -> str:

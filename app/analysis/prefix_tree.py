@@ -46,7 +46,7 @@ def build(codes: Ints, *, deep: int = DEEP, nodes: int = NODES) -> Tree:
         np.unique(codes[codes[:, depth] != NONE, : depth + 1], axis=0, return_counts=True)[1] for depth in range(deep)
     ]
     least = 1
-    while sum(int((found >= least).sum()) for found in counts) > nodes:
+    while sum(int((items >= least).sum()) for items in counts) > nodes:
         least += 1
     tree = Tree()
     root = tree.add((), -1, np.arange(len(codes)))

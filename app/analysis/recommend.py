@@ -50,8 +50,8 @@ def recommend(bundle: Bundle, history: Sequence[int], k: int) -> TopK:
     """The k best items after the history. Raises SeqscopeError where the model cannot answer."""
     if bundle.manifest.generator is not None:
         # scores are log-probabilities already, and those of all items would be a long walk
-        found = bundle.recommend_one(history, k)
-        return TopK(found.items, found.scores, np.exp(found.scores.astype(np.float64)))
+        written = bundle.recommend_one(history, k)
+        return TopK(written.items, written.scores, np.exp(written.scores.astype(np.float64)))
     scores = bundle.scores(history)
     scores[~bundle.candidates(history)] = -np.inf
     items = best(scores, k)  # as `recommend_one`, without asking the model a second time
@@ -127,11 +127,11 @@ def ask(
     target: int | None = None,
 ) -> list[Answer]:
     """Every model's list after the history. pinned: the history before the edit. target: what truly came next."""
-    found = [_ask(models, name, history, k, pinned, target) for name in names]
-    titles = Counter({answer.name: answer.title for answer in found}.values())
+    answers = [_ask(models, name, history, k, pinned, target) for name in names]
+    titles = Counter({answer.name: answer.title for answer in answers}.values())
     return [
         answer if titles[answer.title] == 1 else replace(answer, title=f"{answer.title} ({answer.name})")
-        for answer in found
+        for answer in answers
     ]
 
 
@@ -142,7 +142,7 @@ def _ask(
     look = looks.style(models, name)
     note = _note(models, name, len(history))
     try:
-        found = top(models, name, history, k)
+        best_items = top(models, name, history, k)
     except SeqscopeError as reason:
         return Answer(name, manifest.title, look, note, None, str(reason))
     before, rank = None, None
@@ -152,18 +152,18 @@ def _ask(
         except SeqscopeError:  # then everything is new
             before = None
     if target is not None:
-        rank = _rank(models, name, history, target, found)
-    return Answer(name, manifest.title, look, note, found, None, before, _ties(models, name, found), rank)
+        rank = _rank(models, name, history, target, best_items)
+    return Answer(name, manifest.title, look, note, best_items, None, before, _ties(models, name, best_items), rank)
 
 
 def _rank(models: Zoo, name: str, history: tuple[int, ...], target: int, found: TopK) -> float | None:
     """The target's rank. Of a model that would have to score every item for it: its place in the list, None outside."""
     if not beam_search.slow(models, name, 1):
         return ranks(models, name, history, (target,))[0]
-    own = found.scores[found.items == target]
-    if not len(own):
+    score = found.scores[found.items == target]
+    if not len(score):
         return None
-    return float(1 + np.count_nonzero(found.scores > own[0]) + (np.count_nonzero(found.scores == own[0]) - 1) / 2)
+    return float(1 + np.count_nonzero(found.scores > score[0]) + (np.count_nonzero(found.scores == score[0]) - 1) / 2)
 
 
 def _ties(models: Zoo, name: str, found: TopK) -> dict[int, list[int]]:

@@ -83,11 +83,11 @@ def normalised_by_chance(items: int, size: int) -> float:
 
 def alike(codes: Ints) -> list[float]:
     """Per level: the share of items whose codes up to this level are another item's as well; see `alike_by_chance`."""
-    found = []
+    shares = []
     for depth in range(1, codes.shape[1] + 1):
         _, inverse, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
-        found.append(float((counts[inverse.reshape(-1)] > 1).mean()) if len(codes) else 0.0)
-    return found
+        shares.append(float((counts[inverse.reshape(-1)] > 1).mean()) if len(codes) else 0.0)
+    return shares
 
 
 def alike_by_chance(items: int, sizes: Sequence[int]) -> list[float]:
@@ -109,8 +109,8 @@ def with_prefix(codes: Ints, prefix: Sequence[int]) -> npt.NDArray[np.int64]:
     """The items whose codes begin so, by number; all for an empty prefix, none for one that is too long."""
     if len(prefix) > codes.shape[1]:
         return np.empty(0, np.int64)
-    found: npt.NDArray[np.int64] = np.flatnonzero((codes[:, : len(prefix)] == np.array(prefix, np.int64)).all(axis=1))
-    return found
+    items: npt.NDArray[np.int64] = np.flatnonzero((codes[:, : len(prefix)] == np.array(prefix, np.int64)).all(axis=1))
+    return items
 
 
 def following(codes: Ints, prefix: Sequence[int]) -> list[tuple[int, int]]:
@@ -118,8 +118,8 @@ def following(codes: Ints, prefix: Sequence[int]) -> list[tuple[int, int]]:
     if len(prefix) >= codes.shape[1]:
         return []
     part = codes[with_prefix(codes, prefix), len(prefix)]
-    found, counts = np.unique(part[part != NONE], return_counts=True)
-    return sorted(zip(found.tolist(), counts.tolist(), strict=True), key=lambda entry: (-entry[1], entry[0]))
+    next_codes, counts = np.unique(part[part != NONE], return_counts=True)
+    return sorted(zip(next_codes.tolist(), counts.tolist(), strict=True), key=lambda entry: (-entry[1], entry[0]))
 
 
 def path(codes: Ints, item: int) -> tuple[int, ...]:
@@ -146,7 +146,7 @@ def purity(codes: Ints, categories: Ints, seed: int = 0) -> list[Depth]:
     known = categories >= 0
     codes, categories = codes[known], categories[known]
     dealt = np.random.default_rng(seed).permutation(categories)
-    found = []
+    depths = []
     for depth in range(1, codes.shape[1] + 1):
         _, inverse, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
         group = inverse.reshape(-1)
@@ -156,8 +156,8 @@ def purity(codes: Ints, categories: Ints, seed: int = 0) -> list[Depth]:
             _pure(group[shared], labels[shared], len(counts)) / many if many else float("nan")
             for labels in (categories, dealt)
         ]
-        found.append(Depth(depth, len(counts), many, *values))
-    return found
+        depths.append(Depth(depth, len(counts), many, *values))
+    return depths
 
 
 def _pure(group: Ints, labels: Ints, number: int) -> int:
@@ -181,10 +181,10 @@ def labels(items: pa.Table, column: str) -> Labels:
     """The category of every item: of a list its first value."""
     values = items[column].to_pylist()
     firsts = [
-        next((str(one) for one in value if one not in (None, "")), None) if isinstance(value, list) else value
+        next((str(entry) for entry in value if entry not in (None, "")), None) if isinstance(value, list) else value
         for value in values
     ]
-    texts = [None if one is None or one == "" else str(one) for one in firsts]
+    texts = [None if entry is None or entry == "" else str(entry) for entry in firsts]
     counts: dict[str, int] = {}
     for text in texts:
         if text is not None:

@@ -122,12 +122,12 @@ def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> 
     """A row per level, so that tokenizers of different depth are compared level by level, each beside random codes."""
     deepest = max(len(levels) for _, _, levels in found)
     columns: dict[str, list[str]] = {"Level": [str(at + 1) for at in range(deepest)]}
-    for title, one, levels in found:
-        shares = semantic_ids.alike(one.own)
-        chance = semantic_ids.alike_by_chance(len(one.own), [level.size for level in levels])
+    for title, tokenizer, levels in found:
+        shares = semantic_ids.alike(tokenizer.own)
+        chance = semantic_ids.alike_by_chance(len(tokenizer.own), [level.size for level in levels])
         none = ["no such level"] * (deepest - len(levels))
         columns[f"{title}: normalised perplexity"] = [
-            f"{level.normalised:.0%} ({semantic_ids.normalised_by_chance(len(one.own), level.size):.0%})"
+            f"{level.normalised:.0%} ({semantic_ids.normalised_by_chance(len(tokenizer.own), level.size):.0%})"
             for level in levels
         ] + none
         columns[f"{title}: items with the same codes so far"] = [
@@ -194,14 +194,14 @@ def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
     rows = [
         {
             "Tokenizer": clean(title),
-            "Codes in common": one.depth,
-            "Prefixes": one.groups,
-            "Items in company": one.items,
-            "Purity": round(one.purity, 4),
-            "By chance": round(one.chance, 4),
+            "Codes in common": depth.depth,
+            "Prefixes": depth.groups,
+            "Items in company": depth.items,
+            "Purity": round(depth.purity, 4),
+            "By chance": round(depth.chance, 4),
         }
         for title, depths in found
-        for one in depths
+        for depth in depths
     ]
     return pd.DataFrame(rows)
 
@@ -211,12 +211,12 @@ def popularity_table(found: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
         pd.DataFrame(
             {
                 "Tokenizer": clean(title),
-                "Code": one.code,
-                "Items": one.items,
-                "Training events an item": one.events.round(1),
+                "Code": codes.code,
+                "Items": codes.items,
+                "Training events an item": codes.events.round(1),
             }
         )
-        for title, one in found
+        for title, codes in found
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -31,15 +31,15 @@ def table(study: Study, metric: str) -> pd.DataFrame:
     values = {variant.name: variant.per_person(metric) for variant in study.variants}
     others = [name for name in values if name != study.baseline]
     tests = [judge.paired(values[name], values[study.baseline], seed=SEED, samples=SAMPLES) for name in others]
-    found = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
+    adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
     rows = []
     for variant in study.variants:
-        own = judge.interval(values[variant.name], seed=SEED, samples=SAMPLES)
-        row = [variant.name, variant.title, variant.value, own.mean, own.low, own.high]
+        estimate = judge.interval(values[variant.name], seed=SEED, samples=SAMPLES)
+        row = [variant.name, variant.title, variant.value, estimate.mean, estimate.low, estimate.high]
         if variant.name == study.baseline:
             rows.append([*row, *[float("nan")] * 6, "baseline"])
             continue
-        test, holm = found[variant.name]
+        test, holm = adjusted[variant.name]
         singles = by_seed(study, variant.name, metric)
         agree = all(np.sign(single) == np.sign(test.mean) for single in singles)
         level = test.low <= 0 <= test.high or holm > LEVEL or not agree
@@ -52,8 +52,8 @@ def table(study: Study, metric: str) -> pd.DataFrame:
 
 def by_seed(study: Study, variant: str, metric: str) -> list[float]:
     """Differences to the baseline's run with the same seed, of every seed that both have."""
-    ours = {one.seed: one for one in study.variant(variant).outcomes}
-    theirs = {one.seed: one for one in study.variant(study.baseline).outcomes}
+    ours = {outcome.seed: outcome for outcome in study.variant(variant).outcomes}
+    theirs = {outcome.seed: outcome for outcome in study.variant(study.baseline).outcomes}
     return [
         float((ours[seed].per_person(metric) - theirs[seed].per_person(metric)).mean())
         for seed in ours
@@ -113,8 +113,10 @@ class Counted(NamedTuple):
 
 def below(study: Study, found: pd.DataFrame, counted: Sequence[Counted]) -> str:
     """Which variants are below the floor, in Markdown. found: of `table`."""
-    means = {one.row: one.mean for one in counted} | dict(zip(found["title"], found["mean"], strict=True))
-    families = dict.fromkeys(means, "") | {one.row: one.family for one in counted}
+    means = {counted_row.row: counted_row.mean for counted_row in counted} | dict(
+        zip(found["title"], found["mean"], strict=True)
+    )
+    families = dict.fromkeys(means, "") | {counted_row.row: counted_row.family for counted_row in counted}
     return metrics.below_floor(means, families, {row: f"**{md(row)}**" for row in means})
 
 
@@ -123,13 +125,13 @@ def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Count
     codes = [name for name in OF_CODES if name in study.figures]
     rows = [
         {
-            "Variant": md(one.title),
-            metric: f"{one.mean:.3f} :small[({one.low:.3f}\u00a0–\u00a0{one.high:.3f})]",
+            "Variant": md(counted_row.title),
+            metric: f"{counted_row.mean:.3f} :small[({counted_row.low:.3f}\u00a0–\u00a0{counted_row.high:.3f})]",
             "Difference": "",
             "Verdict": "the floor",
             **{MEASURES[name].title: "–" for name in codes},
         }
-        for one in counted
+        for counted_row in counted
     ]
     for row in found.itertuples():
         variant = study.variant(row.variant)
@@ -150,9 +152,9 @@ def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Count
 def measured(study: Study, names: Sequence[str]) -> pd.DataFrame:
     """variant, value, seed, measure, figure: what single runs came to."""
     rows = [
-        (clean(variant.title), variant.value, one.seed, name, one.figures[name].mean)
+        (clean(variant.title), variant.value, outcome.seed, name, outcome.figures[name].mean)
         for variant in study.variants
-        for one in variant.outcomes
+        for outcome in variant.outcomes
         for name in names
     ]
     return pd.DataFrame(rows, columns=["variant", "value", "seed", "measure", "figure"])
@@ -163,11 +165,11 @@ def download(studies: Sequence[Study]) -> pd.DataFrame:
     rows = []
     for study in studies:
         for variant in study.variants:
-            for one in variant.outcomes:
+            for outcome in variant.outcomes:
                 for name in study.figures:
-                    figure = one.figures[name]
+                    figure = outcome.figures[name]
                     low, high = (float("nan") if end is None else end for end in (figure.low, figure.high))
-                    where = (clean(study.title), clean(variant.title), variant.name == study.baseline, one.seed)
+                    where = (clean(study.title), clean(variant.title), variant.name == study.baseline, outcome.seed)
                     rows.append((*where, name, figure.mean, low, high))
     columns = ["study", "variant", "baseline", "seed", "measure", "figure", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
@@ -191,13 +193,13 @@ def made(study: Study) -> pd.DataFrame:
     for variant in study.variants:
         last = variant.outcomes[0].steps[-1]
         changes = [f"{run}: {setting}" for run, settings in variant.settings.items() for setting in settings]
-        seconds = [sum(step.seconds for step in one.steps) for one in variant.outcomes]
+        seconds = [sum(step.seconds for step in outcome.steps) for outcome in variant.outcomes]
         epochs = [f"{step.run} {step.epochs}" for step in variant.outcomes[0].steps if step.epochs]
         rows.append(
             {
                 "Variant": md(variant.title),
                 "Settings of its own": md("; ".join(changes) or "none", 1_000),
-                "Seeds": ", ".join(str(one.seed) for one in variant.outcomes),
+                "Seeds": ", ".join(str(outcome.seed) for outcome in variant.outcomes),
                 "Epochs": md(", ".join(epochs) or "none"),
                 "Time": span(float(np.mean(seconds))),
                 "Device": md(last.device),

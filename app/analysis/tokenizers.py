@@ -61,8 +61,8 @@ def labels(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
 def columns(models: Zoo, items: pa.Table) -> list[str]:
     """Columns of categories, the one that matters most first."""
     possible, _ = map_colouring.possible(items)
-    found = [name for name in possible if name != POPULARITY and map_colouring.colouring(items, name).group is not None]
-    return sorted(found, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
+    names = [name for name in possible if name != POPULARITY and map_colouring.colouring(items, name).group is not None]
+    return sorted(names, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
 
 
 class Written(NamedTuple):

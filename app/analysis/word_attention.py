@@ -41,8 +41,8 @@ class Parts:
     @property
     def totals(self) -> npt.NDArray[np.float64]:
         """[items]"""
-        found: npt.NDArray[np.float64] = self.weights.sum(axis=1)
-        return found
+        sums: npt.NDArray[np.float64] = self.weights.sum(axis=1)
+        return sums
 
     @property
     def numbers(self) -> list[str]:
@@ -98,8 +98,8 @@ def weigh(found: WordAttention, layer: int | None, head: int | None) -> npt.NDAr
     """The weight of each word, float64 [words]: of one layer and head, from 0, or the mean over them (None)."""
     weights = found.weights.astype(np.float64)
     weights = weights.mean(axis=0) if layer is None else weights[layer]
-    one: npt.NDArray[np.float64] = weights.mean(axis=0) if head is None else weights[head]
-    return one
+    layer_weights: npt.NDArray[np.float64] = weights.mean(axis=0) if head is None else weights[head]
+    return layer_weights
 
 
 def read(found: WordAttention) -> npt.NDArray[np.bool_]:
@@ -137,16 +137,16 @@ def said(word: Word) -> str:
     return clean(word.word, 60) or UNKNOWN
 
 
-def table(found: WordAttention, weights: Float, titles: Mapping[int, str] | Sequence[str]) -> pd.DataFrame:
+def table(frame: WordAttention, weights: Float, titles: Mapping[int, str] | Sequence[str]) -> pd.DataFrame:
     """One row per word, oldest item first: position, title, attribute, part (name or value), word, read, weight."""
     return pd.DataFrame(
         {
-            "position": [str(word.position + 1) for word in found.words],
-            "title": [clean(titles[word.item], 200) for word in found.words],
-            "attribute": [word.attribute for word in found.words],
-            "part": ["name" if word.key else "value" for word in found.words],
-            "word": [said(word) for word in found.words],
-            "read": ["yes" if seen else "no" for seen in read(found).tolist()],
+            "position": [str(word.position + 1) for word in frame.words],
+            "title": [clean(titles[word.item], 200) for word in frame.words],
+            "attribute": [word.attribute for word in frame.words],
+            "part": ["name" if word.key else "value" for word in frame.words],
+            "word": [said(word) for word in frame.words],
+            "read": ["yes" if seen else "no" for seen in read(frame).tolist()],
             "weight": weights.astype(float),
         }
     )
@@ -168,9 +168,9 @@ def blocks(
     kept = np.sort(np.argsort(-shares.totals, kind="stable")[:many])
     drawn = []
     for at in kept.tolist():
-        own = [number for number, word in enumerate(found.words) if word.position == shares.places[at]]
+        numbers = [number for number, word in enumerate(found.words) if word.position == shares.places[at]]
         lines: dict[str, dict[str, Any]] = {}
-        for number in own:
+        for number in numbers:
             word, weight = found.words[number], float(weights[number])
             line = lines.setdefault(
                 word.attribute, {"attribute": word.attribute, "share": 0.0, "name": [], "value": [], "cut": None}
@@ -179,7 +179,7 @@ def blocks(
                 line["cut"] = f"cut after {count(limit, 'token')}"
             line["share"] += weight
             if seen[number]:
-                text = NOTHING if len(own) == 1 and not word.word else said(word)
+                text = NOTHING if len(numbers) == 1 and not word.word else said(word)
                 line["name" if word.key else "value"].append(
                     {"text": text, "share": weight, "strength": weight / top, "label": f"{text}: {weight:.2%}"}
                 )
@@ -189,7 +189,7 @@ def blocks(
                 "title": shares.titles[at],
                 "share": float(shares.totals[at]),
                 "lines": list(lines.values()),
-                "unread": sum(not seen[number] for number in own),
+                "unread": sum(not seen[number] for number in numbers),
             }
         )
     return drawn
@@ -211,9 +211,9 @@ def cut(
     lost = set()
     for (position, attribute), words in read.items():
         item = items[position]
-        own = pieces(texts.get(item, {}).get(attribute, ""))
+        said_words = pieces(texts.get(item, {}).get(attribute, ""))
         left = max(0, limit - len(pieces(attribute)))
-        if len(own) > left and len(set(own[:left])) == len(words):
+        if len(said_words) > left and len(set(said_words[:left])) == len(words):
             lost.add((item, attribute))
     return frozenset(lost)
 
@@ -228,12 +228,12 @@ def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) ->
         return f"{md(model)} gave nothing to the words of this history."
     first = int(np.argmax(shares.totals))
     word = found.words[int(np.argmax(weights))]
-    own = shares.places.index(word.position)
-    where = "" if own == first else f" of {_bold(shares.titles[own])}"
-    what = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
+    place = shares.places.index(word.position)
+    where = "" if place == first else f" of {_bold(shares.titles[place])}"
+    called = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
     text = (
         f"{md(model)} gave the most to {_bold(shares.titles[first])} ({shares.totals[first]:.0%} of its weight), and of all "
-        f"words the most to {_bold(said(word))} ({what}{where}, {weights.max():.0%})."
+        f"words the most to {_bold(said(word))} ({called}{where}, {weights.max():.0%})."
     )
     if len(shares.attributes) > 1:
         sums = shares.weights.sum(axis=0) / total
@@ -245,10 +245,10 @@ def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) ->
 def note(found: WordAttention, weights: Float, layer: int | None, head: int | None) -> str:
     """What the numbers are, as plain text."""
     layers, heads = found.weights.shape[:2]
-    what = f"the mean over {count(layers, 'layer')}" if layer is None else f"layer {layer + 1} of {layers}"
-    what += f", mean over {count(heads, 'head')}" if head is None else f", head {head + 1} of {heads}"
+    taken = f"the mean over {count(layers, 'layer')}" if layer is None else f"layer {layer + 1} of {layers}"
+    taken += f", mean over {count(heads, 'head')}" if head is None else f", head {head + 1} of {heads}"
     return (
-        f"What [CLS], from whose state the prediction is made, gave to each word: {what}. "
+        f"What [CLS], from whose state the prediction is made, gave to each word: {taken}. "
         f"{max(0.0, 1 - float(weights.sum())):.0%} it gave to itself. The stroke is what an item would get if every word got the "
         "same. All of it shows what was mixed, not why an item is recommended."
     )
@@ -286,15 +286,15 @@ def cut_words(models: Zoo, model: str, history: tuple[int, ...]) -> frozenset[tu
     bundle = models.bundles[model]
     reads, tokenizer = bundle.manifest.text, bundle.reader.tokenizer
     assert reads is not None
-    found = word_attention(models, model, history)
-    items = sorted({word.item for word in found.words})
+    read_words = word_attention(models, model, history)
+    items = sorted({word.item for word in read_words.words})
     rows = models.rows(items).to_pylist()
     texts = {item: text(row, reads.fields) for item, row in zip(items, rows, strict=True)}
 
     def pieces(text: str) -> list[int]:
         return [word or 0 for word in tokenizer.encode(text, add_special_tokens=False).word_ids]
 
-    return cut(found, texts, pieces, reads.limit)
+    return cut(read_words, texts, pieces, reads.limit)
 
 
 # --- occlusion: the target without some of its words
@@ -330,8 +330,8 @@ class OwnWords:
 
 def text(items: Mapping[str, Any], fields: Sequence[str]) -> dict[str, str]:
     """What the catalogue says of an item, by attribute. items: the columns of its row."""
-    found = {name.replace("_", " ").strip(): _plain(value) for name, value in items.items()}
-    return {field: found[field] for field in fields if found.get(field)}
+    values = {name.replace("_", " ").strip(): _plain(value) for name, value in items.items()}
+    return {field: values[field] for field in fields if values.get(field)}
 
 
 def without(own: Mapping[str, str], limit: int) -> Iterator[Without]:
@@ -356,11 +356,11 @@ def measure(models: Zoo, model: str, history: tuple[int, ...], item: int) -> Own
     reads = bundle.manifest.text
     if reads is None:
         return None
-    own = text(models.items.slice(item, 1).to_pylist()[0], reads.fields)
-    asked = list(without(own, reads.limit))[:ASKED]
-    if not asked or np.abs(bundle.encode([own])[0] - bundle.index.rows[item]).max() > _NEAR:
+    attributes = text(models.items.slice(item, 1).to_pylist()[0], reads.fields)
+    without_words = list(without(attributes, reads.limit))[:ASKED]
+    if not without_words or np.abs(bundle.encode([attributes])[0] - bundle.index.rows[item]).max() > _NEAR:
         return None
-    whole, *scores = bundle.score_new(history, [own, *(one.text for one in asked)]).tolist()
+    whole, *scores = bundle.score_new(history, [attributes, *(variant.text for variant in without_words)]).tolist()
     others = np.ones(len(models), bool)
     others[list(history)] = False
     others[item] = False
@@ -369,8 +369,8 @@ def measure(models: Zoo, model: str, history: tuple[int, ...], item: int) -> Own
     level = len(ranked) - above - np.searchsorted(ranked, scores, side="left")
     frame = pd.DataFrame(
         {
-            "attribute": [clean(one.attribute, 60) for one in asked],
-            "word": [clean(one.word, 60) for one in asked],
+            "attribute": [clean(variant.attribute, 60) for variant in without_words],
+            "word": [clean(variant.word, 60) for variant in without_words],
             "effect": whole - np.array(scores, float),
             "rank_without": 1 + above + level / 2,
         }
@@ -390,14 +390,14 @@ def occlusion_sentence(found: OwnWords, item: str) -> str:
     name = f"**{md(short(item, 60))}**"
     whole, words = (found.table[(found.table["word"] == "") == is_whole] for is_whole in (True, False))
     said = []
-    for rows, what in ((whole, "attributes"), (words, "single words")):
+    for rows, kind in ((whole, "attributes"), (words, "single words")):
         if len(rows) and (best := rows.loc[rows["effect"].idxmax()])["effect"] > 0:
             place = (
                 f"without that it would stay at rank {found.rank:,.0f}, with a lower score"
                 if best["rank_without"] == found.rank
                 else f"without that it would be at rank {best['rank_without']:,.0f} instead of {found.rank:,.0f}"
             )
-            said.append(f"Of its {what}, **{_called(best)}** does the most for {name}: {place}.")
+            said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: {place}.")
             name = "it"
     if not said:
         return f"Nothing of what is said of {name} speaks for it: without any one part, its score would be no lower."

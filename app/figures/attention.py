@@ -194,18 +194,18 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> g
             hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, 1, 1)
-    own = moves(table)
+    moved = moves(table)
     now = float(table["rank"].iloc[0]) if len(table) else 1.0
     changes = [ordinal(rank) if rank == rank else "no answer" for rank in table["rank_without"]]
     trace = go.Bar(
-        x=own,
+        x=moved,
         y=places,
         base=math.log10(now),
         orientation="h",
-        marker={"color": [FOR if move >= 0 else AGAINST for move in own]},
+        marker={"color": [FOR if move >= 0 else AGAINST for move in moved]},
         customdata=list(zip(hovers, changes, strict=True)),
         hovertemplate=f"%{{customdata[0]}}<br>{ordinal(now)} → %{{customdata[1]}} without it<extra></extra>",
-        text=[change if move else "" for change, move in zip(changes, own, strict=True)],
+        text=[change if move else "" for change, move in zip(changes, moved, strict=True)],
         textposition="outside",
         textangle=0,
         cliponaxis=False,
@@ -250,32 +250,35 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> g
 
 def beside(log_probability: Iterable[float | None], score: Iterable[float | None]) -> list[str]:
     """Lines of a hover text: what each event adds to the log-probability, where there is one, and to the score."""
-    named = ((("log-probability", one), ("score", other)) for one, other in zip(log_probability, score, strict=True))
+    named = (
+        (("log-probability", logarithm), ("score", other))
+        for logarithm, other in zip(log_probability, score, strict=True)
+    )
     return [
-        "".join(f"<br>{what} {value:+.4f} with it" for what, value in both if value is not None and value == value)
+        "".join(f"<br>{name} {value:+.4f} with it" for name, value in both if value is not None and value == value)
         for both in named
     ]
 
 
 def rank_axis(rank: float, without: Iterable[float]) -> dict[str, Any]:
     """An axis of log10(rank) that reaches from the best of the ranks to the worst, with room for a label at either end."""
-    known = [rank, *(one for one in without if one == one)]
+    known = [rank, *(tick for tick in without if tick == tick)]
     low, high = math.log10(min(known)), math.log10(max(known))
     low, high = (low, high) if high - low > 0.3 else (max(0.0, low - 0.3), high + 0.3)  # at least a doubling
     decades = range(math.floor(low), math.ceil(high) + 1)
     steps = (1, 2, 5) if high - low < 1.3 else (1,)
     shown = [step * 10**power for power in decades for step in steps]
     if high - low > 0.4:
-        shown = [one for one in shown if abs(math.log10(one) - math.log10(rank)) > 0.15] + [int(rank)]
+        shown = [tick for tick in shown if abs(math.log10(tick) - math.log10(rank)) > 0.15] + [int(rank)]
     else:
         shown = [int(rank)]
-    shown = [one for one in shown if low - 0.01 <= math.log10(one) <= high + 0.01]
+    shown = [tick for tick in shown if low - 0.01 <= math.log10(tick) <= high + 0.01]
     room = 0.28 * (high - low)
     return {
         "range": [low - room, high + room],
         "tickmode": "array",
-        "tickvals": [math.log10(one) for one in shown],
-        "ticktext": [f"{one:,}" for one in shown],
+        "tickvals": [math.log10(tick) for tick in shown],
+        "ticktext": [f"{tick:,}" for tick in shown],
     }
 
 

@@ -32,7 +32,7 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
         for which, opacity in ((trace.kept & ~alive, _FADED), (alive, 0.85)):
             rows = np.flatnonzero(which & (thick == place)).tolist()
             traces.append(_lines(found, rows, root, colour, width, "solid", opacity))
-    traces = [one for one in traces if one["x"]]
+    traces = [drawn_trace for drawn_trace in traces if drawn_trace["x"]]
     last = set(found.ends)
     kept = np.flatnonzero(trace.kept).tolist()
     wrong = [row for row in kept if row in last and not len(trace.items[row])]

@@ -32,7 +32,7 @@ def cards(
     """The lists for `widgets.recommendations`."""
     counts, known = shared(answers), set(history)
     able = sum(answer.top is not None for answer in answers)
-    found = []
+    shown_cards = []
     for answer in answers:
         changes = moves(answer)
         rows = [] if answer.top is None else [_row(models, item, rank) for rank, item in enumerate(answer.items, 1)]
@@ -56,15 +56,15 @@ def cards(
             if change == "dropped" and not (item in known and models.bundles[answer.name].excludes_history)
         ]
         if target is not None and answer.target_rank is not None and answer.top is not None:
-            own = next((row for row in rows if row["item"] == target), None)
-            if own is None:
-                own = _row(models, target, _rank(answer.target_rank), beyond=True)
-                rows.append(own)
-            own["truth"] = True
+            target_row = next((row for row in rows if row["item"] == target), None)
+            if target_row is None:
+                target_row = _row(models, target, _rank(answer.target_rank), beyond=True)
+                rows.append(target_row)
+            target_row["truth"] = True
         for row in rows:
             item = row.pop("item")
             row.update(chosen=item == chosen, known=item in known)
-        found.append(
+        shown_cards.append(
             {
                 "name": answer.name,
                 "title": clean(answer.title, 60),
@@ -78,7 +78,7 @@ def cards(
                 "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,
             }
         )
-    return found
+    return shown_cards
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def path(models: Zoo, history: Sequence[int], latest: int = 12) -> str:
 def truth_words(models: Zoo, answers: Sequence[Answer], target: int) -> str:
     """What truly came next, and where each model ranks it, as Markdown."""
     ranks = [f"{md(answer.title)} {_rank(answer.target_rank)}" for answer in answers if answer.target_rank is not None]
-    found = f"What came next: **{md(looks.titled(models, target))}**."
-    return f"{found} Its rank: {', '.join(ranks)}." if ranks else found
+    sentence = f"What came next: **{md(looks.titled(models, target))}**."
+    return f"{sentence} Its rank: {', '.join(ranks)}." if ranks else sentence
 
 
 def _rank(rank: float | None) -> str:
@@ -141,7 +141,7 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
             {
                 "type": "heatmap",
                 "z": pairs,
-                "customdata": [[[one, other] for other in labels[:-1]] for one in labels[1:]],
+                "customdata": [[[row_name, other] for other in labels[:-1]] for row_name in labels[1:]],
                 "zmin": 0,
                 "zmax": float(k) if measure == "shared" else 1.0,
                 "colorscale": _UNDER_WHITE,

@@ -315,10 +315,10 @@ def _overlay(
 
 def named_places(history: list[int]) -> dict[int, str]:
     """Item → its places in the history, "2, 5" where it stands there twice."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for place, item in enumerate(history, 1):
-        found[item] = f"{found[item]}, {place}" if item in found else str(place)
-    return found
+        names[item] = f"{names[item]}, {place}" if item in names else str(place)
+    return names
 
 
 def path_lines(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:

@@ -54,12 +54,12 @@ class Codes:
         clusters: dict[tuple[int, int], int] = {}
         if plane is not None:
             of = (plane[name].to_pylist() for name in ("level", "code", "cluster"))
-            clusters = {(at, one): number for at, one, number in zip(*of, strict=True)}
+            clusters = {(at, code_at): number for at, code_at, number in zip(*of, strict=True)}
         order = np.argsort(-popularity, kind="stable")
         members: dict[tuple[int, int], list[int]] = {}
         for item in order.tolist():
-            for at, one in enumerate(own[item].tolist()):
-                members.setdefault((at, one), []).append(item)
+            for at, code_at in enumerate(own[item].tolist()):
+                members.setdefault((at, code_at), []).append(item)
         places = list(zip(level.tolist(), code.tolist(), strict=True))
         held = [members.get(place, []) for place in places]
         return cls(
@@ -90,15 +90,15 @@ class Codes:
 
     def of(self, row: int) -> Ints:
         """The items that have a code, by number."""
-        found: Ints = np.flatnonzero(self.own[:, self.level[row]] == self.code[row])
-        return found
+        items: Ints = np.flatnonzero(self.own[:, self.level[row]] == self.code[row])
+        return items
 
     def having(self, rows: Iterable[int]) -> Ints:
         """The items that have any of these codes."""
-        found = np.zeros(len(self.own), bool)
+        mask = np.zeros(len(self.own), bool)
         for row in rows:
-            found |= self.own[:, self.level[row]] == self.code[row]
-        return np.flatnonzero(found)
+            mask |= self.own[:, self.level[row]] == self.code[row]
+        return np.flatnonzero(mask)
 
     def path(self, item: int) -> tuple[int, ...]:
         """The rows of an item's codes, level after level."""

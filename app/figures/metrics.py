@@ -169,11 +169,11 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     names = [label(short(titles[name], 24)) for name in models]
     fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.16, vertical_spacing=0.3 / deep)
     for at, name in enumerate(models):
-        own, look = part[part["model"] == name], looks[name]
+        curve, look = part[part["model"] == name], looks[name]
         trace = go.Scatter(
-            x=own[along],
-            y=own["loss"],
-            mode="lines+markers" if len(own) < 60 else "lines",
+            x=curve[along],
+            y=curve["loss"],
+            mode="lines+markers" if len(curve) < 60 else "lines",
             line={"color": look.colour, "dash": look.dash, "width": 2},
             marker={"symbol": look.marker, "size": 6},
             hovertemplate=f"%{{x:,.4~g}} {words}<br>loss %{{y:.4f}}<extra>{label(titles[name])}</extra>",
@@ -186,10 +186,10 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
 
 
 def _marker(look: Style, size: int) -> dict[str, object]:
-    found: dict[str, object] = {"color": look.colour, "symbol": look.marker, "size": size}
+    marker: dict[str, object] = {"color": look.colour, "symbol": look.marker, "size": size}
     if look.marker.endswith("-dot"):
-        found["line"] = {"width": 1, "color": "#ffffff"}  # of which the dot is drawn
-    return found
+        marker["line"] = {"width": 1, "color": "#ffffff"}  # of which the dot is drawn
+    return marker
 
 
 def ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:

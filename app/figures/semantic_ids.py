@@ -92,16 +92,16 @@ def purity(found: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
     """Per depth of a prefix the share of items of their group's commonest category, and that by chance."""
     fig = go.Figure()
     for (title, look), depths in found:
-        some = [one for one in depths if one.items]
-        x = [one.depth for one in some]
+        some = [depth for depth in depths if depth.items]
+        x = [depth.depth for depth in some]
         fig.add_scatter(
             x=x,
-            y=[one.purity for one in some],
+            y=[depth.purity for depth in some],
             name=label(short(title, 24)),
             mode="lines+markers",
             line={"color": look.colour, "dash": look.dash, "width": 2.5},
             marker={"symbol": look.marker, "size": 9},
-            customdata=[[one.items, one.groups] for one in some],
+            customdata=[[depth.items, depth.groups] for depth in some],
             hovertemplate=(
                 f"{label(title)}<br>the first %{{x}}: %{{y:.0%}}<br>%{{customdata[0]:,}} items in company, "
                 "%{customdata[1]:,} prefixes<extra></extra>"
@@ -109,7 +109,7 @@ def purity(found: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
         )
         fig.add_scatter(
             x=x,
-            y=[one.chance for one in some],
+            y=[depth.chance for depth in some],
             name=f"{label(short(title, 18))} by chance",
             mode="lines+markers",
             line={"color": look.colour, "dash": "dot", "width": 1},
@@ -292,6 +292,8 @@ def _prefix_hover(tree: Tree, node: int, words: str, titles: Sequence[str], even
 def _readable(colour: str) -> str:
     """Black or white, whichever is read better on a colour such as rgb(1, 2, 3)."""
     red, green, blue = (int(part) / 255 for part in colour[4:-1].split(","))
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in (red, green, blue)]
+    linear = [
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in (red, green, blue)
+    ]
     light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if light > 0.179 else "#ffffff"

@@ -31,21 +31,26 @@ def log_ticks(low: float, high: float) -> list[float]:
     then powers of ten alone; evenly spaced numbers where the axis is too short for these."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for steps in _STEPS:
-        found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-        found = [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
-        if len(found) <= _MOST:
+        labelled = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        labelled = [tick for tick in labelled if low * 0.999 <= tick <= high * 1.001]
+        if len(labelled) <= _MOST:
             break
-    if len(found) < 2:
-        found = [tick for tick in ticks(low, high, 4) if tick > 0]
-    return found[:: math.ceil(len(found) / _MOST)]
+    if len(labelled) < 2:
+        labelled = [tick for tick in ticks(low, high, 4) if tick > 0]
+    return labelled[:: math.ceil(len(labelled) / _MOST)]
 
 
 def log_axis(values: Sequence[float]) -> dict[str, Any]:
     """What makes a Plotly axis logarithmic with labels that can be read; Plotly's own are single digits between its powers of
     ten ("3 2 100 9 8"). values: what is drawn; those that are not above 0 have no place on it."""
     shown = [value for value in values if value > 0] or [1.0]
-    found = log_ticks(min(shown), max(shown))
-    return {"type": "log", "tickvals": found, "ticktext": [f"{tick:,.10g}" for tick in found], "minor": {"ticks": ""}}
+    labelled = log_ticks(min(shown), max(shown))
+    return {
+        "type": "log",
+        "tickvals": labelled,
+        "ticktext": [f"{tick:,.10g}" for tick in labelled],
+        "minor": {"ticks": ""},
+    }
 
 
 def laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:

@@ -21,24 +21,24 @@ def parameters(address: str) -> dict[str, str]:
     except ValueError:
         raise SeqscopeError(f"“{short(address, 80)}” is no address.") from None
     query = parts.query if parts.query or parts.scheme else address.lstrip("?")
-    found = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200))
-    if not found:
+    entries = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200))
+    if not entries:
         raise SeqscopeError(f"The address “{short(address, 80)}” names nothing: copy it from the app with “Copy link”.")
-    if found.get("v", VERSION) != VERSION:
-        raise SeqscopeError(f"The address was made by another version of Seqscope (form {short(found['v'], 20)}).")
-    return found
+    if entries.get("v", VERSION) != VERSION:
+        raise SeqscopeError(f"The address was made by another version of Seqscope (form {short(entries['v'], 20)}).")
+    return entries
 
 
 def read(found: Mapping[str, str], models: Zoo) -> Asked:
     """What a report of that page is asked for. Raises SeqscopeError where the zoo lacks what the address names."""
-    own: dict[str, str] = {}
+    choices: dict[str, str] = {}
     for name, check in CHECKS.items():
         if name not in found:
             continue
-        problem = check(found[name], models, own)
+        problem = check(found[name], models, choices)
         if problem:
             raise SeqscopeError(problem)
-        own[name] = found[name]
+        choices[name] = found[name]
     user = unquoted(found["u"]) if "u" in found and "h" not in found else None
     history = decode(found["h"]) if "h" in found else ()
     if user is not None:
@@ -49,7 +49,7 @@ def read(found: Mapping[str, str], models: Zoo) -> Asked:
     if not (k.isascii() and k.isdigit() and len(k) < 10 and 1 <= int(k) <= MAX_K):
         raise SeqscopeError(f"The address asks for lists of length “{short(k, 20)}”; possible is 1 to {MAX_K}.")
     return asked(
-        own,
+        choices,
         history=history[-MAX_HISTORY:],
         edited=decode(found["b"])[-MAX_HISTORY:] if "b" in found else None,
         models=[name for name in decode(found["m"])] if "m" in found else None,
@@ -101,22 +101,22 @@ def asked(
 
 def query(asked: Asked, dataset: str, own: Mapping[str, str]) -> str:
     """The parameters of the page that shows the same. A person is named only where rows of the data are wanted."""
-    found = {"v": VERSION, "ds": dataset}
+    entries = {"v": VERSION, "ds": dataset}
     if asked.rows and asked.user is not None:
-        found["u"] = quoted(asked.user)
+        entries["u"] = quoted(asked.user)
     else:
-        found["h"] = encode(asked.history or ())
-    found["k"] = str(asked.k)
+        entries["h"] = encode(asked.history or ())
+    entries["k"] = str(asked.k)
     if asked.models is not None:
-        found["m"] = encode(asked.models)
+        entries["m"] = encode(asked.models)
     if asked.edited is not None:
-        found["b"] = encode(asked.edited)
-    return urlencode({**found, **own})
+        entries["b"] = encode(asked.edited)
+    return urlencode({**entries, **own})
 
 
 def own(asked: Asked) -> dict[str, str]:
     """What the page Report would have for itself: the opposite of `asked`."""
-    found = {
+    choices = {
         "title": asked.title or None,
         "parts": None if list(asked.parts) == list(PARTS) else encode(asked.parts),
         "item": asked.item,
@@ -128,4 +128,4 @@ def own(asked: Asked) -> dict[str, str]:
         "slow": "asked" if asked.slow else None,
         "rows": "yes" if asked.rows else None,
     }
-    return {name: text for name, text in found.items() if text is not None}
+    return {name: text for name, text in choices.items() if text is not None}

@@ -180,8 +180,8 @@ def lines(
     """Values by their place, from 1. even: a flat dotted line."""
     left, deep, head = 52, 170, 20 * math.ceil(len(series) / 2) + 20
     svg = Svg(head + deep + 40)
-    most = max(len(one.values) for one in series)
-    top = max([max(one.values, default=0) for one in series] + [even or 0]) or 1.0
+    most = max(len(line.values) for line in series)
+    top = max([max(line.values, default=0) for line in series] + [even or 0]) or 1.0
     wide = WIDTH - left - 10
 
     def at(x: float, y: float) -> tuple[float, float]:
@@ -195,13 +195,13 @@ def lines(
         svg.text(at(tick - 1, 0)[0], head + deep + 15, f"{tick:,}", "quiet", size=11, anchor="middle")
     if even is not None:
         svg.line(*at(0, even), *at(most - 1, even), dash="2 3")
-    for place, one in enumerate(series):
-        path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in (at(i, value) for i, value in enumerate(one.values)))
-        look = {"stroke_dasharray": _DASHES[one.dash]} if _DASHES.get(one.dash) else {}
-        svg.add("path", look, d=path, fill="none", stroke=one.colour, stroke_width=2)
+    for place, line in enumerate(series):
+        path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in (at(i, value) for i, value in enumerate(line.values)))
+        look = {"stroke_dasharray": _DASHES[line.dash]} if _DASHES.get(line.dash) else {}
+        svg.add("path", look, d=path, fill="none", stroke=line.colour, stroke_width=2)
         x, y = left + (place % 2) * wide / 2, 20 * (place // 2) + 12
-        svg.add("line", look, x1=x, y1=y - 4, x2=x + 22, y2=y - 4, stroke=one.colour, stroke_width=2)
-        svg.text(x + 28, y, fit(one.name, wide / 2 - 40), size=12)
+        svg.add("line", look, x1=x, y1=y - 4, x2=x + 22, y2=y - 4, stroke=line.colour, stroke_width=2)
+        svg.text(x + 28, y, fit(line.name, wide / 2 - 40), size=12)
     svg.text(left + wide / 2, head + deep + 34, across, "quiet", size=12, anchor="middle")
     svg.text(0, head - 8, upwards, "quiet", size=12)
     return svg.done(alt, font)

@@ -116,14 +116,14 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     from engine.files import replacing
     from engine.runtime import Zoo
 
-    found = address.parameters(args.address) if args.address is not None else {}
-    models = Zoo.open(path or _dataset(args, found))
-    asked = address.read(found, models).model_copy(update=_changes(args, models))
-    own = address.own(asked)
-    figures: Kind = args.figures or ("interactive" if found.get("figures") == "interactive" else "static")
+    parameters = address.parameters(args.address) if args.address is not None else {}
+    models = Zoo.open(path or _dataset(args, parameters))
+    request = address.read(parameters, models).model_copy(update=_changes(args, models))
+    choices = address.own(request)
+    figures: Kind = args.figures or ("interactive" if parameters.get("figures") == "interactive" else "static")
     base = args.link or (args.address if "://" in (args.address or "") else None)
-    link = _page(base, address.query(asked, models.path.name, own))
-    report = build(models, asked, address=link, tell=_tell)
+    link = _page(base, address.query(request, models.path.name, choices))
+    report = build(models, request, address=link, tell=_tell)
     args.to.mkdir(parents=True, exist_ok=True)
     for name, content in files(report, args.forms or FORMS, figures).items():
         with replacing(args.to / name) as staged:
@@ -148,13 +148,13 @@ def _dataset(args: argparse.Namespace, found: dict[str, str]) -> Path:
 
     root = args.exports or Path("exports")
     folders = Zoo.list(root)
-    wanted = found.get("ds")
+    name = found.get("ds")
     for folder in folders:
-        if folder.name == wanted:
+        if folder.name == name:
             return folder
-    if wanted is None and folders and folders[0].name in EMBEDDED:
+    if name is None and folders and folders[0].name in EMBEDDED:
         return folders[0]  # as the app opens
-    raise SeqscopeError(f"There is no dataset “{(wanted or '')[:80]}” in {root}. Name its folder with --exports.")
+    raise SeqscopeError(f"There is no dataset “{(name or '')[:80]}” in {root}. Name its folder with --exports.")
 
 
 def _changes(args: argparse.Namespace, models: Any) -> dict[str, Any]:
@@ -163,24 +163,24 @@ def _changes(args: argparse.Namespace, models: Any) -> dict[str, Any]:
     from app.reports import address
     from app.reports.document import PARTS
 
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for name in ("models", "item", "attention", "view", "map", "codes", "protocol", "title", "edited"):
         if getattr(args, name) is not None:
-            found[name] = getattr(args, name)
+            changes[name] = getattr(args, name)
     if args.k is not None:
         if not 1 <= args.k <= 100:
             raise UsageError(f"-k: lists may have 1 to 100 items, not {args.k}")
-        found["k"] = args.k
+        changes["k"] = args.k
     if args.parts is not None:
-        found["parts"] = [part for part in PARTS if part in args.parts]
+        changes["parts"] = [part for part in PARTS if part in args.parts]
     if args.history is not None and args.user is not None:
         raise UsageError("--history or --user, not both")
     if args.history is not None:
-        found |= {"history": args.history, "user": None}
+        changes |= {"history": args.history, "user": None}
     if args.user is not None:
         user = examples.find_user(models, args.user) or args.user  # by name, or by the number it ends with
-        found |= {"history": list(address.of_person(models, user)), "user": user}
-    return found | {name: True for name in ("slow", "rows") if getattr(args, name)}
+        changes |= {"history": list(address.of_person(models, user)), "user": user}
+    return changes | {name: True for name in ("slow", "rows") if getattr(args, name)}
 
 
 def _verify(args: argparse.Namespace, where: Path | None) -> int:
@@ -198,10 +198,14 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     print(f"{args.verify}: {report.title}, made {when(report.created)}")
     print(f"{models.path}: fingerprint {report.dataset.fingerprint[:16]}…, the same")
     held = wrong = unasked = 0
-    for one in verify.verify(report, models):
-        held, wrong, unasked = held + (one.holds is True), wrong + (one.holds is False), unasked + (one.holds is None)
-        sign = {True: "holds", False: "DOES NOT HOLD", None: "not asked"}[one.holds]
-        print(f"{sign:<14} {one.what}: {one.words}")
+    for claim in verify.verify(report, models):
+        held, wrong, unasked = (
+            held + (claim.holds is True),
+            wrong + (claim.holds is False),
+            unasked + (claim.holds is None),
+        )
+        sign = {True: "holds", False: "DOES NOT HOLD", None: "not asked"}[claim.holds]
+        print(f"{sign:<14} {claim.what}: {claim.words}")
     print(f"{held} of {held + wrong} hold (numbers within {TOLERANCE:g}).")
     broken = verify.broken(report)
     if broken is not None:

@@ -31,17 +31,17 @@ def difference(then: Any, now: Any, where: str = "") -> str | None:
     """The first difference, in words; None where there is none. Numbers with a fraction may differ by the tolerance."""
     if isinstance(then, dict) and isinstance(now, dict):
         for key in [*then, *(key for key in now if key not in then)]:
-            found = difference(then.get(key, _MISSING), now.get(key, _MISSING), f"{where}.{key}".lstrip("."))
-            if found is not None:
-                return found
+            wrong = difference(then.get(key, _MISSING), now.get(key, _MISSING), f"{where}.{key}".lstrip("."))
+            if wrong is not None:
+                return wrong
         return None
     if isinstance(then, list) and isinstance(now, list):
         if len(then) != len(now):
             return f"{where} had {len(then)} entries, now {len(now)}"
-        for place, (one, other) in enumerate(zip(then, now, strict=True), 1):
-            found = difference(one, other, f"{where} {place}")
-            if found is not None:
-                return found
+        for place, (was, is_now) in enumerate(zip(then, now, strict=True), 1):
+            wrong = difference(was, is_now, f"{where} {place}")
+            if wrong is not None:
+                return wrong
         return None
     if isinstance(then, float) and isinstance(now, float):
         near = abs(then - now) <= TOLERANCE * max(1.0, abs(then), abs(now))
@@ -62,19 +62,19 @@ def each(
     compare: Callable[[str, T, T], Checked],
 ) -> Iterator[Checked]:
     """Entry by entry, and what either side has alone. what: how an entry is called."""
-    fresh = {key(one): one for one in now}
+    fresh = {key(entry): entry for entry in now}
     seen: list[Hashable] = []
-    for one in then:
-        name = key(one)
+    for entry in then:
+        name = key(entry)
         if name in seen:
-            yield Checked(what(one), False, "it is in the report twice")
+            yield Checked(what(entry), False, "it is in the report twice")
         elif name not in fresh:
-            yield Checked(what(one), False, "there is nothing here that it could be compared with")
+            yield Checked(what(entry), False, "there is nothing here that it could be compared with")
         else:
-            yield compare(what(one), one, fresh[name])
+            yield compare(what(entry), entry, fresh[name])
         seen.append(name)
-    for name, one in fresh.items():
+    for name, entry in fresh.items():
         if name not in seen:
-            yield Checked(what(one), False, "it is missing from the report")
+            yield Checked(what(entry), False, "it is missing from the report")
     if [name for name in dict.fromkeys(seen) if name in fresh] != [name for name in fresh if name in seen]:
         yield Checked(part, False, "they are in another order now")

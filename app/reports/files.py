@@ -34,19 +34,19 @@ def stem(report: Report) -> str:
 
 def files(report: Report, forms: Sequence[Form] = FORMS, figures: html.Kind = "static") -> dict[str, bytes]:
     """File name → content. csv: one per table."""
-    found: dict[str, bytes] = {}
+    content: dict[str, bytes] = {}
     name = stem(report)
     if "html" in forms:
-        found[f"{name}.html"] = html.render(report, figures)
+        content[f"{name}.html"] = html.render(report, figures)
     if "pdf" in forms:
-        found[f"{name}.pdf"] = pdf.render(report)
+        content[f"{name}.pdf"] = pdf.render(report)
     if "json" in forms:
-        found[f"{name}.json"] = write(report)
+        content[f"{name}.json"] = write(report)
     if "csv" in forms:
-        found |= {f"{name}-{table}.csv": csv_bytes(one) for table, one in tables(report).items()}
+        content |= {f"{name}-{table}.csv": csv_bytes(rows) for table, rows in tables(report).items()}
     if "zip" in forms:
-        found[f"{name}.zip"] = zipped(report, figures)
-    return found
+        content[f"{name}.zip"] = zipped(report, figures)
+    return content
 
 
 def zipped(report: Report, figures: html.Kind = "static") -> bytes:
@@ -62,8 +62,8 @@ def zipped(report: Report, figures: html.Kind = "static") -> bytes:
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, one in content.items():
+        for name, data in content.items():
             entry = zipfile.ZipInfo(f"{stem(report)}/{name}", at)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            file.writestr(entry, one)
+            file.writestr(entry, data)
     return packed.getvalue()

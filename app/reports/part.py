@@ -50,11 +50,11 @@ class Source:
     @cached_property
     def answers(self) -> list[Answer]:
         """Every model's list after the history."""
-        found = []
+        answers_ = []
         for name in self.names:
             self.tell(f"Asking {self.models.bundles[name].manifest.title}")
-            found += ask(self.models, [name], self.history, self.asked.k, target=self.target)
-        return found
+            answers_ += ask(self.models, [name], self.history, self.asked.k, target=self.target)
+        return answers_
 
     @cached_property
     def explained(self) -> int | None:

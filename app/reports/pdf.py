@@ -44,7 +44,7 @@ def render(report: Report, *, system_fonts: bool = True) -> bytes:
         "blocks": [*_missing(missing), *(block for section in sections(report) for block in _blocks(section))],
     }
     try:
-        found = typst.compile(
+        content = typst.compile(
             _TEMPLATE.read_bytes(),
             sys_inputs={"data": json.dumps(data, ensure_ascii=False)},
             font_paths=_folders(),
@@ -54,15 +54,15 @@ def render(report: Report, *, system_fonts: bool = True) -> bytes:
         )
     except typst.TypstError as error:
         raise SeqscopeError(f"The PDF could not be set: {error.message}.") from None
-    assert isinstance(found, bytes)
-    return found
+    assert isinstance(content, bytes)
+    return content
 
 
 def unshown(said: Iterable[str], *, system_fonts: bool = True) -> dict[str, str]:
     """Script → letters of it that no font here has, such as {"Hangul": "기생충"}."""
     typst = _typst()
     letters = sorted({c for text in said for c in text if not c.isascii() and unicodedata.category(c)[0] != "C"})
-    found: dict[str, str] = {}
+    scripts: dict[str, str] = {}
     for _ in range(_SCRIPTS):
         if not letters:
             break
@@ -84,9 +84,9 @@ def unshown(said: Iterable[str], *, system_fonts: bool = True) -> dict[str, str]
             if first is None or first not in letters:
                 break
             script = _script(first)
-            found[script] = "".join(c for c in letters if _script(c) == script)
+            scripts[script] = "".join(c for c in letters if _script(c) == script)
             letters = [c for c in letters if _script(c) != script]
-    return found
+    return scripts
 
 
 def _typst() -> Any:
@@ -123,11 +123,11 @@ def _missing(found: dict[str, str]) -> list[Block]:
 def texts(report: Report) -> list[str]:
     """All foreign texts that stand on its pages."""
     data = report.dataset
-    found = [report.title, data.title, data.source, data.licence, *report.notes]
-    found += [report.titles[model.name] + model.sign + model.device for model in report.models]
+    strings = [report.title, data.title, data.source, data.licence, *report.notes]
+    strings += [report.titles[model.name] + model.sign + model.device for model in report.models]
     for part, content in report.content():
-        found += [*(item.title for item in part.items(content)), *part.texts(content)]
-    return found
+        strings += [*(item.title for item in part.items(content)), *part.texts(content)]
+    return strings
 
 
 # --- blocks, as the template takes them
@@ -141,20 +141,20 @@ def _blocks(section: Section) -> list[Block]:
 def _set(value: Any) -> Any:
     """The same with drawn figures and signs."""
     if isinstance(value, list | tuple):
-        return [_set(one) for one in value]
+        return [_set(inner) for inner in value]
     if not isinstance(value, dict):
         return value
     if value.get("kind") == "figures":
         drawn = [
             {
-                "svg": str(one.draw(FONTS[0])), "alt": one.alt, "width": value["width"],
-                "caption": one.alt if value["named"] else "",
+                "svg": str(inner.draw(FONTS[0])), "alt": inner.alt, "width": value["width"],
+                "caption": inner.alt if value["named"] else "",
             }
-            for one in value["figures"]
+            for inner in value["figures"]
         ]  # fmt: skip
         return {"kind": "figures", "figures": drawn, "widths": [1] * len(drawn)}
     if "marker" in value:
         svg = Svg(16, 16)
         svg.marker(8, 8, value["marker"], value["colour"])
         return {"mark": str(svg.done("")), "words": value["words"]}
-    return {key: _set(one) for key, one in value.items()}
+    return {key: _set(inner) for key, inner in value.items()}

@@ -136,32 +136,33 @@ def blocks(report: Report) -> list[Block]:
     }
     rows = [
         [
-            sign(report, one.name),
-            f"{one.digest[:16]}…",
-            (one.commit or "unknown")[:10],
-            clean(one.device, 60) + (f"; {STILL_IMPROVING}" if one.improving else ""),
-            str(one.seed),
+            sign(report, model_entry.name),
+            f"{model_entry.digest[:16]}…",
+            (model_entry.commit or "unknown")[:10],
+            clean(model_entry.device, 60) + (f"; {STILL_IMPROVING}" if model_entry.improving else ""),
+            str(model_entry.seed),
         ]
-        for one in report.models
+        for model_entry in report.models
     ]
-    found: list[Block] = [{"kind": "terms", "terms": list(terms.items())}]
+    made: list[Block] = [{"kind": "terms", "terms": list(terms.items())}]
     if report.address is not None:
-        found.append({"kind": "link", "to": report.address} if linked(report.address) else quiet(report.address))
-    found.append(
+        made.append({"kind": "link", "to": report.address} if linked(report.address) else quiet(report.address))
+    made.append(
         table("The models", ["Model", "Bundle (sha256)", "Commit", "Trained on", "Seed"], rows, [2, 2, 1, 2, 0])
     )
     if report.notes:
-        found += [
+        made += [
             h3("To be kept in mind"),
             {"kind": "notes", "notes": [clean(note, 1_000) for note in report.notes]},
         ]
-    return found
+    return made
 
 
 def models_table(report: Report) -> Table:
     fields = ("name", "title", "family", "digest", "seed", "commit", "command", "device", "created", "provider")
     rows: list[tuple[Any, ...]] = [
-        (*(getattr(one, field) for field in fields), STILL_IMPROVING if one.improving else "") for one in report.models
+        (*(getattr(model_entry, field) for field in fields), STILL_IMPROVING if model_entry.improving else "")
+        for model_entry in report.models
     ]
     return Table("Models", (*fields, "note"), rows)
 
@@ -171,11 +172,11 @@ def models_table(report: Report) -> Table:
 
 def check(report: Report, models: Zoo) -> Iterator[Checked]:
     """Of the dataset first, then of each model, then the notes."""
-    names = [one.name for one in report.models]
+    names = [entry.name for entry in report.models]
     words = "the same title, counts, split, source and licence"
     others = [] if report.asked.models is not None else [name for name in models.bundles if name not in names]
     if report.codes is not None and report.asked.codes is None:
-        coded = {one.tokenizer for one in report.codes}
+        coded = {entry.tokenizer for entry in report.codes}
         others += [name for name in models.tokenizations if name not in coded]
     if others:
         words += f"; the report says nothing of {listed(others)}: added since then, or left out"
@@ -191,20 +192,20 @@ def check(report: Report, models: Zoo) -> Iterator[Checked]:
 def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
     # a model without a look of its own takes one of the spare ones by its place among all
     unsure = {"provider"} if set(models.bundles) == set(names) else {"provider"} | _LOOK
-    for one in report.models:
-        what = f"model {report.titles[one.name]}"
-        if one.name not in models.bundles:
-            yield Checked(what, False, "it is not here any more")
-        elif models.bundles[one.name].digest != one.digest:
-            words = f"its bundle is another one now ({models.bundles[one.name].digest[:12]}…, was {one.digest[:12]}…)"
-            yield Checked(what, False, words)
+    for told in report.models:
+        claim = f"model {report.titles[told.name]}"
+        if told.name not in models.bundles:
+            yield Checked(claim, False, "it is not here any more")
+        elif models.bundles[told.name].digest != told.digest:
+            words = f"its bundle is another one now ({models.bundles[told.name].digest[:12]}…, was {told.digest[:12]}…)"
+            yield Checked(claim, False, words)
         else:
-            left_out = unsure if one.improving else {*unsure, "improving"}  # a report of before does not say
-            then, now = (some.model_dump(exclude=left_out) for some in (one, model(models, one.name)))
-            yield same(what, then, now, "the same bundle, title, family, seed and commit")
+            left_out = unsure if told.improving else {*unsure, "improving"}  # a report of before does not say
+            then, now = (some.model_dump(exclude=left_out) for some in (told, model(models, told.name)))
+            yield same(claim, then, now, "the same bundle, title, family, seed and commit")
     here = [name for name in names if name in models.bundles]
     if here != [name for name in models.bundles if name in here]:
         yield Checked("models", False, "they are in another order, or named twice")
     if report.asked.models is not None and set(report.asked.models) != set(names):
-        asked = clean(listed(list(dict.fromkeys(report.asked.models))) or "none", 300)
-        yield Checked("models", False, f"asked for were {asked}; told of are {listed(names) or 'none'}")
+        chosen = clean(listed(list(dict.fromkeys(report.asked.models))) or "none", 300)
+        yield Checked("models", False, f"asked for were {chosen}; told of are {listed(names) or 'none'}")

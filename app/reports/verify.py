@@ -74,45 +74,45 @@ def _present(report: Report) -> list[str]:
 
 def _again(report: Report, models: Zoo) -> Asked:
     """What to ask for: all that was wanted or is there, of the models that are still here."""
-    asked, present = report.asked, _present(report)
-    here = [name for name in models.bundles if name in {one.name for one in report.models}]
+    request, present = report.asked, _present(report)
+    here = [name for name in models.bundles if name in {entry.name for entry in report.models}]
     changes: dict[str, Any] = {
         "models": here,
-        "parts": [name for name in PARTS if name in present or name in asked.parts],
-        "map": asked.map if asked.map in here else None,
+        "parts": [name for name in PARTS if name in present or name in request.parts],
+        "map": request.map if request.map in here else None,
     }
-    if asked.attention is not None:
-        changes["attention"] = [name for name in asked.attention if name in here]
-    codes = [one.tokenizer for one in report.codes or []] if asked.codes is None else asked.codes
-    if report.codes is not None or asked.codes is not None:
+    if request.attention is not None:
+        changes["attention"] = [name for name in request.attention if name in here]
+    codes = [entry.tokenizer for entry in report.codes or []] if request.codes is None else request.codes
+    if report.codes is not None or request.codes is not None:
         changes["codes"] = [name for name in models.tokenizations if name in codes]
-    if len(here) < len({one.name for one in report.models}):  # the first one, taken unasked, may be another one now
+    if len(here) < len({entry.name for entry in report.models}):  # the first one, taken unasked, may be another one now
         if report.map is not None:
             changes["map"] = report.map.model if report.map.model in here else None
         explained = report.effects or report.graph
         if explained is not None:
             changes["item"] = explained.item_id
-    if asked.history is None:
+    if request.history is None:
         parts = [name for name in changes["parts"] if not PARTS[name].of_history]
         changes |= {"history": [], "edited": None, "parts": parts}
-    return asked.model_copy(update=changes)
+    return request.model_copy(update=changes)
 
 
 def _asked(report: Report, models: Zoo) -> Iterator[Checked]:
     """What was asked for and what is there must fit: else a part could be hidden, or slip past those that are asked again."""
-    asked, present = report.asked, _present(report)
+    request, present = report.asked, _present(report)
     for name, part in PARTS.items():
-        if name in present and name not in asked.parts:
+        if name in present and name not in request.parts:
             yield Checked(name, False, "it is in the report although it was not asked for")
-        if name not in present and name in asked.parts and part.always and asked.history is None:
+        if name not in present and name in request.parts and part.always and request.history is None:
             yield Checked(name, False, "it was asked for and is missing from the report")
-    if asked.parts != [name for name in PARTS if name in asked.parts]:
+    if request.parts != [name for name in PARTS if name in request.parts]:
         yield Checked("parts", False, "they are asked for in another order, or twice")
-    whole = "history" in asked.parts
-    if whole != (asked.history is not None):
+    whole = "history" in request.parts
+    if whole != (request.history is not None):
         words = "it was asked for and is not told" if whole else "the report was made without it, and yet tells it"
         yield Checked("history", False, words)
-    elif not whole and any(one is not None for one in (asked.edited, asked.user, report.address)):
+    elif not whole and any(value is not None for value in (request.edited, request.user, report.address)):
         yield Checked("history", False, "the report was made without it, and yet has an edit, a person or an address")
     for where, whose in _hidden(report, models):
         yield Checked(where, False, f"that of {whose} was asked for and is missing from the report")
@@ -120,16 +120,16 @@ def _asked(report: Report, models: Zoo) -> Iterator[Checked]:
 
 def _hidden(report: Report, models: Zoo) -> Iterator[tuple[str, str]]:
     """(part, name) of what was asked for by name, is not told, and cannot be asked again either."""
-    asked = report.asked
+    request = report.asked
     if report.attention is not None:
-        shown = {one.model for one in report.attention}
-        known = {one.name for one in report.models if one.name in models.bundles}
-        yield from (("attention", name) for name in asked.attention or [] if name not in shown | known)
+        shown = {entry.model for entry in report.attention}
+        known = {entry.name for entry in report.models if entry.name in models.bundles}
+        yield from (("attention", name) for name in request.attention or [] if name not in shown | known)
     if report.codes is not None:
-        coded = {one.tokenizer for one in report.codes}
-        yield from (("codes", name) for name in asked.codes or [] if name not in coded | set(models.tokenizations))
-    if report.map is not None and asked.map not in (None, report.map.model):
-        yield "map", str(asked.map)
+        coded = {entry.tokenizer for entry in report.codes}
+        yield from (("codes", name) for name in request.codes or [] if name not in coded | set(models.tokenizations))
+    if report.map is not None and request.map not in (None, report.map.model):
+        yield "map", str(request.map)
 
 
 def _parts(report: Report, now: Report, names: Sequence[str]) -> Iterator[Checked]:

@@ -82,31 +82,32 @@ class AttentionPart(ByModel):
         return [_attention(source, model) for model in models]
 
     def check(self, content: list[Attention], report: Report) -> None:
-        for one in content:
-            weights = [(one.last, one.positions)] + (
-                [] if one.written is None else [(one.written.weights, one.written.positions)]
+        for entry in content:
+            weights = [(entry.last, entry.positions)] + (
+                [] if entry.written is None else [(entry.written.weights, entry.written.positions)]
             )
-            if any(len(values) != len(of) for values, of in weights) or len(one.matrix) > len(one.positions):
+            if any(len(values) != len(of) for values, of in weights) or len(entry.matrix) > len(entry.positions):
                 raise ValueError("attention has more or fewer weights than positions")
-            check_square("attention", one.matrix, len(one.matrix))
+            check_square("attention", entry.matrix, len(entry.matrix))
 
     def without_history(self, content: list[Attention], report: Report) -> list[Attention]:
         return [
-            _nameless(one).model_copy(update={"written": one.written and _nameless(one.written)}) for one in content
+            _nameless(entry).model_copy(update={"written": entry.written and _nameless(entry.written)})
+            for entry in content
         ]
 
     def tables(self, content: list[Attention], report: Report) -> dict[str, Table]:
         titles, names = report.titles, report.item_titles
         looked = [
-            (titles[one.model], _place(at), at.item_id, names.get(at.item_id or "", ""), weight)
-            for one in content
-            for at, weight in zip(*one.of_prediction, strict=True)
+            (titles[entry.model], _place(at), at.item_id, names.get(at.item_id or "", ""), weight)
+            for entry in content
+            for at, weight in zip(*entry.of_prediction, strict=True)
         ]
         cells = [
-            (titles[one.model], str(_place(row)), str(_place(column)), weight)
-            for one in content
-            for shown in [one.positions[len(one.positions) - len(one.matrix) :]]
-            for row, weights in zip(shown, one.matrix, strict=True)
+            (titles[entry.model], str(_place(row)), str(_place(column)), weight)
+            for entry in content
+            for shown in [entry.positions[len(entry.positions) - len(entry.matrix) :]]
+            for row, weights in zip(shown, entry.matrix, strict=True)
             for column, weight in zip(shown, weights, strict=True)
             if weight is not None
         ]
@@ -120,12 +121,12 @@ class AttentionPart(ByModel):
 
     def blocks(self, content: list[Attention], report: Report) -> list[Block]:
         blocks: list[Block] = []
-        for one in content:
-            blocks.append(h3(sign(report, one.model)))
-            if one.cannot is not None:
-                blocks.append(quiet(clean(one.cannot)))
+        for entry in content:
+            blocks.append(h3(sign(report, entry.model)))
+            if entry.cannot is not None:
+                blocks.append(quiet(clean(entry.cannot)))
             else:
-                blocks += [p(words(one, report)), figures(_bars(one, report), _map(one, report))]
+                blocks += [p(words(entry, report)), figures(_bars(entry, report), _map(entry, report))]
         return [*blocks, *(block for table in self.tables(content, report).values() for block in grid(table))]
 
 

@@ -74,37 +74,38 @@ class CodesPart(Part[list[Codes]]):
         return []
 
     def without_history(self, content: list[Codes], report: Report) -> list[Codes]:
-        listed = {item.item_id for one in report.lists or [] for item in one.items}
+        listed = {item.item_id for codes in report.lists or [] for item in codes.items}
         return [
-            one.model_copy(update={"items": [item for item in one.items if item.item_id in listed]}) for one in content
+            codes.model_copy(update={"items": [item for item in codes.items if item.item_id in listed]})
+            for codes in content
         ]
 
     def items(self, content: list[Codes]) -> list[Coded]:
-        return [item for one in content for item in one.items]
+        return [item for codes in content for item in codes.items]
 
     def texts(self, content: list[Codes]) -> Iterable[str]:
-        return [one.title for one in content]
+        return [codes.title for codes in content]
 
     def tables(self, content: list[Codes], report: Report) -> dict[str, Table]:
         levels = [
             (
-                *(one.title, at, level.size, level.used, level.size - level.used, level.perplexity, level.gini),
+                *(codes.title, at, level.size, level.used, level.size - level.used, level.perplexity, level.gini),
                 level.perplexity / level.size,
                 semantic_ids.normalised_by_chance(report.dataset.items, level.size),
             )
-            for one in content
-            for at, level in enumerate(one.levels, 1)
+            for codes in content
+            for at, level in enumerate(codes.levels, 1)
         ]
         of_levels = ("tokenizer", "level", "codes", "used", "dead", "perplexity", "Gini", "normalised perplexity")
         collisions = [
-            (one.title, one.excess, one.sharing, one.excess_in_use, one.sharing_in_use, one.reconstruction)
-            for one in content
+            (codes.title, codes.excess, codes.sharing, codes.excess_in_use, codes.sharing_in_use, codes.reconstruction)
+            for codes in content
         ]
         of_collisions = ("tokenizer", "excess", "sharing", "excess in use", "sharing in use", "reconstruction error")
         coded = [
-            (one.title, item.item_id, item.title, " · ".join(map(str, item.codes)), item.shared_with)
-            for one in content
-            for item in one.items
+            (codes.title, item.item_id, item.title, " · ".join(map(str, item.codes)), item.shared_with)
+            for codes in content
+            for item in codes.items
         ]
         of_items = ("tokenizer", "item_id", "title", "codes", "shared with")
         return {
@@ -116,17 +117,17 @@ class CodesPart(Part[list[Codes]]):
     def blocks(self, content: list[Codes], report: Report) -> list[Block]:
         rows = [
             [
-                clean(one.title, 60),
-                f"{len(one.levels)} × {max((level.size for level in one.levels), default=0)}",
-                " · ".join(str(level.used) for level in one.levels[:6]),
-                *_normalised(one, report),
-                f"{one.excess:.1%} → {one.excess_in_use:.1%}",
-                f"{one.sharing:.1%} → {one.sharing_in_use:.1%}",
+                clean(codes.title, 60),
+                f"{len(codes.levels)} × {max((level.size for level in codes.levels), default=0)}",
+                " · ".join(str(level.used) for level in codes.levels[:6]),
+                *_normalised(codes, report),
+                f"{codes.excess:.1%} → {codes.excess_in_use:.1%}",
+                f"{codes.sharing:.1%} → {codes.sharing_in_use:.1%}",
             ]
-            for one in content
+            for codes in content
         ]
         head = ["Tokenizer", "levels × codes", "used", "normalised perplexity", "of random codes", "excess", "sharing"]
-        usage = [_usage(one) for one in content if one.levels]
+        usage = [_usage(codes) for codes in content if codes.levels]
         pairs = [usage[at : at + 2] for at in range(0, len(usage), 2)]
         tables = self.tables(content, report)
         return [
@@ -198,13 +199,13 @@ def _normalised(one: Codes, report: Report) -> tuple[str, str]:
 def _by_item(content: list[Codes]) -> list[Block]:
     """On paper, where no table can be unfolded: a row per item, a column per tokenizer."""
     by_item: dict[str, list[Cell]] = {}
-    for column, one in enumerate(content, 1):
-        for item in one.items[:_ON_PAPER]:
+    for column, codes in enumerate(content, 1):
+        for item in codes.items[:_ON_PAPER]:
             row = by_item.setdefault(item.item_id, [short(clean(item.title), 60), *[""] * len(content)])
             row[column] = " · ".join(map(str, item.codes)) + (f" (+{item.shared_with})" if item.shared_with else "")
     if not by_item:
         return []
-    head = ["item", *(short(clean(one.title), 24) for one in content)]
+    head = ["item", *(short(clean(codes.title), 24) for codes in content)]
     blocks = [
         h3("Codes of these items"),
         table("Codes of these items", head, list(by_item.values()), [1, *[0] * len(content)]),

@@ -74,29 +74,31 @@ class EffectsPart(OfItem[Effects]):
 
     def check(self, content: Effects, report: Report) -> None:
         lengths = {
-            len(values) for one in content.models for values in (one.effect, one.rank_without, one.log_probability)
+            len(values)
+            for effect in content.models
+            for values in (effect.effect, effect.rank_without, effect.log_probability)
         }
-        if len(lengths - {0}) > 1 or any(len(one.effect) != len(one.rank_without) for one in content.models):
+        if len(lengths - {0}) > 1 or any(len(effect.effect) != len(effect.rank_without) for effect in content.models):
             raise ValueError("effects are of different lengths")
         if report.asked.history is not None and lengths - {0, len(report.asked.history)}:
             raise ValueError("effects are of another length than the history")
-        if any(one.effect and one.rank is None for one in content.models):
+        if any(effect.effect and effect.rank is None for effect in content.models):
             raise ValueError("effects without a rank")
 
     def texts(self, content: Effects) -> Iterable[str]:
         return [content.title]
 
     def tables(self, content: Effects, report: Report) -> dict[str, Table]:
-        able, titles, names = [one for one in content.models if one.effect], report.titles, report.item_titles
+        able, titles, names = [effect for effect in content.models if effect.effect], report.titles, report.item_titles
         history = report.asked.history
-        events = history if history is not None else [""] * max((len(one.effect) for one in able), default=0)
+        events = history if history is not None else [""] * max((len(effect.effect) for effect in able), default=0)
         columns, values = [], []
-        for one in able:
+        for effect in able:
             kinds: dict[str, Sequence[float | None]] = {
-                "rank": [one.rank] * len(events), "rank without": one.rank_without,
-                "log-probability with − without": one.log_probability, "score with − without": one.effect,
+                "rank": [effect.rank] * len(events), "rank without": effect.rank_without,
+                "log-probability with − without": effect.log_probability, "score with − without": effect.effect,
             }  # fmt: skip
-            columns += [f"{titles[one.model]}: {kind}" for kind, entries in kinds.items() if entries]
+            columns += [f"{titles[effect.model]}: {kind}" for kind, entries in kinds.items() if entries]
             values += [entries for entries in kinds.values() if entries]
         rows = [
             (at + 1, item_id, names.get(item_id, ""), *(entries[at] for entries in values))
@@ -105,8 +107,10 @@ class EffectsPart(OfItem[Effects]):
         return {"effects": Table(f"Leaving events out: {content.title}", ("place", "item_id", "title", *columns), rows)}
 
     def blocks(self, content: Effects, report: Report) -> list[Block]:
-        able, titles = [one for one in content.models if one.effect], report.titles
-        ranks = listed([f"{titles[one.model]} {ordinal(one.rank)}" for one in content.models if one.rank is not None])
+        able, titles = [effect for effect in content.models if effect.effect], report.titles
+        ranks = listed(
+            [f"{titles[effect.model]} {ordinal(effect.rank)}" for effect in content.models if effect.rank is not None]
+        )
         text = (
             f"Where “{clean(content.title, 120)}” would stand if one item of the history were left out. Bars to the right: it "
             "would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale, "
@@ -115,8 +119,12 @@ class EffectsPart(OfItem[Effects]):
         return [
             p(text),
             *([figures(_figure(content, able, report))] if able else []),
-            key(sign(report, one.model) for one in able),
-            *(quiet(f"{titles[one.model]}: {clean(one.cannot)}") for one in content.models if one.cannot is not None),
+            key(sign(report, effect.model) for effect in able),
+            *(
+                quiet(f"{titles[effect.model]}: {clean(effect.cannot)}")
+                for effect in content.models
+                if effect.cannot is not None
+            ),
             *grid(self.tables(content, report)["effects"]),
         ]
 
@@ -161,17 +169,17 @@ def _figure(content: Effects, able: Sequence[Effect], report: Report) -> Figure:
         labels = [f"{at + 1} · {titles[at]}" if titles[at] else str(at + 1) for at in places]
         columns = [
             charts.Column(
-                report.model(one.model).sign,
-                report.model(one.model).colour,
-                [one.moves[at] for at in places],
-                [_moved(one, at) for at in places],
+                report.model(effect.model).sign,
+                report.model(effect.model).colour,
+                [effect.moves[at] for at in places],
+                [_moved(effect, at) for at in places],
             )
-            for one in able
+            for effect in able
         ]
         return charts.effects(labels, columns, alt, font=font)
 
     def live() -> dict[str, Any]:
-        columns = [(report.titles[one.model], report.model(one.model).style, one.answer()) for one in able]
+        columns = [(report.titles[effect.model], report.model(effect.model).style, effect.answer()) for effect in able]
         return compare.effect_bars(columns, titles, places)
 
     return Figure("effects", alt, draw, live, wide=True)

@@ -103,20 +103,20 @@ class GraphPart(OfItem[Graph]):
         return Graph(**source.item(item).model_dump(), models=[_walks(source, model, item) for model in models])
 
     def check(self, content: Graph, report: Report) -> None:
-        for layers in (one.layers for one in content.models if one.layers is not None):
+        for layers in (walks.layers for walks in content.models if walks.layers is not None):
             if any(len(row) not in (1, len(layers.adds)) or len(row) != len(layers.adds[0]) for row in layers.adds):
                 raise ValueError("graph has layers that do not fit each other")
-            if any(len(one.ranks) != len(layers.adds) + 1 for one in layers.items):
+            if any(len(walks.ranks) != len(layers.adds) + 1 for walks in layers.items):
                 raise ValueError("graph has more or fewer ranks than layers")
 
     def without_history(self, content: Graph, report: Report) -> Graph:
         return content.model_copy(
-            update={"models": [one.model_copy(update={"branches": []}) for one in content.models]}
+            update={"models": [walks.model_copy(update={"branches": []}) for walks in content.models]}
         )
 
     def items(self, content: Graph) -> Iterable[Item]:
-        listed = [item for one in content.models if one.layers is not None for item in one.layers.items]
-        branches = [branch for one in content.models for branch in one.branches]
+        listed = [item for walks in content.models if walks.layers is not None for item in walks.layers.items]
+        branches = [branch for walks in content.models for branch in walks.branches]
         return [content, *listed, *branches, *(end for branch in branches for end in branch.ends)]
 
     def tables(self, content: Graph, report: Report) -> dict[str, Table]:
@@ -124,22 +124,22 @@ class GraphPart(OfItem[Graph]):
         walked: list[tuple[Any, ...]] = []
         layers: list[tuple[Any, ...]] = []
         without: list[tuple[Any, ...]] = []
-        depth = max((len(one.layers.adds) for one in content.models if one.layers is not None), default=0)
-        for one in content.models:
-            paths = Paths.of(content, one)
+        depth = max((len(walks.layers.adds) for walks in content.models if walks.layers is not None), default=0)
+        for walks in content.models:
+            paths = Paths.of(content, walks)
             frame = graph_paths.table(paths.branches, paths.titles).astype(object)
-            walked += [(titles[one.model], *row) for row in frame.where(frame.notna(), None).itertuples(index=False)]
-            if one.layers is None:
+            walked += [(titles[walks.model], *row) for row in frame.where(frame.notna(), None).itertuples(index=False)]
+            if walks.layers is None:
                 continue
-            names = graph_paths.layer_names(len(one.layers.adds) - 1)
+            names = graph_paths.layer_names(len(walks.layers.adds) - 1)
             layers += [
-                (titles[one.model], k, names[k], k if len(row) == 1 else column, value)
-                for k, row in enumerate(one.layers.adds)
+                (titles[walks.model], k, names[k], k if len(row) == 1 else column, value)
+                for k, row in enumerate(walks.layers.adds)
                 for column, value in enumerate(row)
             ]
             without += [
-                (titles[one.model], item.item_id, item.title, *item.ranks, *[None] * (depth + 1 - len(item.ranks)))
-                for item in one.layers.items
+                (titles[walks.model], item.item_id, item.title, *item.ranks, *[None] * (depth + 1 - len(item.ranks)))
+                for item in walks.layers.items
             ]
         of_layers = ("model", "layer of the history", "ends in", "layer of the item", "adds")
         of_items = ("model", "item_id", "title", "all layers", *(f"without {k}" for k in range(depth)))
@@ -151,7 +151,7 @@ class GraphPart(OfItem[Graph]):
 
     def blocks(self, content: Graph, report: Report) -> list[Block]:
         return [
-            *(block for one in content.models for block in _blocks(content, one, report)),
+            *(block for walks in content.models for block in _blocks(content, walks, report)),
             *grid(self.tables(content, report)["graph"]),
         ]
 
@@ -171,19 +171,19 @@ class Paths(NamedTuple):
         numbers: dict[str, int] = {}
         titles: dict[int, str] = {}
 
-        def numbered(one: Item) -> int:
-            position = numbers.setdefault(one.item_id, len(numbers))
-            titles[position] = one.title
+        def numbered(path: Item) -> int:
+            position = numbers.setdefault(path.item_id, len(numbers))
+            titles[position] = path.title
             return position
 
         item = numbered(content)
         branches = [
             Branch(
-                numbered(one), one.weight, one.people, one.itself, one.through_people,
-                [Step(numbered(end), end.people, end.weight, end.adds) for end in one.ends],
-                one.others, one.others_add, one.deeper,
+                numbered(path), path.weight, path.people, path.itself, path.through_people,
+                [Step(numbered(end), end.people, end.weight, end.adds) for end in path.ends],
+                path.others, path.others_add, path.deeper,
             )
-            for one in walks.branches
+            for path in walks.branches
         ]  # fmt: skip
         return cls(branches, item, titles)
 

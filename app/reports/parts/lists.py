@@ -59,31 +59,35 @@ class Lists(Part[list[Listing]]):
             raise ValueError("strength belongs to lists of format 1, and to no others")
 
     def items(self, content: list[Listing]) -> list[Ranked]:
-        return [item for one in content for item in one.items]
+        return [item for listing in content for item in listing.items]
 
     def tables(self, content: list[Listing], report: Report) -> dict[str, Table]:
         times, titles = counts(content), report.titles
         rows = [
-            (titles[one.model], i.place, i.item_id, i.title, i.score, i.share, times[i.item_id], i.ties)
-            for one in content
-            for i in one.items
+            (titles[listing.model], i.place, i.item_id, i.title, i.score, i.share, times[i.item_id], i.ties)
+            for listing in content
+            for i in listing.items
         ]
         columns = ("model", "place", "item_id", "title", "score", "share", "in lists", "tied with")
         return {"lists": Table("Lists", columns, rows)}
 
     def blocks(self, content: list[Listing], report: Report) -> list[Block]:
         cards = []
-        for one in content:
-            colour = report.model(one.model).colour
+        for listing in content:
+            colour = report.model(listing.model).colour
             items = [
                 {
                     "place": item.place, "words": short(clean(item.title), 90), "tags": list(tags),
-                    "truth": CAME_NEXT in tags, "bar": bar(one, item), "colour": colour,
+                    "truth": CAME_NEXT in tags, "bar": bar(listing, item), "colour": colour,
                 }
-                for item, tags in zip(one.items, _tags(one, content, report), strict=True)
+                for item, tags in zip(listing.items, _tags(listing, content, report), strict=True)
             ]  # fmt: skip
             cards.append(
-                {"head": sign(report, one.model), "note": clean(one.cannot or note(one, report)), "items": items}
+                {
+                    "head": sign(report, listing.model),
+                    "note": clean(listing.cannot or note(listing, report)),
+                    "items": items,
+                }
             )
         return [quiet(bars(report)), {"kind": "lists", "lists": cards}, *grid(self.tables(content, report)["lists"])]
 
@@ -124,7 +128,7 @@ def _listing(source: Source, answer: Answer) -> Listing:
 
 def counts(lists: Sequence[Listing]) -> Counter[str]:
     """item_id → how many of the lists it is in."""
-    return Counter(item.item_id for one in lists for item in one.items)
+    return Counter(item.item_id for listing in lists for item in listing.items)
 
 
 def bars(report: Report) -> str:

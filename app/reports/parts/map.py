@@ -112,7 +112,7 @@ class MapPart(Part[Map]):
 
     def check(self, content: Map, report: Report) -> None:
         size = len(content.x)
-        if len(content.y) != size or any(len(one) not in (0, size) for one in (content.group, content.titles)):
+        if len(content.y) != size or any(len(values) not in (0, size) for values in (content.group, content.titles)):
             raise ValueError("map has lists of different lengths")
         if any(not 0 <= at < len(content.groups) for at in content.group):
             raise ValueError("map has a group without a name")
@@ -126,8 +126,8 @@ class MapPart(Part[Map]):
     def tables(self, content: Map, report: Report) -> dict[str, Table]:
         marks = [
             (which, at.place, at.item_id, at.title, at.x, at.y)
-            for which, found in (("history", content.history), ("list", content.following))
-            for at in found
+            for which, marked in (("history", content.history), ("list", content.following))
+            for at in marked
         ]
         nothing = [None] * len(content.x)
         groups = [content.groups[at] for at in content.group] or nothing

@@ -104,15 +104,15 @@ class Metrics(Strict):
 
     @property
     def rows(self) -> list[Row]:
-        return [(one.model, one.users) for one in self.beyond]
+        return [(row.model, row.users) for row in self.beyond]
 
     def cannot(self, model: str) -> str | None:
         """Why a row of the model is empty, such as "beam of 20"."""
         return judge.beyond_beam(self.k, self.beams.get(model))
 
     def of(self, row: Row) -> tuple[list[Estimate], Beyond]:
-        estimates = [one for one in self.estimates if (one.model, one.users) == row]
-        return estimates, next(one for one in self.beyond if (one.model, one.users) == row)
+        estimates = [entry for entry in self.estimates if (entry.model, entry.users) == row]
+        return estimates, next(entry for entry in self.beyond if (entry.model, entry.users) == row)
 
 
 class MetricsPart(Part[Metrics]):
@@ -126,23 +126,23 @@ class MetricsPart(Part[Metrics]):
 
     def named(self, content: Metrics) -> list[str]:
         return [
-            *(one.model for one in content.estimates),
+            *(estimate.model for estimate in content.estimates),
             *(row[0] for row in content.rows),
             *content.absent,
             *content.beams,
         ]
 
     def check(self, content: Metrics, report: Report) -> None:
-        kinds = {one.metric for one in content.estimates}
-        cells = {(one.model, one.users, one.metric) for one in content.estimates}
+        kinds = {estimate.metric for estimate in content.estimates}
+        cells = {(estimate.model, estimate.users, estimate.metric) for estimate in content.estimates}
         able = [row for row in content.rows if content.cannot(row[0]) is None]
         if cells != {(*row, kind) for row in able for kind in kinds}:
             raise ValueError("metrics lack a model or a metric")
-        if any((one.model, one.users) not in content.rows for one in content.repeats):
+        if any((estimate.model, estimate.users) not in content.rows for estimate in content.repeats):
             raise ValueError("metrics tell repeats of a model that they do not have")
 
     def tables(self, content: Metrics, report: Report) -> dict[str, Table]:
-        kinds = list(dict.fromkeys(one.metric for one in content.estimates))
+        kinds = list(dict.fromkeys(estimate.metric for estimate in content.estimates))
         titles, protocol = _titles(content, report), content.protocol
         rows: list[tuple[Any, ...]] = []
         beyond: list[tuple[Any, ...]] = []
@@ -165,12 +165,12 @@ class MetricsPart(Part[Metrics]):
         }
 
     def blocks(self, content: Metrics, report: Report) -> list[Block]:
-        kinds = list(dict.fromkeys(one.metric for one in content.estimates))
+        kinds = list(dict.fromkeys(estimate.metric for estimate in content.estimates))
         rows: list[list[Cell]] = []
         for row, title in _titles(content, report).items():
             (estimates, lists), why = content.of(row), content.cannot(row[0])
             cells: list[Cell] = [{"number": "n/a", "small": f"({why})", "strong": False}] * len(kinds) if why else []
-            cells += [interval(one.mean, one.low, one.high, one.mark) for one in estimates]
+            cells += [interval(estimate.mean, estimate.low, estimate.high, estimate.mark) for estimate in estimates]
             more = [metric.text(lists.value(metric.field)) for metric in judge.BEYOND.values()]
             rows.append([sign(report, row[0], title), *cells, *more])
         head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
@@ -192,20 +192,24 @@ class MetricsPart(Part[Metrics]):
         # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
         users = then.protocol.endswith(analysis.USERS)
         base = then.protocol.removesuffix(analysis.USERS)
-        known = {(one.model, one.metric) for one in then.estimates}
+        known = {(entry.model, entry.metric) for entry in then.estimates}
 
         def told(metrics: Metrics, with_vectors: bool) -> dict[str, Any]:
-            rows = [one for one in metrics.estimates if one.users == with_vectors and (one.model, one.metric) in known]
-            beyond = [one for one in metrics.beyond if one.users == with_vectors]
+            rows = [
+                entry
+                for entry in metrics.estimates
+                if entry.users == with_vectors and (entry.model, entry.metric) in known
+            ]
+            beyond = [entry for entry in metrics.beyond if entry.users == with_vectors]
             return {
                 "protocol": metrics.protocol.removesuffix(analysis.USERS),
                 "k": metrics.k,
                 "people": metrics.people,
                 "estimates": [
-                    one.model_dump(include={"model", "metric", "mean", "low", "high"})
-                    for one in sorted(rows, key=lambda one: (one.model, one.metric))
+                    entry.model_dump(include={"model", "metric", "mean", "low", "high"})
+                    for entry in sorted(rows, key=lambda entry: (entry.model, entry.metric))
                 ],
-                "beyond": [one.model_dump(include={"model", "coverage", "gini", "novelty"}) for one in beyond],
+                "beyond": [entry.model_dump(include={"model", "coverage", "gini", "novelty"}) for entry in beyond],
             }
 
         words = f"the same figures under “{clean(base, 60)}”; the verdicts of format 1 are not compared"
@@ -232,8 +236,8 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
         raise SeqscopeError(
             f"No model was evaluated under the protocol “{protocol[:80]}”; there are {', '.join(possible)}."
         )
-    found, left_out = evaluation.people(models, protocol, names)
-    ranks = {row: found[row] for row in sorted(found, key=lambda row: names.index(analysis.model_of(row)))}
+    ranks_of, left_out = evaluation.people(models, protocol, names)
+    ranks = {row: ranks_of[row] for row in sorted(ranks_of, key=lambda row: names.index(analysis.model_of(row)))}
     if not ranks or not len(next(iter(ranks.values()))):
         return None
     k = max((cut for cut in judge.CUTOFFS if cut <= k), default=min(judge.CUTOFFS))
@@ -255,7 +259,9 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
         beyond=[_beyond(row) for row in analysis.beyond(shown, models.popularity, why).itertuples()],
         absent=[name for name in names if name not in {analysis.model_of(row) for row in ranks}],
         repeats=_repeats(models, ranks, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
-        beams={analysis.model_of(row): one.width for row, one in ranks.items() if one.width is not None},
+        beams={
+            analysis.model_of(row): row_ranks.width for row, row_ranks in ranks.items() if row_ranks.width is not None
+        },
         held_out=analysis.held_out_words(models.info),
     )
 
@@ -291,14 +297,16 @@ def _repeats(models: Zoo, ranks: Mapping[str, analysis.Ranks], metrics: Iterable
 
 def _known_then(then: Metrics, now: Metrics) -> Metrics:
     """Without the metrics that were declared after the report was made, or elsewhere."""
-    known = {one.metric for one in then.estimates}
+    known = {entry.metric for entry in then.estimates}
     known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
-    others = {field for one in then.beyond for field in one.others}
+    others = {field for entry in then.beyond for field in entry.others}
     beyond = [
-        one.model_copy(update={"others": {field: one.others[field] for field in one.others if field in others}})
-        for one in now.beyond
+        entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
+        for entry in now.beyond
     ]
-    return now.model_copy(update={"estimates": [one for one in now.estimates if one.metric in known], "beyond": beyond})
+    return now.model_copy(
+        update={"estimates": [entry for entry in now.estimates if entry.metric in known], "beyond": beyond}
+    )
 
 
 # --- in words and drawn
@@ -324,9 +332,16 @@ def verdict(content: Metrics, report: Report) -> str:
     """Which model is best, who is level with it, who is below the floor, and what is missing."""
     name, rows = f"{judge.HEADLINE}@{content.k}", [_row_name(row) for row in content.rows]
     part = [
-        analysis.Judged(_row_name((one.model, one.users)), one.mean, one.low, one.high, one.people, one.mark)
-        for one in content.estimates
-        if one.metric == name
+        analysis.Judged(
+            _row_name((estimate.model, estimate.users)),
+            estimate.mean,
+            estimate.low,
+            estimate.high,
+            estimate.people,
+            estimate.mark,
+        )
+        for estimate in content.estimates
+        if estimate.metric == name
     ]
     titles, families = analysis.titled(report.titles, rows), _families(rows, report)
     beams = [f"{titles[_row_name(row)]} ({why})" for row in content.rows if (why := content.cannot(row[0]))]
@@ -346,32 +361,32 @@ def protocol_words(content: Metrics, report: Report) -> str:
     )
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
-    early = [report.titles[one.name] for one in report.models if one.improving]
+    early = [report.titles[model.name] for model in report.models if model.improving]
     return f"{text} {STILL_IMPROVING.capitalize()}: {listed(early)}." if early else text
 
 
 def repeats_apart(content: Metrics, report: Report) -> str:
     """The metrics of held-out items that repeat one of the history, and of the others; "" where they are not told apart."""
-    titles, sentences, asked = _titles(content, report), [], 0
-    slices = [one for one in content.repeats if one.metric.startswith(judge.HEADLINE)]
-    for group in dict.fromkeys(one.words for one in slices):
-        part = [one for one in slices if one.words == group]
-        means = listed([f"{titles[one.model, one.users]} {one.mean:.3f}" for one in part])
+    titles, sentences, covered = _titles(content, report), [], 0
+    slices = [entry for entry in content.repeats if entry.metric.startswith(judge.HEADLINE)]
+    for group in dict.fromkeys(entry.words for entry in slices):
+        part = [entry for entry in slices if entry.words == group]
+        means = listed([f"{titles[entry.model, entry.users]} {entry.mean:.3f}" for entry in part])
         people = count(part[0].people, "person", "people")
         sentences.append(f"{part[0].metric} where the held-out item {clean(group, 60)} ({people}): {means}.")
-        asked += part[-1].people
-    if sentences and asked < content.people:
-        others = count(content.people - asked, "other person", "other people")
+        covered += part[-1].people
+    if sentences and covered < content.people:
+        others = count(content.people - covered, "other person", "other people")
         sentences.append(f"Not exported are the histories of {others}.")
     return " ".join(sentences)
 
 
 def _figure(content: Metrics, report: Report) -> Figure | None:
     name = f"{judge.HEADLINE}@{content.k}"
-    rows = [_row_name((one.model, one.users)) for one in content.estimates if one.metric == name]
+    rows = [_row_name((estimate.model, estimate.users)) for estimate in content.estimates if estimate.metric == name]
     if not rows:
         return None
-    estimates = pd.DataFrame([one.model_dump() for one in content.estimates if one.metric == name])
+    estimates = pd.DataFrame([estimate.model_dump() for estimate in content.estimates if estimate.metric == name])
     frame = estimates.assign(model=rows, note="")
     families, titles = _families(rows, report), analysis.titled(report.titles, rows)
     models = {row: report.model(analysis.model_of(row)) for row in rows}

@@ -70,19 +70,19 @@ class WhatIfs(Part[list[WhatIf]]):
         ]
 
     def named(self, content: list[WhatIf]) -> list[str]:
-        return [moves.model for one in content for moves in one.models]
+        return [moves.model for edit in content for moves in edit.models]
 
     def without_history(self, content: list[WhatIf], report: Report) -> list[WhatIf]:
-        return [one.model_copy(update={"history": []}) for one in content]
+        return [edit.model_copy(update={"history": []}) for edit in content]
 
     def texts(self, content: list[WhatIf]) -> Iterable[str]:
-        return [item.title for one in content for moves in one.models for item in moves.items]
+        return [item.title for edit in content for moves in edit.models for item in moves.items]
 
     def tables(self, content: list[WhatIf], report: Report) -> dict[str, Table]:
         titles = report.titles
         rows = [
             (
-                one.words,
+                edit.words,
                 titles[moves.model],
                 i.item_id,
                 i.title,
@@ -92,8 +92,8 @@ class WhatIfs(Part[list[WhatIf]]):
                 i.score_before,
                 i.score_after,
             )
-            for one in content
-            for moves in one.models
+            for edit in content
+            for moves in edit.models
             for i in moves.items
         ]
         columns = ("what if", "model", "item_id", "title", "before", "after", "change", "score before", "score after")
@@ -101,9 +101,9 @@ class WhatIfs(Part[list[WhatIf]]):
 
     def blocks(self, content: list[WhatIf], report: Report) -> list[Block]:
         blocks: list[Block] = []
-        for one in content:
+        for edit in content:
             rows: list[list[Cell]] = []
-            for moves in one.models:
+            for moves in edit.models:
                 if moves.cannot is not None:
                     cells = [clean(moves.cannot, 200), *[""] * len(KINDS)]
                 else:
@@ -112,30 +112,30 @@ class WhatIfs(Part[list[WhatIf]]):
                     cells = [short(clean(first), 60), *(str(changes[kind]) for kind in KINDS)]
                 rows.append([sign(report, moves.model), *cells])
             head = ["Model", "first then", *KINDS.values()]
-            blocks += [h3(one.words), table(one.words, head, rows, [2, 4, *[0] * len(KINDS)])]
+            blocks += [h3(edit.words), table(edit.words, head, rows, [2, 4, *[0] * len(KINDS)])]
         return [*blocks, *grid(self.tables(content, report)["what-ifs"])]
 
     def compare(self, report: Report, then: list[WhatIf], now: list[WhatIf]) -> Iterator[Checked]:
         titles = report.titles
 
-        def called(one: WhatIf) -> str:
-            return clean(one.words, 60).lower()
+        def called(edit: WhatIf) -> str:
+            return clean(edit.words, 60).lower()
 
-        def history(words: str, one: WhatIf, other: WhatIf) -> Checked:
+        def history(words: str, edit: WhatIf, other: WhatIf) -> Checked:
             return same(
-                words, one.model_dump(exclude={"models"}), other.model_dump(exclude={"models"}), "the same history"
+                words, edit.model_dump(exclude={"models"}), other.model_dump(exclude={"models"}), "the same history"
             )
 
-        def moves(words: str, one: Moves, other: Moves) -> Checked:
-            return same(words, one.model_dump(), other.model_dump(), "the same moves, scores within the tolerance")
+        def moves(words: str, edit: Moves, other: Moves) -> Checked:
+            return same(words, edit.model_dump(), other.model_dump(), "the same moves, scores within the tolerance")
 
-        yield from each("what-ifs", then, now, lambda one: one.name, called, history)
-        fresh = {one.name: one for one in now}
-        for one in then:
-            if one.name in fresh:
-                words = called(one)
+        yield from each("what-ifs", then, now, lambda edit: edit.name, called, history)
+        fresh = {edit.name: edit for edit in now}
+        for edit in then:
+            if edit.name in fresh:
+                words = called(edit)
                 yield from each(
-                    words, one.models, fresh[one.name].models, lambda own: own.model,
+                    words, edit.models, fresh[edit.name].models, lambda own: own.model,
                     lambda own, words=words: f"{words}: {titles[own.model]}", moves,  # type: ignore[misc]
                 )  # fmt: skip
 
