@@ -8,7 +8,7 @@ find     a text that titles are searched for
 top      what is drawn on top: history and next with ~ between them, or none
 item     that is chosen, by item_id
 code     that is chosen: <tokenizer>.<level>-<code>, levels counted from 1
-area     what is selected (see `map_selection`)
+area     what is selected (see `app.analysis.map_points`)
 """
 
 from __future__ import annotations

@@ -215,3 +215,42 @@ def test_a_tokenizer_is_one_file_and_a_recipe(root: Path, tmp_path: Path) -> Non
     assert seen["about"] == ["Hashed titles", 85, "Made up for this recipe"]
     assert ["tokenize", "hashing"] in [words[:2] for words in seen["steps"]]
     assert "Hashed titles" in seen["page"]
+
+
+PART = (
+    PAGES
+    + """
+from app.reports import document, html
+from app.reports.files import files
+
+(before,) = Path("report").glob("*.json")
+assert main(["report", "--verify", str(before), "--exports", "exports"]) == 0  # made without it
+words = ("--history", "i1", "i1", "--models", "popularity", "--parts", "history", "length", "lists", "--to", "made")
+assert main(["report", "exports/golden", *words, "--forms", "json"]) == 0
+(file,) = Path("made").glob("*.json")
+assert main(["report", "--verify", str(file), "--exports", "exports"]) == 0
+report = document.load(file)
+raw = json.loads(file.read_text())
+raw["length"]["items"] = 3
+file.write_text(json.dumps(raw))
+seen = {
+    "asked": report.asked.parts,
+    "files": list(files(report, ["csv"])),
+    "html": html.render(report).decode(),
+    "forged": main(["report", "--verify", str(file), "--exports", "exports"]),
+    "page": page("report"),
+}
+print(json.dumps(seen))
+"""
+)
+
+
+@pytest.mark.timeout(600)
+def test_a_part_of_a_report_is_one_file(root: Path, tmp_path: Path) -> None:
+    seen, printed = carry_out("A part of a report", PART, root, tmp_path)
+    assert seen["asked"] == ["history", "length", "lists"] and any(
+        name.endswith("-length.csv") for name in seen["files"]
+    )
+    assert "How long is the history?" in seen["html"] and "2 items, 1 of them different." in seen["html"]
+    assert seen["forged"] == 1 and "length: items was" in printed
+    assert "Length" in seen["page"]

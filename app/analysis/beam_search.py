@@ -22,7 +22,7 @@ EXAMPLES = 3  # titles under a prefix, the best known ones
 
 
 @dataclass(frozen=True)
-class Tree:
+class BeamTree:
     """A trace with what its rows are called, and where they are drawn."""
 
     trace: Trace
@@ -65,7 +65,7 @@ def tree(
     below: Callable[[tuple[int, ...]], npt.ArrayLike],
     dropped: int,
     history: Sequence[int] = (),
-) -> Tree:
+) -> BeamTree:
     """below: codes → the items whose identifiers begin so; dropped: how many that were not followed are drawn per step."""
     paths: list[tuple[str, ...]] = []
     codes: list[tuple[int, ...]] = []
@@ -82,7 +82,7 @@ def tree(
     drawn = _drawn(trace, dropped)
     heights, height = _heights(trace, drawn)
     known = np.array([np.isin(items, history).any() for items in trace.items], bool)
-    return Tree(trace, paths, titles, drawn, known, heights, height)
+    return BeamTree(trace, paths, titles, drawn, known, heights, height)
 
 
 def _drawn(trace: Trace, dropped: int) -> npt.NDArray[np.bool_]:
@@ -118,7 +118,7 @@ def _heights(trace: Trace, drawn: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np
     return heights, at
 
 
-def table(found: Tree) -> pd.DataFrame:
+def table(found: BeamTree) -> pd.DataFrame:
     """One row per prefix, step by step."""
     trace = found.trace
     fate = np.where(trace.places >= 0, "written", np.where(trace.kept, "kept", "dropped"))
@@ -137,7 +137,7 @@ def table(found: Tree) -> pd.DataFrame:
     )
 
 
-def words(found: Tree, title: str, width: int, constrained: bool) -> str:
+def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
     """What happened, in two or three sentences of Markdown."""
     trace, ends = found.trace, found.ends
     kept = [int(np.count_nonzero((trace.depths == step + 1) & trace.kept)) for step in range(len(trace.considered))]
@@ -167,7 +167,7 @@ def words(found: Tree, title: str, width: int, constrained: bool) -> str:
     return text
 
 
-def known_words(found: Tree, constrained: bool, excluded: bool) -> str:
+def known_words(found: BeamTree, constrained: bool, excluded: bool) -> str:
     """What the sign † means in this figure; "" where no identifier has it. excluded: items of the history are not recommended."""
     if not found.known[found.ends].any():
         return ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.analysis.beam_search import Tree
+from app.analysis.beam_search import BeamTree
 from app.text import apart, clean, label, wide
 
 QUIET, WRONG = "#8a9496", "#b35806"
@@ -18,7 +18,7 @@ _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps
 
 
-def beam(found: Tree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
+def beam(found: BeamTree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
     """A figure. levels: what the steps are called."""
     trace = found.trace
     share = np.exp(trace.scores.astype(float))
@@ -122,14 +122,14 @@ def beam(found: Tree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _roots(found: Tree) -> list[int]:
+def _roots(found: BeamTree) -> list[int]:
     rows = np.flatnonzero(found.drawn & (found.trace.parents < 0))
     alive = rows[found.trace.kept[rows]]
     return (alive if len(alive) else rows).tolist()
 
 
 def _lines(
-    found: Tree, rows: list[int], root: float, colour: str, width: float, dash: str, opacity: float
+    found: BeamTree, rows: list[int], root: float, colour: str, width: float, dash: str, opacity: float
 ) -> dict[str, Any]:
     """The ways to these prefixes from those before them, as one trace."""
     bend = np.linspace(0, 1, _BENDS)
@@ -162,7 +162,7 @@ def _head(trace: Any, step: int, levels: Sequence[str]) -> str:
     return f"{name}<br>{kept} of<br>{trace.considered[step]:,}"  # in lines: on a phone steps are close together
 
 
-def _end(found: Tree, row: int, titles: Iterator[str]) -> str:
+def _end(found: BeamTree, row: int, titles: Iterator[str]) -> str:
     items, place = found.trace.items[row], int(found.trace.places[row]) + 1
     if not len(items):
         return f"{place}. no item"
@@ -170,7 +170,7 @@ def _end(found: Tree, row: int, titles: Iterator[str]) -> str:
     return f"{place}. {next(titles)}{more}{' †' if found.known[row] else ''}"
 
 
-def _hover(found: Tree, row: int, share: float) -> str:
+def _hover(found: BeamTree, row: int, share: float) -> str:
     trace = found.trace
     fate = "written" if trace.places[row] >= 0 else "kept" if trace.kept[row] else "dropped"
     number = len(trace.items[row]) or int(trace.below[row])

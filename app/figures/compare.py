@@ -122,7 +122,7 @@ _MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "
 
 
 def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
-    """A figure: how much each pair of lists agrees. frame: `agreement.agreement`; measure: "shared", "jaccard" or "rbo"."""
+    """A figure: how much each pair of lists agrees. frame: `recommend.agreement`; measure: "shared", "jaccard" or "rbo"."""
     names = frame["second"][: math.isqrt(len(frame))].tolist()
     values = frame[measure].to_numpy(float).reshape(len(names), len(names))
     text, form = _MEASURES[measure]

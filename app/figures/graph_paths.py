@@ -44,13 +44,13 @@ class Node(NamedTuple):
     """What is said to who points at it."""
 
 
-class Tree(NamedTuple):
+class PathTree(NamedTuple):
     rows: int
     lines: list[Line]
     nodes: list[Node]
 
 
-def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: str, depth: int = 3) -> Tree:
+def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: str, depth: int = 3) -> PathTree:
     """History → its items → their people → items of these; the explained item in the model's `colour`. depth: layers, 1 to 3.
 
     Broad is what adds much to the score, brown what takes away from it; where a score is no sum over paths, what has much weight.
@@ -86,7 +86,7 @@ def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: s
             nodes.append(Node(2, place, people, QUIET, _more(branch.through_people, branch.weight)))
     for place, end in zip(at_ends, ends, strict=True):
         nodes.append(Node(3, place, titles[end], colour if end == item else QUIET, _more(*_summed(opened, end))))
-    return Tree(rows, lines, nodes)
+    return PathTree(rows, lines, nodes)
 
 
 def opened_branches(branches: Sequence[Branch]) -> list[Branch]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from app.figures.graph_paths import Tree
+from app.figures.graph_paths import PathTree
 from app.figures.style import ticks
 from app.reports.svg import FILL, WIDTH, Svg, fit, readable, viridis
 
@@ -211,7 +211,7 @@ _COLUMNS = (84.0, 180.0, 448.0, 566.0)  # of a tree
 _TREE, _ROW, _TOP, _PEOPLE = 820.0, 32, 22, 84
 
 
-def tree(found: Tree, alt: str, *, font: str = "") -> Markup:
+def tree(found: PathTree, alt: str, *, font: str = "") -> Markup:
     """History → its items → their people → items of these."""
     svg = Svg(_TOP + _ROW * found.rows, _TREE)
 

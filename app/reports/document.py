@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, create_model, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
 from app.looks import Style
-from app.reports.fields import ItemId, Name, Sha256, Strict
+from app.reports.fields import ItemId, Name, ReportModel, Sha256
 from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.text import clean
@@ -29,13 +29,15 @@ SCHEMA_VERSION = 2
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 PARTS: tuple[str, ...] = tuple(_PARTS)
+_ORIGINAL = {"history", "lists", "what_ifs", "effects", "overlap", "attention", "codes", "map", "metrics"}
+"""The parts of the first reports, written even where they say nothing; later ones are not, so that old seals still fit."""
 if TYPE_CHECKING:
     Part = str
 else:
     Part = Literal[PARTS]
 
 
-class Asked(Strict):
+class Asked(ReportModel):
     """What a report is to hold: enough to make it again."""
 
     parts: list[Part] = Field(default=list(PARTS))
@@ -70,14 +72,14 @@ class Asked(Strict):
     """Of the bootstrap and of the sample of points."""
 
 
-class Program(Strict):
+class Program(ReportModel):
     version: str
     python: str
     platform: str
     packages: dict[str, str]
 
 
-class Dataset(Strict):
+class Dataset(ReportModel):
     LATER = ("repeats", "measured")
     name: str
     title: str
@@ -96,7 +98,7 @@ class Dataset(Strict):
     """Shares of events and of held-out items that repeat an earlier item of the same user, where they were measured."""
 
 
-class Model(Strict):
+class Model(ReportModel):
     LATER = ("improving",)
     name: Name
     title: str
@@ -122,10 +124,10 @@ class Model(Strict):
         return Style(self.colour, self.marker, self.sign, self.dash)
 
 
-class _Document(Strict):
+class _Document(ReportModel):
     """The document. A part that was not wanted is None."""
 
-    LATER = tuple(part.field for part in _PARTS.values() if part.later)
+    LATER = tuple(part.field for part in _PARTS.values() if part.field not in _ORIGINAL)
 
     format: Literal["seqscope-report"] = "seqscope-report"
     schema_version: Literal[1, 2] = 2
@@ -258,7 +260,7 @@ def load(path: Path) -> Report:
 def schema() -> str:
     """The JSON Schema of report.json (docs/report.schema.json)."""
     whole = Report.model_json_schema(mode="serialization", schema_generator=_Schema)
-    later = {model.__name__: model.LATER for model in _models(Strict)}
+    later = {model.__name__: model.LATER for model in _models(ReportModel)}
     for name, part in [("Report", whole), *whole["$defs"].items()]:
         if later.get(name):
             part["required"] = [field for field in part["required"] if field not in later[name]]
@@ -267,13 +269,13 @@ def schema() -> str:
 
 
 class _Schema(GenerateJsonSchema):
-    """`Strict` writes what its fields say; without this, its serializer would hide them."""
+    """`ReportModel` writes what its fields say; without this, its serializer would hide them."""
 
     def ser_schema(self, schema: Any) -> None:
         return None
 
 
-def _models(base: type[Strict]) -> Iterator[type[Strict]]:
+def _models(base: type[ReportModel]) -> Iterator[type[ReportModel]]:
     for model in base.__subclasses__():
         yield model
         yield from _models(model)

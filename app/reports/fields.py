@@ -14,7 +14,7 @@ Rank = Annotated[float, Field(ge=1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Strict(BaseModel):
+class ReportModel(BaseModel):
     """Nothing unknown, nothing coerced, no NaN: a field means one thing to every reader."""
 
     model_config = ConfigDict(
@@ -38,7 +38,7 @@ class Strict(BaseModel):
         return {name: fields[name].default for name in self.LATER if getattr(self, name) == fields[name].default}
 
 
-class Item(Strict):
+class Item(ReportModel):
     item_id: ItemId
     title: str
     """As people see it, not escaped."""

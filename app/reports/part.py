@@ -102,8 +102,6 @@ class Part(Generic[Content]):
     """Its place among the parts."""
     content: Any
     """The type of its content, from which the schema and the checks of report.json are made."""
-    later = False
-    """Whether it came after the first reports were made (`Strict.LATER`)."""
     always = False
     """Whether it is there wherever it was asked for, if empty."""
     of_history = True

@@ -63,7 +63,7 @@ def _page(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, name: str)
     return start
 
 
-def grown(models: Zoo, name: str, width: int = 5, constrained: bool = True, dropped: int = 3) -> beam_search.Tree:
+def grown(models: Zoo, name: str, width: int = 5, constrained: bool = True, dropped: int = 3) -> beam_search.BeamTree:
     trace = models.bundles[name].trace(HISTORY, width, constrained=constrained, dropped=10)
     return beam_search.tree(models, trace, models.bundles[name].items_with, dropped)
 

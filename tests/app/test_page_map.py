@@ -455,7 +455,7 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
     map_page.draw_around(models, places["alpha"], "map_alpha", box, [])
     assert said[-1] is None
     # too many to name: it is held without an address
-    monkeypatch.setattr(map_page.map_selection, "LISTED", 1)
+    monkeypatch.setattr(map_page.map_points, "LISTED", 1)
     map_page.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
     assert said[-1] is None and map_page.selected(models) == (3, 9) and map_page.is_held()
 

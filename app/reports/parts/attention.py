@@ -11,7 +11,7 @@ from app.analysis.beam_search import by_event, cross_attention
 from app.figures import attention as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
-from app.reports.fields import Item, ItemId, Name, Strict, check_square, number, numbers
+from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, number, numbers
 from app.reports.part import ByModel, Source
 from app.text import clean, short
 from engine.errors import SeqscopeError
@@ -24,7 +24,7 @@ SHOWN = 40  # the latest positions of an attention map
 _STRONGEST = 12  # bars of one model
 
 
-class Position(Strict):
+class Position(ReportModel):
     place: int | None
     """In the history, from 1; None: the position of the next item."""
     item_id: ItemId | None
@@ -38,7 +38,7 @@ class Written(Item):
     """Per position; means over codes, heads and layers. What is missing from 1 went to codes already written."""
 
 
-class Attention(Strict):
+class Attention(ReportModel):
     LATER: ClassVar[tuple[str, ...]] = ("written",)
 
     model: Name

@@ -14,7 +14,7 @@ from app.looks import DASHES, Style
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, quiet, table
 from app.reports.compared import Checked, each
-from app.reports.fields import Item, Name, Sha256, Strict, number, number_or_none
+from app.reports.fields import Item, Name, ReportModel, Sha256, number, number_or_none
 from app.reports.part import Part, Source, as_told
 from app.text import clean, short
 
@@ -26,7 +26,7 @@ CODED = 60  # items whose codes are told
 _ON_PAPER = 40  # items of a table there
 
 
-class Level(Strict):
+class Level(ReportModel):
     size: int
     used: int
     perplexity: float
@@ -41,7 +41,7 @@ class Coded(Item):
     """Other items with the same codes."""
 
 
-class Codes(Strict):
+class Codes(ReportModel):
     tokenizer: Name
     title: str
     digest: Sha256

@@ -12,7 +12,7 @@ from app.analysis import beam_search, recommend
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet, sign
-from app.reports.fields import Item, Name, Rank, Strict, numbers
+from app.reports.fields import Item, Name, Rank, ReportModel, numbers
 from app.reports.part import OfItem, Source
 from app.text import clean, listed, ordinal
 from engine.errors import SeqscopeError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EVENTS = 24  # rows of the figure, the latest ones
 
 
-class Effect(Strict):
+class Effect(ReportModel):
     LATER: ClassVar[tuple[str, ...]] = ("log_probability",)
 
     model: Name

@@ -12,7 +12,7 @@ from app.analysis import graph_paths
 from app.figures import graph_paths as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign, table
-from app.reports.fields import Item, Name, Strict, number, number_or_none
+from app.reports.fields import Item, Name, ReportModel, number, number_or_none
 from app.reports.part import OfItem, Source
 from app.text import clean, short
 from engine.errors import SeqscopeError
@@ -57,7 +57,7 @@ class WithoutLayer(Item):
     """With all layers, then without layer 0, 1, …"""
 
 
-class Layers(Strict):
+class Layers(ReportModel):
     adds: Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]
     """To the score of the item that is explained. Rows are layers of the history; columns layers of the item, or one column where
     each layer meets the same layer of the item alone."""
@@ -71,7 +71,7 @@ class Layers(Strict):
         return cells[:, 0] if cells.shape[1] == 1 else cells
 
 
-class Walks(Strict):
+class Walks(ReportModel):
     model: Name
     cannot: str | None = None
     branches: list[PathBranch] = []
@@ -89,7 +89,6 @@ class Graph(Item):
 class GraphPart(OfItem[Graph]):
     name, title, heading, busy, order = "graph", "Graph", "Paths through people and items", "Following paths", 80
     content, called = Graph, "paths of"
-    later = True
 
     def possible(self, models: Zoo, names: Sequence[str]) -> bool:
         return bool(graph_paths.carriers(models, names))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, Table, h3, p, quiet
-from app.reports.fields import Item, Strict
+from app.reports.fields import Item, ReportModel
 from app.reports.part import Part, Source, positions
 from app.text import clean
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from app.reports.document import Report
 
 
-class History(Strict):
+class History(ReportModel):
     items: list[Item]
     edited: list[Item] | None = None
     person: str | None = None

@@ -14,7 +14,7 @@ from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
 from app.reports.compared import TOLERANCE, Checked, difference, each
-from app.reports.fields import Item, ItemId, Name, Strict, number
+from app.reports.fields import Item, ItemId, Name, ReportModel, number
 from app.reports.part import Part, Source
 from app.text import clean, percent, short
 
@@ -35,7 +35,7 @@ class Ranked(Item):
     """Items that the model cannot tell apart from this one."""
 
 
-class Listing(Strict):
+class Listing(ReportModel):
     model: Name
     cannot: str | None = None
     """Why there is no list."""

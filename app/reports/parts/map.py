@@ -14,7 +14,7 @@ from app.figures import map as drawing
 from app.looks import titled
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet
-from app.reports.fields import Item, Name, Strict, number
+from app.reports.fields import Item, Name, ReportModel, number
 from app.reports.part import Part, Source
 from app.text import clean, short
 from engine.runtime import Zoo
@@ -34,7 +34,7 @@ class Mark(Item):
     y: float
 
 
-class Map(Strict):
+class Map(ReportModel):
     LATER: ClassVar[tuple[str, ...]] = ("latents",)
 
     model: Name

@@ -16,7 +16,7 @@ from app.looks import with_users
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
 from app.reports.compared import Checked, same
-from app.reports.fields import Name, Strict, number, number_or_none
+from app.reports.fields import Name, ReportModel, number, number_or_none
 from app.reports.part import Part, Source
 from app.text import clean, count, listed
 from app.views import splits
@@ -30,7 +30,7 @@ Row = tuple[str, bool]
 """A model, and whether with its vectors of training users."""
 
 
-class Estimate(Strict):
+class Estimate(ReportModel):
     LATER = ("users",)
     model: Name
     users: bool = False
@@ -46,7 +46,7 @@ class Estimate(Strict):
     """Of the paired bootstrap against the best, after Holm; None for the best itself."""
 
 
-class Beyond(Strict):
+class Beyond(ReportModel):
     LATER = ("users", "others")
     model: Name
     users: bool = False
@@ -64,7 +64,7 @@ class Beyond(Strict):
         return value
 
 
-class Slice(Strict):
+class Slice(ReportModel):
     """A metric over some of the people."""
 
     words: str
@@ -79,7 +79,7 @@ class Slice(Strict):
     people: int
 
 
-class Metrics(Strict):
+class Metrics(ReportModel):
     LATER = ("beams", "repeats", "held_out")
 
     protocol: str

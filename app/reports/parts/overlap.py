@@ -10,7 +10,7 @@ from app.analysis.recommend import MEASURES, RBO_P, Spread, spread_words
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, sign, table
-from app.reports.fields import Name, Strict, check_square, number
+from app.reports.fields import Name, ReportModel, check_square, number
 from app.reports.part import Part, Source
 from engine.runtime import rbo_weight
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PAIRS = 30  # rows of a table on paper
 
 
-class Overlap(Strict):
+class Overlap(ReportModel):
     models: list[Name]
     """Those that answered; rows and columns of the matrices."""
     shared: list[list[int]]

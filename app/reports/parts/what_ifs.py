@@ -10,7 +10,7 @@ from app import whatif
 from app.analysis.recommend import Answer, ask
 from app.reports.blocks import Block, Cell, Table, grid, h3, sign, table
 from app.reports.compared import Checked, each, same
-from app.reports.fields import Item, ItemId, Name, Strict, number_or_none
+from app.reports.fields import Item, ItemId, Name, ReportModel, number_or_none
 from app.reports.part import Part, Source, positions
 from app.text import clean, short
 from engine.runtime import movement
@@ -30,13 +30,13 @@ class Moved(Item):
     change: Literal["up", "down", "same", "new", "dropped"]
 
 
-class Moves(Strict):
+class Moves(ReportModel):
     model: Name
     cannot: str | None = None
     items: list[Moved] = []
 
 
-class WhatIf(Strict):
+class WhatIf(ReportModel):
     name: Literal["edited", "without-last", "swapped", "nothing"]
     words: str
     history: list[ItemId]
