@@ -33,7 +33,6 @@ from engine.runtime.providers import describe
 from engine.runtime.rank_similarity import (
     Move,
     jaccard,
-    kendall,
     mean_ranks,
     movement,
     overlap,
@@ -82,7 +81,6 @@ __all__ = [
     "held_out",
     "jaccard",
     "judge",
-    "kendall",
     "last_row",
     "mean_distance",
     "mean_over_heads",

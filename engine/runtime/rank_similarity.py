@@ -93,46 +93,6 @@ def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     return float(np.clip((a @ b) / norm, -1, 1)) if norm > 0 else float("nan")
 
 
-def kendall(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Kendall's tau-b of two score vectors over the same items; NaN where one is constant.
-
-    Knight 1966: sort by the first, then count the exchanges that sorting by the second takes; n log² n instead of n² pairs.
-    """
-    x = np.unique(np.asarray(first), return_inverse=True)[1].astype(np.int64)
-    y = np.unique(np.asarray(second), return_inverse=True)[1].astype(np.int64)
-    if x.shape != y.shape:
-        raise ValueError(f"the vectors have {len(x)} and {len(y)} entries")
-    pairs = len(x) * (len(x) - 1) // 2
-    tied_x, tied_y, tied_both = _tied(x), _tied(y), _tied(x * (len(y) + 1) + y)
-    if tied_x == pairs or tied_y == pairs:
-        return float("nan")
-    discordant = _inversions(y[np.lexsort((y, x))])
-    concordant = pairs - tied_x - tied_y + tied_both - discordant
-    tau = (concordant - discordant) / np.sqrt(float(pairs - tied_x)) / np.sqrt(float(pairs - tied_y))
-    return float(np.clip(tau, -1, 1))
-
-
-def _tied(values: npt.NDArray[np.int64]) -> int:
-    counts = np.unique(values, return_counts=True)[1].astype(object)  # exact beyond 2**53 pairs
-    return int(sum(counts * (counts - 1)) // 2) if len(counts) else 0
-
-
-def _inversions(values: npt.NDArray[np.int64]) -> int:
-    """Pairs i < j with values[i] > values[j], by merging blocks of doubling width, all blocks of one width at once."""
-    total, width, at = 0, 1, np.arange(len(values))
-    while width < len(values):
-        block, right = at // (2 * width), (at // width) % 2
-        order = np.lexsort((right, values, block))  # equal values: the left one first, so that it does not count
-        is_right = right[order].astype(bool)
-        left_so_far = np.cumsum(~is_right)
-        left_until = np.cumsum(np.bincount(block, weights=1 - right)).astype(
-            np.int64
-        )  # left elements up to each block's end
-        total += int((left_until[block[order]] - left_so_far)[is_right].sum())
-        width *= 2
-    return total
-
-
 Change = Literal["up", "down", "same", "new", "dropped"]
 
 
