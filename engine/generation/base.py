@@ -13,9 +13,8 @@ from engine.bundle.trie import Trie
 from engine.data.identifiers import NONE, Identifiers
 from engine.generation import search
 from engine.generation.search import Memory, Past, TorchTrie
-from engine.models.attention import visible
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.dropout import dropout
+from engine.models.layers import dropout, visible
 
 WALK = 4_096
 """Tries of at most so many nodes are walked whole: it costs no more than a beam, and nothing is missed."""

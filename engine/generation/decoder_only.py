@@ -18,10 +18,8 @@ from engine.cards import Card, Variant
 from engine.data.identifiers import Identifiers
 from engine.generation import search
 from engine.generation.base import CODES, Generator, Memory, Past, allowed, shape_of, weigh
-from engine.generation.layers import RMSNorm, rotate
-from engine.models.attention import join_heads
 from engine.models.base import AttentionShape
-from engine.models.dropout import dropout
+from engine.models.layers import RMSNorm, dropout, join_heads, rotate
 
 
 @dataclass(frozen=True)

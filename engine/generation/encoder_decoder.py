@@ -23,10 +23,8 @@ from engine.cards import Card, OnPage, Variant
 from engine.data.identifiers import Identifiers
 from engine.generation import search
 from engine.generation.base import CODES, Generator, Memory, Past, allowed, shape_of, weigh
-from engine.generation.layers import RelativeBias, RMSNorm
-from engine.models.attention import join_heads, split_heads
 from engine.models.base import AttentionShape
-from engine.models.dropout import dropout
+from engine.models.layers import RelativeBias, RMSNorm, dropout, join_heads, split_heads
 
 NOBODY = 0.1
 """Share of training examples without their user token, so that people without one are no strangers to the network."""

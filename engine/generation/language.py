@@ -1,15 +1,15 @@
 """LC-Rec's real path (Zheng et al., ICDE 2024): a pretrained causal language model that learns to read and write codes.
 
 The model comes from Hugging Face by name or from a folder and stays as it is but for LoRA (Hu et al. 2022; the settings are
-those of LETTER-LC-Rec). Codes are new words. Their vectors are a table of our own beside the model's vocabulary, for reading and
-for writing, so a checkpoint holds that table and the adapters and nothing of the base model.
+those of LETTER-LC-Rec). Codes are new words. Their vectors are a table of our own beside the model's vocabulary, for reading
+and for writing, so a checkpoint holds that table and the adapters and nothing of the base model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,9 +18,58 @@ from torch import Tensor, nn
 from engine.cards import Card
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError
-from engine.generation import prompts
 from engine.generation.base import CODES, Generator, Memory, Past
 from engine.models.base import AttentionShape
+
+# --- what a language model is asked, in words: LC-Rec's mixture of tasks (Zheng et al. 2024, 3.3), with prompts of our own.
+#
+# In a prompt, {history} are the codes of the items taken so far, {codes} those of one item, {text} the words of one item,
+# {texts} those of the history, {query} words that somebody might search with. LC-Rec has preferences and searches written by a
+# larger language model; here they are made of the attributes in the catalogue.
+
+
+class Task(NamedTuple):
+    """question, answer: prompts in which slots stand."""
+
+    question: str
+    answer: str
+
+
+# The first is how recommendations are asked for; the others are there so that the wording does not matter.
+NEXT = (
+    Task("Somebody took these items, the latest last: {history}. Which item comes next? ", "{codes}"),
+    Task("History: {history}. Name the item that this person will take next. ", "{codes}"),
+    Task("Here is what was taken, in order: {history}. Continue. ", "{codes}"),
+)
+
+TASKS: dict[str, tuple[Task, ...]] = {
+    "seqrec": NEXT,
+    "item2index": (
+        Task("Which item is this? {text}. ", "{codes}"),
+        Task("Give the index of the item described as: {text}. ", "{codes}"),
+    ),
+    "index2item": (
+        Task("Describe the item {codes}. ", "{text}"),
+        Task("What is {codes}? ", "{text}"),
+    ),
+    "fusionseqrec": (
+        Task("Somebody took {history}. In words, what comes next? ", "{text}"),
+        Task("Somebody took, in order: {texts}. Which item comes next? ", "{codes}"),
+    ),
+    "itemsearch": (
+        Task("Somebody who took {history} now looks for: {query}. Which item fits? ", "{codes}"),
+        Task("Search: {query}. Taken before: {history}. Best match? ", "{codes}"),
+    ),
+    "preferenceobtain": (
+        Task("Somebody took {history}. What does this person like? ", "{likes}"),
+        Task("From {history}, say in a few words what this taste is. ", "{likes}"),
+    ),
+}
+"""Task → its prompts. The first four and itemsearch are about one target; preferenceobtain is about a history."""
+
+
+# --- the network
+
 
 UNSEEN = "Which of its words a large language model looked at is not exported."
 
@@ -184,7 +233,7 @@ class LanguageModel(Generator):
         rows = []
         for row in items.tolist():
             history = self.history([item for item in row if item != self.pad])
-            rows.append(self.start() + self.fill(prompts.NEXT[0].question, {"history": history})[:-1])
+            rows.append(self.start() + self.fill(NEXT[0].question, {"history": history})[:-1])
         width = max(map(len, rows))
         ids = torch.tensor([[0] * (width - len(row)) + row for row in rows], device=items.device)
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=items.device)
@@ -214,9 +263,7 @@ class LanguageModel(Generator):
                 part = part if own is None else torch.cat([part, own[:, :, layer]], 3)
                 pair.append(part.flatten(0, 1))
             cache.update(pair[0], pair[1], layer)
-        last = self.fill(prompts.NEXT[0].question, {"history": []})[
-            -1
-        ]  # the end of the question asks for the first code
+        last = self.fill(NEXT[0].question, {"history": []})[-1]  # the end of the question asks for the first code
         ids = torch.where(tokens == self.bos, last, self.known + tokens).flatten(0, 1)
         mask = F.pad(real, (0, written + new), value=1).repeat_interleave(beams, 0)
         place = real.sum(1, keepdim=True).repeat_interleave(beams, 0) + written + torch.arange(new, device=ids.device)

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.attention import sinusoid
 from engine.models.base import AttentionShape, ItemIndex, Recommender
+from engine.models.layers import sinusoid
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.attention import attend, attend_with_weights, join_heads, split_heads, visible
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.dropout import dropout
+from engine.models.layers import attend, attend_with_weights, dropout, join_heads, split_heads, visible
 
 
 @dataclass(frozen=True)

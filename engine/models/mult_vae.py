@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import ItemIndex, Recommender
-from engine.models.dropout import dropout
+from engine.models.layers import dropout
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.dropout import dropout
 from engine.models.graph import NO_ATTENTION, Graph, GraphRecommender, Layer, squared
+from engine.models.layers import dropout
 
 SLOPE = 0.2
 """Of LeakyReLU below 0: the default of TensorFlow, which the authors use."""

@@ -22,10 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models import windowed
-from engine.models.attention import join_heads, split_heads
+from engine.models import layers
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.dropout import dropout
+from engine.models.layers import dropout, join_heads, split_heads
 from engine.text import bert
 
 CLASS, KEY, VALUE = range(3)
@@ -132,7 +131,7 @@ class Layer(bert.Layer):
     def run(self, x: Tensor, real: Tensor, *, first_only: bool, groups: Tensor | None, looked: Looked) -> Tensor:
         """x: [batch, length, dim] → the next states; of the first token alone where `first_only`.
 
-        groups: see `windowed.spread`; what it finds is appended to `looked`, and what [CLS] gives to each token.
+        groups: see `layers.spread`; what it finds is appended to `looked`, and what [CLS] gives to each token.
         """
         drop = self.dropout if self.training else 0.0
         asking = x[:, :1] if first_only else x
@@ -141,15 +140,15 @@ class Layer(bert.Layer):
         # a short text lies in one window
         blocked = self.radius and not first_only and (torch.compiler.is_exporting() or x.shape[1] > self.radius + 1)
         if groups is not None:
-            first = windowed.shares_of_all(q[:, :, :1], k, real)
+            first = layers.shares_of_all(q[:, :, :1], k, real)
             if blocked:
-                looked.append((windowed.spread(q, k, real, self.radius, groups), first))
+                looked.append((layers.spread(q, k, real, self.radius, groups), first))
             else:
-                looked.append((windowed.shares_of_all(q, k, real) @ groups[:, None], first))
+                looked.append((layers.shares_of_all(q, k, real) @ groups[:, None], first))
         if blocked:
-            attended = windowed.attend(q, k, v, real, self.radius, drop)
+            attended = layers.attend_in_window(q, k, v, real, self.radius, drop)
         else:
-            attended = windowed.attend_to_all(q, k, v, real, drop)
+            attended = layers.attend_to_all(q, k, v, real, drop)
         attended = dropout(self.projection(join_heads(attended)), drop, self.training)
         x = self.attention_norm(asking + attended)
         return self.output_norm(x + dropout(self.outer(F.gelu(self.inner(x))), drop, self.training))

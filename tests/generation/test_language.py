@@ -12,8 +12,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.generation import beam_search, exact_scores
-from engine.generation.language import LanguageModel, open_base
-from engine.generation.prompts import TASKS
+from engine.generation.language import TASKS, LanguageModel, open_base
 from engine.generation.search import item_scores, path_scores
 from engine.training.materials import gather
 from engine.training.objectives.instructions import ANSWER, Instructions

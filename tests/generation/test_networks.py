@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from engine.generation import Generator
-from engine.generation.layers import bucket
 from engine.generation.search import Past
+from engine.models.layers import bucket
 from tests.generation import numpy_t5
 from tests.generation.small import FAMILIES, ITEMS, build, histories
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.models.attention import sinusoid
 from engine.models.attrec import AttRec, AttRecConfig
+from engine.models.layers import sinusoid
 from tests.models import numpy_attrec
 from tests.models.contract import ITEMS, batch, build, histories
 from tests.models.numpy_sasrec import time_signal

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.models import blocked
-from engine.models.attention import visible
+from engine.models import layers
+from engine.models.layers import visible
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -15,8 +15,8 @@ from engine.models.attention import visible
 def test_gradient_is_that_of_the_value(
     monkeypatch: pytest.MonkeyPatch, causal: bool, queries: int, logits: int
 ) -> None:
-    monkeypatch.setattr(blocked, "QUERIES", queries)
-    monkeypatch.setattr(blocked, "LOGITS", logits)
+    monkeypatch.setattr(layers, "QUERIES", queries)
+    monkeypatch.setattr(layers, "LOGITS", logits)
     items = torch.tensor([[9, 9, 1, 2, 3], [4, 5, 6, 7, 8], [9, 9, 9, 9, 9]])
     mask = visible(items, 9, causal).double()
     generator = torch.Generator().manual_seed(0)
@@ -24,7 +24,7 @@ def test_gradient_is_that_of_the_value(
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         torch.manual_seed(7)  # the same weights are dropped every time
-        return blocked.attend(q, k, v, mask, 0.4, causal)
+        return layers.attend_by_blocks(q, k, v, mask, 0.4, causal)
 
     assert torch.autograd.gradcheck(attend, (q, k, v))
 
@@ -34,6 +34,6 @@ def test_dropout_keeps_the_mean() -> None:
     q, k = torch.zeros(1, 1, 12, 4), torch.zeros(1, 1, 12, 4)
     v = torch.ones(1, 1, 12, 4)
     torch.manual_seed(0)
-    means = [blocked.attend(q, k, v, visible(items, 99, False), 0.5, False).mean() for _ in range(500)]
+    means = [layers.attend_by_blocks(q, k, v, visible(items, 99, False), 0.5, False).mean() for _ in range(500)]
     assert float(torch.stack(means).mean()) == pytest.approx(1, abs=0.03)
     assert float(torch.stack(means).std()) > 0.01  # something was dropped

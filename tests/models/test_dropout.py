@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.models.dropout import dropout
+from engine.models.layers import dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.2, 0.5, 0.9])

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models import windowed
+from engine.models import layers
 from engine.models.recformer import Recformer, RecformerConfig
 from engine.text.bert import Bert, BertConfig
 from tests.models import numpy_recformer
@@ -124,7 +124,7 @@ def test_blocks_are_the_dense_attention_with_a_band(length: int, radius: int) ->
     generator = torch.Generator().manual_seed(length)
     parts = [torch.randn(3, 2, length, 4, generator=generator, requires_grad=True) for _ in range(3)]
     real = torch.arange(length) < torch.tensor([[length], [max(1, length // 2)], [1]])
-    found, expected = windowed.attend(*parts, real, radius, 0.0), dense(*parts, real, radius)
+    found, expected = layers.attend_in_window(*parts, real, radius, 0.0), dense(*parts, real, radius)
     close(found, expected)
     into = torch.randn(found.shape, generator=generator)
     for one, other in zip(
@@ -132,14 +132,16 @@ def test_blocks_are_the_dense_attention_with_a_band(length: int, radius: int) ->
     ):
         close(one, other)
     groups = torch.rand(3, length, 4, generator=generator)
-    shares = windowed.spread(parts[0], parts[1], real, radius, groups)
+    shares = layers.spread(parts[0], parts[1], real, radius, groups)
     close(shares, dense(parts[0], parts[1], groups[:, None].expand(-1, 2, -1, -1), real, radius))
 
 
 def test_the_first_token_sees_all_and_is_seen_by_all() -> None:
     length, radius = 30, 3
     q, k = torch.zeros(2, 1, 1, length, 2)
-    seen = windowed.attend(q, k, torch.eye(length)[None, None], torch.ones(1, length, dtype=torch.bool), radius, 0.0)
+    seen = layers.attend_in_window(
+        q, k, torch.eye(length)[None, None], torch.ones(1, length, dtype=torch.bool), radius, 0.0
+    )
     close(seen[0, 0, 0], torch.full((length,), 1 / length))
     for place in range(1, length):
         near = {0} | {j for j in range(length) if abs(j - place) <= radius}
@@ -165,7 +167,7 @@ def test_cost_is_linear_in_length(training: bool) -> None:
         real = torch.ones(1, length, dtype=torch.bool)
         q, k, v = torch.randn(3, 1, 1, length, 4, requires_grad=training)
         with FlopCounterMode(display=False) as counter, Largest() as largest:
-            found = windowed.attend(q, k, v, real, 32, 0.1 if training else 0.0)
+            found = layers.attend_in_window(q, k, v, real, 32, 0.1 if training else 0.0)
             if training:
                 found.sum().backward()
         costs.append(counter.get_total_flops())
@@ -229,8 +231,8 @@ def test_it_starts_from_another_of_its_kind() -> None:
 
 def test_of_a_deeper_start_some_layers_are_taken() -> None:
     deep = made(layers=4)
-    for layers, taken in ((1, [3]), (2, [0, 3]), (3, [0, 2, 3]), (4, [0, 1, 2, 3])):
-        config = small("recformer", layers=layers)
+    for count, taken in ((1, [3]), (2, [0, 3]), (3, [0, 2, 3]), (4, [0, 1, 2, 3])):
+        config = small("recformer", layers=count)
         model = Recformer(config, ITEMS, USERS, torch.Generator().manual_seed(0), WORDS, deep.state_dict())
         for layer, source in enumerate(taken):
             for name, tensor in model.layers[layer].state_dict().items():

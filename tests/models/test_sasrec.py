@@ -118,13 +118,13 @@ def test_in_training_the_blocked_attention_is_the_same(monkeypatch: pytest.Monke
     items = batch(model, histories(model, 9))
     expected = model.eval().hidden(items)
     for queries, logits in ((64, 1 << 20), (7, 1 << 20), (1, 1), (20, 200)):
-        monkeypatch.setattr("engine.models.blocked.QUERIES", queries)
-        monkeypatch.setattr("engine.models.blocked.LOGITS", logits)
+        monkeypatch.setattr("engine.models.layers.QUERIES", queries)
+        monkeypatch.setattr("engine.models.layers.LOGITS", logits)
         torch.testing.assert_close(model.train().hidden(items), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_gradients_of_the_blocked_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.models.blocked.QUERIES", 3)
+    monkeypatch.setattr("engine.models.layers.QUERIES", 3)
     grads = []
     for rate in (0.0, 1e-9):
         model = SASRec(small("sasrec", dropout=rate), ITEMS, USERS, torch.Generator().manual_seed(0))

@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.errors import UsageError
-from engine.generation.language import LanguageModel
-from engine.generation.prompts import TASKS
+from engine.generation.language import TASKS, LanguageModel
 from engine.training.sampling import shuffled
 
 Batch = tuple[Tensor, ...]
@@ -31,7 +30,7 @@ class InstructionConfig:
     """A language model answers questions about sequences and items in codes and words (LC-Rec)."""
 
     tasks: str = "seqrec,item2index,index2item,fusionseqrec,itemsearch,preferenceobtain"
-    """Which tasks are mixed, of those in engine/generation/prompts.py."""
+    """Which tasks are mixed, of those in engine/generation/language.py."""
     words: int = 64
     """Tokens kept of a text in a question or an answer (the last ones)."""
     temperature: float = 1.0

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.attrec import AttRec
-from engine.models.dropout import dropout
+from engine.models.layers import dropout
 from engine.training.sampling import Taken, gather_last, shuffled
 
 Batch = tuple[Tensor, ...]

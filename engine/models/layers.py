@@ -1,0 +1,290 @@
+"""What networks are made of: dropout, self-attention (fused, with its weights, by blocks, in a window), positions, norms.
+
+`attend` uses a fused kernel wherever nobody looks at the weights; `attend_with_weights` writes them out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
+    """`x` with each element zeroed with probability `rate` and the rest divided by 1 − rate.
+
+    Draws from PyTorch's default generator, which the training loop seeds at every step.
+    """
+    if not training or rate == 0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, rate)
+    return x * kept(x, rate)
+
+
+def kept(like: Tensor, rate: float) -> Tensor:
+    """What `dropout` multiplies with, of the shape and dtype of `like`, a CPU tensor: 0 with probability `rate`, else
+    1 / (1 − rate)."""
+    dropped = round(rate * 65536)
+    if dropped == 65536:
+        return torch.zeros_like(like)
+    words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = words.view(torch.int16)[: like.numel()].view(like.shape)
+    found = torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
+    return found.mul_(65536 / (65536 - dropped))
+
+
+# --- self-attention
+
+
+def visible(items: Tensor, pad: int, causal: bool) -> Tensor:
+    """What to add to a logit: 0 where a query may look at a key, −inf elsewhere; float32 [batch, 1, length, length].
+
+    items: int64 [batch, length]. A padding position may look at itself, so that no row of a softmax is empty.
+    """
+    length = items.shape[1]
+    # arange comparisons rather than torch.tril and torch.eye: these export to ONNX with a dynamic length
+    place = torch.arange(length, device=items.device)
+    allowed = (items != pad)[:, None, None, :]
+    if causal:
+        allowed = allowed & (place[None, :] <= place[:, None])
+    allowed = allowed | (place[None, :] == place[:, None])
+    return torch.zeros(allowed.shape, device=items.device).masked_fill(~allowed, -torch.inf)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool) -> Tensor:
+    """Weighted values, [batch, heads, length, dim] like q, k and v; mask: from `visible`."""
+    if dropout == 0 or q.device.type != "cpu":
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype), dropout_p=dropout)
+    return attend_by_blocks(q, k, v, mask, dropout, causal)
+
+
+def attend_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """As `attend` without dropout, and the weights [batch, heads, length, length]; rows sum to 1."""
+    weights = F.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + mask, dim=-1)
+    return weights @ v, weights
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """[batch, length, dim] → [batch, heads, length, dim / heads]"""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """[batch, heads, length, dim] → [batch, length, heads · dim]"""
+    return x.transpose(1, 2).flatten(2)
+
+
+def sinusoid(length: int, dim: int, device: torch.device | None = None) -> Tensor:
+    """Fixed position signal, float32 [length, dim]: sines in the first half, cosines in the second (Vaswani et al. 2017, 3.5)."""
+    half = (dim + 1) // 2
+    rates = torch.exp(-math.log(10_000.0) * torch.arange(half, device=device) / max(half - 1, 1))
+    angles = torch.arange(length, device=device)[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :dim]
+
+
+# --- attention with dropout on a CPU, block by block, with its gradient written out
+#
+# PyTorch's fused CPU kernel has no dropout, and slicing under autograd costs more than it saves: the gradient of every slice is a
+# full tensor of zeros around it. Here each block writes its share of the gradient where it belongs.
+
+
+QUERIES = 64
+"""Queries per block: a causal block needs no key after its last query, which saves half the work."""
+LOGITS = 1 << 20
+"""Logits per block: what a block reads and writes stays in the cache."""
+
+
+def attend_by_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool) -> Tensor:
+    """Weighted values, [batch, heads, length, dim] like q, k and v; mask: as in `attend`."""
+    if torch.is_autocast_enabled("cpu"):
+        # autocast would take the weights to float32 and back; a softmax adds in float32 whatever its input is
+        low = torch.get_autocast_dtype("cpu")
+        q, k, v = q.to(low), k.to(low), v.to(low)
+    found: Tensor = _Attend.apply(q, k, v, mask.to(q.dtype), dropout, causal)
+    return found
+
+
+def _blocks(shape: torch.Size, causal: bool) -> Iterator[tuple[slice, slice, slice]]:
+    """Which rows of the batch, which queries and which keys; a causal block ends with its last query."""
+    batch, heads, length, _ = shape
+    size = QUERIES if causal else length
+    rows = max(1, LOGITS // (heads * size * length))
+    for first in range(0, batch, rows):
+        for start in range(0, length, size):
+            end = min(start + size, length)
+            yield slice(first, first + rows), slice(start, end), slice(0, end)
+
+
+class _Attend(torch.autograd.Function):
+    """With W = dropout(P), P = softmax(S), O = W V: dS = W ∘ (dO Vᵀ) − P ∘ rowsum(dO ∘ O), as in FlashAttention (Dao et al. 2022,
+    appendix B.4)."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool) -> Tensor:
+        scaled = q / math.sqrt(q.shape[-1])
+        out = torch.empty_like(q)
+        weights = []
+        for rows, queries, keys in _blocks(q.shape, causal):
+            logits = scaled[rows, :, queries] @ k[rows, :, keys].transpose(-1, -2)
+            shares = F.softmax(logits.add_(mask[rows, :, queries, keys]), dim=-1)
+            used = shares * kept(shares, dropout)
+            out[rows, :, queries] = used @ v[rows, :, keys]
+            weights += [shares, used]
+        ctx.save_for_backward(scaled, k, v, out, *weights)
+        ctx.causal = causal
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scaled, k, v, out, *weights = ctx.saved_tensors
+        grad_q, grad_k, grad_v = torch.empty_like(k), torch.zeros_like(k), torch.zeros_like(v)
+        whole = (grad * out).sum(-1, keepdim=True)
+        for number, (rows, queries, keys) in enumerate(_blocks(k.shape, ctx.causal)):
+            shares, used = weights[2 * number : 2 * number + 2]
+            arriving = grad[rows, :, queries]
+            slope = arriving @ v[rows, :, keys].transpose(-1, -2)
+            slope.mul_(used).addcmul_(shares, whole[rows, :, queries], value=-1)
+            grad_q[rows, :, queries] = slope @ k[rows, :, keys]
+            grad_k[rows, :, keys] += slope.transpose(-1, -2) @ scaled[rows, :, queries]
+            grad_v[rows, :, keys] += used.transpose(-1, -2) @ arriving
+        return grad_q.div_(math.sqrt(k.shape[-1])), grad_k, grad_v, None, None, None
+
+
+# --- self-attention in a sliding window with one global token, at a cost linear in length (Longformer, Beltagy et al. 2020, 3.1)
+#
+# Token i sees the tokens within `radius` places of it and token 0; token 0 sees all, and all see it. Queries are cut into
+# blocks of `radius`; a block needs the keys of its own and of the two blocks beside it. No n × n matrix exists at any time.
+
+
+# q, k, v: float [batch, heads, length, dim]; real: bool [batch, length], True where a token may be looked at; token 0 always is.
+
+
+def attend_to_all(q: Tensor, k: Tensor, v: Tensor, real: Tensor, rate: float) -> Tensor:
+    """Weighted values of any queries [batch, heads, queries, dim]: every real key is looked at."""
+    return shares_of_all(q, k, real, rate) @ v
+
+
+def shares_of_all(q: Tensor, k: Tensor, real: Tensor, rate: float = 0.0) -> Tensor:
+    """Weights, [batch, heads, queries, length]"""
+    return _shares(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]), real[:, None, None], rate)
+
+
+def attend_in_window(q: Tensor, k: Tensor, v: Tensor, real: Tensor, radius: int, rate: float) -> Tensor:
+    """Weighted values in the window, [batch, heads, length, dim]."""
+    length = q.shape[2]
+    found = (blocked_shares(q, k, real, radius, rate) @ _around(v, radius)).flatten(2, 3)[:, :, 1:length]
+    return torch.cat([attend_to_all(q[:, :, :1], k, v, real, rate), found], 2)
+
+
+def spread(q: Tensor, k: Tensor, real: Tensor, radius: int, groups: Tensor) -> Tensor:
+    """How much each token looks at each group of tokens, float [batch, heads, length, groups], without dropout.
+
+    groups: float [batch, length, groups], 1 where a token is of the group.
+    """
+    length = q.shape[2]
+    shares = blocked_shares(q, k, real, radius, 0.0)
+    found = (shares @ _around(groups[:, None], radius)).flatten(2, 3)[:, :, 1:length]
+    return torch.cat([shares_of_all(q[:, :, :1], k, real) @ groups[:, None], found], 2)
+
+
+def blocked_shares(q: Tensor, k: Tensor, real: Tensor, radius: int, rate: float) -> Tensor:
+    """Weights of each block, [batch, heads, blocks, radius, 1 + 3 · radius]: of token 0, then of the keys around the block."""
+    length = q.shape[2]
+    blocks = (length + radius - 1) // radius
+    queries = F.pad(q, (0, 0, 0, blocks * radius - length)).unflatten(2, (blocks, radius))
+    logits = queries @ _around(k, radius).transpose(-1, -2) / math.sqrt(q.shape[-1])
+    row = torch.arange(radius, device=q.device)[:, None]
+    column = torch.arange(3 * radius, device=q.device)[None, :] - radius
+    near = (row - column).abs() <= radius
+    # token 0 stands in front of every block; among the keys around it, it is not seen a second time
+    others = real & (torch.arange(length, device=q.device) > 0)
+    there = _beside(others[:, None, :, None].to(q.dtype), radius)[..., 0] > 0  # [batch, 1, blocks, 3 · radius]
+    seen = near & there[:, :, :, None]
+    return _shares(logits, torch.cat([torch.ones_like(seen[..., :1]), seen], -1), rate)
+
+
+def _around(x: Tensor, radius: int) -> Tensor:
+    """[batch, heads, length, dim] → [batch, heads, blocks, 1 + 3 · radius, dim]: token 0, then what lies around each block."""
+    beside = _beside(x, radius)
+    first = x[:, :, :1, None].expand(-1, -1, beside.shape[2], -1, -1)
+    return torch.cat([first, beside], 3)
+
+
+def _beside(x: Tensor, radius: int) -> Tensor:
+    """[batch, heads, length, dim] → [batch, heads, blocks, 3 · radius, dim]; zeros where there is nothing."""
+    length = x.shape[2]
+    blocks = (length + radius - 1) // radius
+    size = blocks * radius
+    wide = F.pad(x, (0, 0, radius, radius + size - length))
+    return torch.cat([wide[:, :, s : s + size].unflatten(2, (blocks, radius)) for s in (0, radius, 2 * radius)], 3)
+
+
+def _shares(logits: Tensor, seen: Tensor, rate: float) -> Tensor:
+    shares = F.softmax(logits.masked_fill(~seen, -torch.inf), -1)
+    return dropout(shares, rate, rate > 0)
+
+
+# --- of T5 and LLaMA: RMSNorm, relative position buckets, rotary positions
+
+
+BUCKETS, FARTHEST = 32, 128
+"""T5's: half of the buckets are single distances, the others grow with the distance up to 128."""
+
+
+class RMSNorm(nn.Module):
+    """x / sqrt(mean(x²) + eps) · weight (Zhang & Sennrich 2019): no mean, no bias."""
+
+    def __init__(self, dim: int, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(dim)), eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + self.eps).to(x.dtype) * self.weight
+
+
+def bucket(distance: Tensor, both_sides: bool) -> Tensor:
+    """T5's bucket of key place − query place, int64 as `distance`; one-sided where keys never lie ahead."""
+    buckets, side = BUCKETS, torch.zeros_like(distance)
+    if both_sides:
+        buckets //= 2
+        side = torch.where(distance > 0, buckets, 0)
+        distance = distance.abs()
+    else:
+        distance = (-distance).clamp(min=0)
+    exact = buckets // 2
+    scaled = torch.log(distance.clamp(min=1).double() / exact) / math.log(FARTHEST / exact) * (buckets - exact)
+    far = (exact + scaled.long()).clamp(max=buckets - 1)
+    return side + torch.where(distance < exact, distance, far)
+
+
+class RelativeBias(nn.Module):
+    """What to add to a logit for how far apart query and key stand; one table for all layers (T5, 2.1)."""
+
+    distances: Tensor
+
+    def __init__(self, heads: int, longest: int, both_sides: bool) -> None:
+        super().__init__()
+        self.table, self.longest = nn.Embedding(BUCKETS, heads), longest
+        # looked up rather than computed: logarithms of integers would otherwise be part of the exported graph
+        distances = torch.arange(1 - longest, longest)
+        self.register_buffer("distances", bucket(distances, both_sides), persistent=False)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Places int64 [queries] and [keys] → float32 [heads, queries, keys]."""
+        found = self.distances[keys[None, :] - queries[:, None] + self.longest - 1]
+        return self.table(found).permute(2, 0, 1)
+
+
+def rotate(x: Tensor, places: Tensor) -> Tensor:
+    """Rotary positions (Su et al. 2021), by halves as in LLaMA. x: [..., length, dim]; places: [length]."""
+    half = x.shape[-1] // 2
+    rates = torch.exp(-math.log(10_000.0) * torch.arange(half, device=x.device) / half)
+    angles = places[:, None].float() * rates
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    one, other = x[..., :half], x[..., half:]
+    return torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
