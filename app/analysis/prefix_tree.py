@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.analysis.map_colouring import GROUPS, PALETTE, SCALE
-from app.analysis.semantic_ids import NONE, Ints, Labels, spelled
+from app.analysis.semantic_ids import NONE, Labels, spelled
+from engine.bundle.codes import Ints
 
 NODES = 1_500
 """Of a figure; smaller branches are drawn as one."""

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from app.analysis import semantic_ids
 from app.analysis.prefix_tree import Colours, Tree, name
-from app.analysis.semantic_ids import Bias, Depth, Ints, Popular, Usage, path, spelled
+from app.analysis.semantic_ids import Bias, Popular, path, spelled
 from app.text import clean, count
+from engine.bundle.codes import Depth, Ints, Usage
 from engine.bundle.tokenizers import Alike, Teacher
 from engine.runtime import Tokenization
 

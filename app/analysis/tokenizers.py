@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from app import looks
 from app.analysis import map_colouring, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
+from engine.bundle import codes
 from engine.runtime import Bundle, Tokenization, Zoo, judge
 
 POPULARITY = "popularity"
@@ -24,9 +25,9 @@ def _of_column(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> 
 
 
 @cached(64, by=of_digest)
-def usage(one: Tokenization) -> list[semantic_ids.Usage]:
+def usage(one: Tokenization) -> list[codes.Usage]:
     """One entry per level of the tokenizer's own codes."""
-    return semantic_ids.usage(one.own, one.about.shape.own)
+    return codes.usage(one.own, one.about.shape.own)
 
 
 @cached(64, by=of_digest)
@@ -48,8 +49,8 @@ def colours(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> pre
 
 
 @cached(64, by=_of_column)
-def purity(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> list[semantic_ids.Depth]:
-    return semantic_ids.purity(one.own, labels(models, items, column).of)
+def purity(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> list[codes.Depth]:
+    return codes.purity(one.own, labels(models, items, column).of)
 
 
 @cached(32, by=lambda models, items, column: (stamp(models), column))

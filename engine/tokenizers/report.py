@@ -15,6 +15,8 @@ import pyarrow as pa
 import torch
 from scipy import sparse
 
+from engine.bundle.codes import purity as purity_of_prefixes
+from engine.bundle.codes import usage as usage_of_codes
 from engine.data.dataset import Dataset
 from engine.data.identifiers import NONE, Identifiers
 from engine.data.ragged import Ragged
@@ -31,25 +33,17 @@ CHUNK = 1024
 
 def usage(codes: Array, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
     """Per level: codes there are, used, dead; perplexity 2^H of their use, and as a share of the codes; Gini of their use."""
-    per_level = []
-    for level, size in enumerate(sizes):
-        counts = np.bincount(codes[codes[:, level] != NONE, level], minlength=size)
-        total = max(int(counts.sum()), 1)
-        shares = counts[counts > 0] / total
-        perplexity = float(np.exp(-(shares * np.log(shares)).sum()))
-        ordered = np.sort(counts)
-        gini = float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * total))
-        per_level.append(
-            {
-                "codes": size,
-                "used": int((counts > 0).sum()),
-                "dead": int((counts == 0).sum()),
-                "perplexity": perplexity,
-                "perplexity_share": perplexity / size,
-                "gini": gini,
-            }
-        )
-    return per_level
+    return [
+        {
+            "codes": level.size,
+            "used": level.used,
+            "dead": level.dead,
+            "perplexity": level.perplexity,
+            "perplexity_share": level.normalised,
+            "gini": level.gini,
+        }
+        for level in usage_of_codes(codes, sizes)
+    ]
 
 
 def collisions(codes: Array) -> dict[str, Any]:
@@ -156,24 +150,9 @@ def ndcg10(queries: Array, vectors: Array, left_out: Ragged, targets: Array) -> 
 
 
 def purity(codes: Array, categories: Array, seed: int = 0) -> list[dict[str, Any]]:
-    """Per depth: how many items stand in a prefix group of two or more, and which share of them is of its group's commonest
-    category; chance: the same with categories dealt anew. categories: int [items], −1 where an item has none."""
-    known = categories >= 0
-    codes, categories = codes[known], categories[known]
-    dealt = np.random.default_rng(seed).permutation(categories)
-    per_depth = []
-    for depth in range(1, codes.shape[1] + 1):
-        _, group, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
-        group = group.reshape(-1)
-        shared = counts[group] > 1
-        entry: dict[str, Any] = {"depth": depth, "groups": len(counts), "items": int(shared.sum())}
-        for name, labels in (("purity", categories), ("chance", dealt)):
-            cells, times = np.unique(np.stack([group[shared], labels[shared]]), axis=1, return_counts=True)
-            best = np.zeros(len(counts), np.int64)
-            np.maximum.at(best, cells[0], times)
-            entry[name] = float(best.sum() / max(int(shared.sum()), 1))
-        per_depth.append(entry)
-    return per_depth
+    """As `engine.bundle.codes.purity`, 0 where there is nobody to compare with: JSON has no NaN."""
+    depths = (depth._asdict() for depth in purity_of_prefixes(codes, categories, seed))
+    return [depth if depth["items"] else depth | {"purity": 0.0, "chance": 0.0} for depth in depths]
 
 
 def squeeze(codes: Array, popularity: Array) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from app.analysis import prefix_tree, semantic_ids, semantic_ids_tables
-from app.analysis.semantic_ids import Usage
 from app.figures import semantic_ids as figures
 from app.figures.style import log_axis
 from app.zoo import Style
+from engine.bundle import codes as codes_of
+from engine.bundle.codes import Usage
 from engine.bundle.files import Catalogue
 from engine.bundle.tokenizers import Tokenization
 from tests.runtime.bundles import FINGERPRINT
@@ -26,7 +27,7 @@ EVENTS = np.array([8, 1, 4, 2, 0, 16, 3])
 
 
 def test_use_of_codes() -> None:
-    first, second = semantic_ids.usage(CODES, (4, 3))
+    first, second = codes_of.usage(CODES, (4, 3))
     assert first.counts.tolist() == [4, 2, 1, 0] and second.counts.tolist() == [2, 3, 1]
     assert (first.used, first.dead, first.total, second.total) == (3, 1, 7, 6)
     entropy = -sum(share * math.log2(share) for share in (4 / 7, 2 / 7, 1 / 7))
@@ -37,11 +38,11 @@ def test_use_of_codes() -> None:
 def test_levels_are_compared_with_random_codes() -> None:
     rng = np.random.default_rng(3)
     random = np.stack([rng.integers(0, 16, 400), rng.integers(0, 4, 400)], axis=1)
-    for level, size in zip(semantic_ids.usage(random, (16, 4)), (16, 4), strict=True):
+    for level, size in zip(codes_of.usage(random, (16, 4)), (16, 4), strict=True):
         assert level.normalised == pytest.approx(semantic_ids.normalised_by_chance(400, size), abs=0.03)
     assert semantic_ids.normalised_by_chance(400, 16) < semantic_ids.normalised_by_chance(40_000, 16) <= 1
     collapsed = np.array([[0, 0], [1, 0], [2, 0], [2, 0]])
-    assert semantic_ids.usage(collapsed, (3, 4))[1].normalised == 0.25
+    assert codes_of.usage(collapsed, (3, 4))[1].normalised == 0.25
     assert semantic_ids.alike(collapsed) == [0.5, 0.5]
     by_chance = semantic_ids.alike_by_chance(200, (16, 16))
     assert semantic_ids.alike(rng.integers(0, 16, (200, 2))) == pytest.approx(by_chance, abs=0.1)
@@ -70,11 +71,6 @@ def test_figures_agree_with_those_of_the_engine() -> None:
 
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)
-    kinds = rng.integers(-1, 4, 200)
-    for mine, theirs in zip(semantic_ids.usage(codes, (6, 6, 8)), report.usage(codes, (6, 6, 8)), strict=True):
-        assert mine.perplexity == pytest.approx(theirs["perplexity"]) and mine.gini == pytest.approx(theirs["gini"])
-    for pure, other in zip(semantic_ids.purity(codes, kinds), report.purity(codes, kinds), strict=True):
-        assert pure.purity == pytest.approx(other["purity"]) and pure.chance == pytest.approx(other["chance"])
     found = report.collisions(codes)
     groups = semantic_ids.groups(codes)
     assert (len(groups), len(groups[0])) == (found["groups"], found["largest"])
@@ -94,11 +90,11 @@ def test_groups_prefixes_and_paths() -> None:
 
 def test_purity_by_hand() -> None:
     kinds = np.array([0, 0, 1, 1, -1, 1, 1])
-    first, second = semantic_ids.purity(CODES, kinds)
+    first, second = codes_of.purity(CODES, kinds)
     # code 0 has two of each kind; the others are alone once the item without a kind is left out
     assert (first.groups, first.items, first.purity) == (3, 4, 0.5)
     assert (second.items, second.purity) == (3, pytest.approx(2 / 3))
-    alone = semantic_ids.purity(np.arange(3)[:, None], np.zeros(3, np.int64))[0]
+    alone = codes_of.purity(np.arange(3)[:, None], np.zeros(3, np.int64))[0]
     assert alone.items == 0 and math.isnan(alone.purity)
 
 
@@ -183,7 +179,7 @@ def test_colours_of_the_tree() -> None:
 def test_labels_of_a_logarithmic_axis_are_whole_numbers(low: float, high: float, labels: list[float]) -> None:
     axis = log_axis([0, low, high])
     assert axis["tickvals"] == labels and axis["ticktext"] == [f"{tick:,.0f}" for tick in labels]
-    drawn = [figures.usage([(NAMED, semantic_ids.usage(CODES, (4, 3))[0])], log=True)]
+    drawn = [figures.usage([(NAMED, codes_of.usage(CODES, (4, 3))[0])], log=True)]
     drawn.append(figures.popularity([(NAMED, semantic_ids.popularity(CODES, 0, EVENTS))]))
     assert all(fig.layout.yaxis.type == "log" and fig.layout.yaxis.tickvals for fig in drawn)
 
@@ -194,12 +190,12 @@ def test_titles_in_figures_are_text(dark: bool) -> None:
     tree = prefix_tree.build(CODES)
     kinds = semantic_ids.Labels("kind", ("<i>a</i>", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
     text = figures.tree(tree, prefix_tree.by_category(tree, kinds), titles, EVENTS, dark).to_json()
-    level = semantic_ids.usage(CODES, (4, 3))[0]
+    level = codes_of.usage(CODES, (4, 3))[0]
     for fig in (
         figures.usage([(NAMED, level)]),
         figures.usage([(NAMED, level)], log=True),
         figures.lorenz([(NAMED, level)]),
-        figures.purity([(NAMED, semantic_ids.purity(CODES, kinds.of))]),
+        figures.purity([(NAMED, codes_of.purity(CODES, kinds.of))]),
         figures.popularity([(NAMED, semantic_ids.popularity(CODES, 0, EVENTS))]),
         figures.bias(semantic_ids.bias(CODES, 0, 4, EVENTS, EVENTS), NAMED.title),
     ):
@@ -224,7 +220,7 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
         one = Tokenization.open(tmp_path / "identifiers" / name, Catalogue("toys", FINGERPRINT, ITEMS))
         return {
             line.name: line.of
-            for line in semantic_ids_tables.figures(one, semantic_ids.usage(CODES, (4, 3)), {"alpha": "Alpha"})
+            for line in semantic_ids_tables.figures(one, codes_of.usage(CODES, (4, 3)), {"alpha": "Alpha"})
         }
 
     teacher = {"run": "alpha", "commit": None, "best_epoch": 1_200, "valid_ndcg": 0.25, "digest": "0" * 64, "kept": 1.0}
@@ -237,7 +233,7 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
 
 
 def test_tables_say_the_same() -> None:
-    levels = semantic_ids.usage(CODES, (4, 3))
+    levels = codes_of.usage(CODES, (4, 3))
     counts = semantic_ids_tables.counts_table([("T", levels[0])])
     assert counts["Code"].tolist() == [0, 1, 2, 3] and counts["Items"].tolist() == [4, 2, 1, 0]
     assert semantic_ids_tables.lorenz_table([("T", levels[0])])["Share of items"].iloc[-1] == 1
