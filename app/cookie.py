@@ -3,7 +3,7 @@
 Streamlit's own pages cannot set a cookie that scripts cannot read, so this is done where the server answers: a middleware gives
 every page that it sends the cookie (again, so that it does not run out while it is used), and the route /key takes a form.
 
-The key is in no log and in no page; the app shows it only where it is asked for (app/parts/you.py).
+The key is in no log and in no page; the app shows it only where it is asked for (app/components/account.py).
 """
 
 from __future__ import annotations

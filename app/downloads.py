@@ -37,9 +37,9 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from app import guard, home, owner
+from app.components.widgets import download
 from app.owner import Owner
 from app.text import md
-from app.widgets import download
 from engine.errors import SeqscopeError
 
 Content: TypeAlias = "Path | Callable[[], bytes]"

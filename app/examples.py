@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from app.analysis.cache import cached
-from engine.runtime import Zoo
+
+if TYPE_CHECKING:
+    from engine.runtime import Zoo
 
 
 class Example(NamedTuple):

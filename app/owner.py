@@ -2,7 +2,7 @@
 
     who = owner.get()
     if who is None:                         # sign-in is configured, and nobody has signed in
-        you.sign_in()                       # app/parts/you.py
+        account.sign_in()                       # app/components/account.py
     else:
         store.datasets.of(who.id)
 

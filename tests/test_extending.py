@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from app.session.pages import Page, Parameter, is_item, ordered
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from tests.golden import ARCHIVE
@@ -83,7 +85,7 @@ app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
 app.query_params.update({"v": "1", "ds": "golden", "h": "i1", "metric": "RR", "at": "5"})
 app.run()
 for page in ("metrics", "about"):
-    app.switch_page(f"screens/{page}.py").run()
+    app.switch_page(f"screens/{page}/page.py").run()
     assert not app.exception, app.exception
     kinds = ("markdown", "caption", "table")
     seen[page] = "\\n".join(str(one.value) for kind in kinds for one in getattr(app, kind))
@@ -128,7 +130,7 @@ def page(name, **parameters):
     app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
     app.query_params.update({"v": "1", "ds": "golden", "h": "i1", **parameters})
     app.run()
-    app.switch_page(f"screens/{name}.py").run()
+    app.switch_page(f"screens/{name}/page.py").run()
     assert not app.exception, app.exception
     kinds = ("subheader", "markdown", "caption", "table", "pills", "selectbox", "multiselect")
     return "\\n".join(
@@ -254,3 +256,69 @@ def test_a_part_of_a_report_is_one_file(root: Path, tmp_path: Path) -> None:
     assert "How long is the history?" in seen["html"] and "2 items, 1 of them different." in seen["html"]
     assert seen["forged"] == 1 and "length: items was" in printed
     assert "Length" in seen["page"]
+
+
+PAGE = """
+import json
+from streamlit.testing.v1 import AppTest
+from app.screens import PAGES
+
+def users(**parameters):
+    app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
+    app.query_params.update({"v": "1", "ds": "golden", "h": "i1"})
+    app.run()
+    app.switch_page(str(PAGES["users"].script))
+    app.query_params.update(parameters)
+    app.run()
+    assert not app.exception and not app.error, (app.exception, app.error)
+    return app
+
+plain, chosen, wrong = users(), users(least="9"), users(least="13")
+(link,) = [str(element.proto) for element in chosen.get("bidi_component") if "Copy link" in str(element.proto)]
+lengths = [len(app.table[0].value) for app in (plain, chosen, wrong)]
+chosen.selectbox(key="users_least").set_value(10).run()
+seen = {
+    "navigation": list(PAGES),
+    "title": plain.title[0].value,
+    "lengths": lengths,
+    "link": link,
+    "warnings": [element.value for element in wrong.warning],
+    "address": [chosen.query_params["least"], chosen.query_params["h"]],
+}
+print(json.dumps(seen))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_page_is_one_folder(root: Path, tmp_path: Path) -> None:
+    seen, _ = carry_out("A page", PAGE, root, tmp_path)
+    assert seen["navigation"][5:8] == ["map", "users", "metrics"]
+    every, some, again = seen["lengths"]
+    assert seen["title"] == "Users" and 0 < some < every == again
+    assert "least=9" in seen["link"]
+    assert any("length of a history “13”; possible is 1 to 12" in words for words in seen["warnings"])
+    assert seen["address"] == ["10", "i1"]
+
+
+def test_a_page_that_lacks_something_says_what(tmp_path: Path) -> None:
+    (tmp_path / "page.py").touch()
+    entries = {
+        "name": "users", "title": "Users", "icon": ":material/group:", "section": "Try", "order": 9, "help": "Users.",
+        "script": tmp_path / "page.py",
+    }  # fmt: skip
+    page = Page(**entries)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="'help'"):
+        Page(**{name: value for name, value in entries.items() if name != "help"})  # type: ignore[arg-type]
+    item = Parameter("item", "that is shown", is_item)
+    for changes, words in (
+        ({"help": ""}, "declares no help"),
+        ({"script": tmp_path / "gone.py"}, "no file gone.py"),
+        ({"name": "Users!"}, "small letters"),
+        ({"parameters": (item, item)}, "a parameter twice"),
+    ):
+        with pytest.raises(SeqscopeError, match=words):
+            dataclasses.replace(page, **changes)  # type: ignore[arg-type]
+    with pytest.raises(SeqscopeError, match="all pages share"):
+        Parameter("k", "length", is_item)
+    with pytest.raises(SeqscopeError, match="Two pages are called “users”"):
+        ordered([page, page])

@@ -160,7 +160,7 @@ def blocks(
     shortened: Collection[tuple[int, str]] = (),
     limit: int = 0,
 ) -> list[dict[str, Any]]:
-    """The `many` strongest items with their words as `app.widgets.words` draws them, in the order of time.
+    """The `many` strongest items with their words as `app.components.widgets.shaded_words` draws them, in the order of time.
 
     shortened: of `cut`, at `limit` tokens.
     """

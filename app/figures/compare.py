@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from app import looks
+from app.analysis import model_card
 from app.analysis.recommend import Answer, Why, moves, shared, tie_words
 from app.bars import bar
 from app.figures.attention import beside as lines
 from app.text import clean, label, md, ordinal, percent, short, wide
-from app.views import abilities
 from engine.runtime import LeaveOneOut, Zoo
 
 _COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
@@ -72,7 +72,7 @@ def cards(
                 "colour": answer.style.colour,
                 "note": answer.note,
                 "repeats": not models.bundles[answer.name].excludes_history,
-                "can": {term: clean(words) for term, words in abilities.in_short(models.bundles[answer.name]).items()},
+                "can": {term: clean(words) for term, words in model_card.in_short(models.bundles[answer.name]).items()},
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,
                 "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,

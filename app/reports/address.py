@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from app import examples
-from app.address import DEFAULT_K, MAX_HISTORY, MAX_K, VERSION, Ids, decode, encode, quoted, unquoted
-from app.choices_report import CHECKS
 from app.reports.document import PARTS, Asked
+from app.reports.parameters import PARAMETERS
+from app.session import pages
+from app.session.address import DEFAULT_K, MAX_HISTORY, MAX_K, VERSION, Ids, decode, encode, quoted, unquoted
 from app.text import short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -31,14 +32,9 @@ def parameters(address: str) -> dict[str, str]:
 
 def read(found: Mapping[str, str], models: Zoo) -> Asked:
     """What a report of that page is asked for. Raises SeqscopeError where the zoo lacks what the address names."""
-    choices: dict[str, str] = {}
-    for name, check in CHECKS.items():
-        if name not in found:
-            continue
-        problem = check(found[name], models, choices)
-        if problem:
-            raise SeqscopeError(problem)
-        choices[name] = found[name]
+    choices, problems = pages.read(PARAMETERS, found, models)
+    if problems:
+        raise SeqscopeError(problems[0])
     user = unquoted(found["u"]) if "u" in found and "h" not in found else None
     history = decode(found["h"]) if "h" in found else ()
     if user is not None:

@@ -94,7 +94,7 @@ def put(job: str, now: Status) -> None:
 def page(root: Path, owner: str, **address: str) -> AppTest:
     """Your data, as this owner sees it."""
     test = visit(root, owner, **address)
-    test.switch_page("screens/your_data.py").run()
+    test.switch_page("screens/your_data/page.py").run()
     assert not test.exception
     return test
 

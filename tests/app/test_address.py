@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.address import MAX_HISTORY, MAX_ID, Address, decode, encode
+from app.session.address import MAX_HISTORY, MAX_ID, Address, decode, encode
 from tests.app.conftest import ODD_IDS
 
 
@@ -29,6 +29,8 @@ def test_what_is_missing_is_none_and_an_empty_history_is_none_of_these() -> None
 
 
 def test_decoding_needs_next_to_nothing_of_the_program(root: Path) -> None:
-    command = "import sys, app.address; print(sum(name.split('.')[0] in ('app', 'engine') for name in sys.modules))"
+    command = (
+        "import sys, app.session.address; print(sum(name.split('.')[0] in ('app', 'engine') for name in sys.modules))"
+    )
     loaded = subprocess.run([sys.executable, "-c", command], cwd=root, capture_output=True, text=True, check=True)
     assert int(loaded.stdout) < 20

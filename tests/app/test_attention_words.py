@@ -11,9 +11,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import choices, state, zoo
+from app import zoo
 from app.analysis import word_attention
 from app.figures import word_attention as figures
+from app.screens import PAGES
+from app.session import state
+from app.session.pages import read
 from engine.runtime import Word, WordAttention, Zoo
 from tests.app.conftest import HOSTILE
 from tests.app.readers import READER, SAMPLE, make_readers
@@ -286,10 +289,12 @@ def page(exports: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
 def _script() -> None:
     import runpy
 
-    from app import state, zoo
+    from app import zoo
+    from app.screens import PAGES
+    from app.session import state
 
-    state.sync(list(zoo.datasets()), "attention")
-    runpy.run_path("app/screens/attention.py", run_name="attention")
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
+    runpy.run_path("app/screens/attention/page.py", run_name="attention")
 
 
 HISTORY = ["safety-last-1923", "the-kid-1921", "nosferatu-1922"]
@@ -344,11 +349,11 @@ def test_the_item_of_the_address_is_the_one_whose_words_are_left_out(page: AppTe
 
 
 def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.parts import attention_effects
+    from app.screens.attention import leave_one_out
 
     drawn: list[Any] = []
-    real = attention_effects.figures.effects
-    monkeypatch.setattr(attention_effects.figures, "effects", lambda *args: (drawn.append(args), real(*args))[1])
+    real = leave_one_out.figures.effects
+    monkeypatch.setattr(leave_one_out.figures, "effects", lambda *args: (drawn.append(args), real(*args))[1])
     opened(page, word_layer="1", word_head="1")
     table, _, split = drawn[-1]
     models = zoo.open_zoo("sample")
@@ -370,7 +375,7 @@ def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeyp
     ],
 )
 def test_a_bad_choice_gets_one_message(models: Zoo, name: str, text: str, said: str) -> None:
-    kept, problems = choices.read("attention", {"model": READER, "view": "head", name: text}, models)
+    kept, problems = read(PAGES["attention"].parameters, {"model": READER, "view": "head", name: text}, models)
     assert kept == {"model": READER, "view": "head"}
     assert len(problems) == 1 and said in problems[0]
 
@@ -398,8 +403,10 @@ def test_many_layers_are_chosen_from_a_list(page: AppTest) -> None:
 def _layers() -> None:
     import streamlit as st
 
-    from app import state, zoo
-    from app.parts import attention_words
+    from app import zoo
+    from app.screens import PAGES
+    from app.screens.attention import word_attention
+    from app.session import state
 
-    state.sync(list(zoo.datasets()), "attention")
-    st.markdown(str(attention_words._number("Head", "word_head", 12, "mean")))
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
+    st.markdown(str(word_attention._number("Head", "word_head", 12, "mean")))

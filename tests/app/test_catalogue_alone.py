@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.views import known
+from app.analysis import model_card
 from engine import cli
 from engine.data.without_log import fill_catalogue
 from tests.training.tiny import text_encoder
@@ -84,11 +84,11 @@ def test_every_page_opens_and_assumes_nobody(
 ) -> None:
     test = open_app(alone, ds=dataset)
     if page != "compare":
-        test.switch_page(f"screens/{page}.py").run()
+        test.switch_page(f"screens/{page}/page.py").run()
     assert not test.exception and not test.error
     warnings = [one.value for one in test.warning]
     if page == "about":  # the text encoder of these tests knows next to nothing, and Recformer enough
-        assert warnings.pop() == known.CARE
+        assert warnings.pop() == model_card.FEW_KNOWN
     assert not warnings
     texts = said(test)
     assert any("a catalogue without a log" in text for text in texts)
@@ -99,18 +99,18 @@ def test_every_page_opens_and_assumes_nobody(
 def test_what_each_page_says_instead(alone: Path, open_app: Callable[..., AppTest]) -> None:
     test = open_app(alone, ds="shop")
     assert "this history is nobody's" in " ".join(one.value for one in test.caption)
-    test.switch_page("screens/metrics.py").run()
+    test.switch_page("screens/metrics/page.py").run()
     assert "no model can be judged" in test.info[0].value
-    test.switch_page("screens/attention.py").run()
+    test.switch_page("screens/attention/page.py").run()
     assert any("this is a catalogue without a log" in one.value for one in test.info)
-    test.switch_page("screens/about.py").run()
+    test.switch_page("screens/about/page.py").run()
     cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
     assert "has learned nothing from this dataset" in cards and "it compares what is said of items" in cards
 
 
 def test_an_item_s_card(alone: Path, open_app: Callable[..., AppTest]) -> None:
     test = open_app(alone, ds="shop", item="p4")
-    test.switch_page("screens/catalogue.py").run()
+    test.switch_page("screens/catalogue/page.py").run()
     assert not test.exception and not test.metric
     assert any("Attributes" in one.value for one in test.subheader)
 

@@ -9,13 +9,17 @@ import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
-from app import choices, state, zoo
+from app import zoo
 from app.analysis import attention
-from app.parts import attention_map
+from app.screens import PAGES
+from app.screens import attention as attention_page
+from app.screens.attention import weights
+from app.session import state
+from app.session.pages import read
 from engine.runtime import Zoo
 
 Open = Callable[..., AppTest]
-ATTENTION = "screens/attention.py"
+ATTENTION = "screens/attention/page.py"
 
 
 @pytest.fixture
@@ -40,14 +44,14 @@ GOOD = {
 
 
 def test_all_of_a_page_is_read_and_written(models: Zoo) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, "attention")
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, PAGES["attention"])
     assert now.own == GOOD and not now.problems
-    assert state.parse(state.params(now, models), ["toys"], zoo.open_zoo, "attention") == now
+    assert state.parse(state.params(now), ["toys"], zoo.open_zoo, PAGES["attention"]) == now
 
 
 def test_a_page_reads_what_is_its_own(models: Zoo) -> None:
-    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "about").own == {}
-    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "").own == {"item": "toy-9"}
+    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["about"]).own == {}
+    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["compare"]).own == {"item": "toy-9"}
 
 
 @pytest.mark.parametrize(
@@ -66,17 +70,17 @@ def test_a_page_reads_what_is_its_own(models: Zoo) -> None:
     ],
 )
 def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(models: Zoo, name: str, text: str, said: str) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD, name: text}, ["toys"], zoo.open_zoo, "attention")
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD, name: text}, ["toys"], zoo.open_zoo, PAGES["attention"])
     assert len(now.problems) == 1 and said in now.problems[0]
     assert now.own == {other: value for other, value in GOOD.items() if other != name}
     assert now.history == ("toy-1",)
 
 
 def test_layers_are_those_of_the_model_that_is_shown(models: Zoo) -> None:
-    own, problems = choices.read("attention", {"model": "popular", "layer": "2"}, models)
+    own, problems = read(PAGES["attention"].parameters, {"model": "popular", "layer": "2"}, models)
     assert own == {"model": "popular"} and len(problems) == 1  # it has none
-    assert choices.attended(models, {}) == "alpha"
-    assert choices.attended(models, {"model": "gone"}) == "alpha"
+    assert attention_page.attended(models, {}) == "alpha"
+    assert attention_page.attended(models, {"model": "gone"}) == "alpha"
 
 
 def test_the_menu_keeps_the_history_and_the_address_says_so(open_app: Open) -> None:
@@ -96,7 +100,7 @@ def test_the_menu_from_the_front_needs_no_address(open_app: Open) -> None:
 
 def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
     app = go(open_app(ds="toys", h="toy-1~toy-2"), ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9")
-    go(app, "screens/metrics.py")
+    go(app, "screens/metrics/page.py")
     assert "model" not in app.query_params and "item" not in app.query_params
     go(app, ATTENTION)
     assert (app.query_params["model"], app.query_params["item"]) == ("beta", "toy-9")
@@ -105,9 +109,9 @@ def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
 
 
 def test_a_link_to_a_page_changes_one_choice_of_it_and_keeps_the_others(open_app: Open) -> None:
-    app = go(open_app(ds="toys", h="toy-1"), "screens/map.py", ds="toys", h="toy-1", space="beta", item="toy-9")
+    app = go(open_app(ds="toys", h="toy-1"), "screens/map/page.py", ds="toys", h="toy-1", space="beta", item="toy-9")
     assert not app.warning and app.session_state[state._KEY].own == {"space": "beta", "item": "toy-9"}
-    go(app, "screens/catalogue.py", ds="toys", h="toy-1", item="toy-3")
+    go(app, "screens/catalogue/page.py", ds="toys", h="toy-1", item="toy-3")
     (link,) = [link for link in app.get("page_link") if link.proto.label == "Show on the map"]
     assert {"space=beta", "item=toy-3", "h=toy-1"} <= set(link.proto.query_string.split("&"))
 
@@ -117,8 +121,8 @@ def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, mo
     monkeypatch.setattr(ScriptRunContext, "is_history_navigation", property(lambda _: True, lambda *_: None))
     go(app, ATTENTION)  # the browser's own step to the page, before the address was there
     assert app.query_params["h"] == "toy-1~toy-2"
-    go(app, "screens/compare.py")  # where the visitor's way began without an address
-    assert app.session_state[state._KEY] == state._front()
+    go(app, "screens/compare/page.py")  # where the visitor's way began without an address
+    assert app.session_state[state._KEY] == state.default(next(iter(zoo.datasets())), zoo.open_zoo)
 
 
 def test_the_copied_link_has_what_the_page_has_for_itself(open_app: Open) -> None:
@@ -128,6 +132,6 @@ def test_the_copied_link_has_what_the_page_has_for_itself(open_app: Open) -> Non
 
 
 def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
-    assert tuple(attention_map._VIEWS) == choices.VIEWS
-    assert tuple(attention_map._SCALES) == choices.SCALES
-    assert attention.MAX_POSITIONS == choices.MAX_LATEST
+    assert tuple(weights._VIEWS) == attention_page.VIEWS
+    assert tuple(weights._SCALES) == attention_page.SCALES
+    assert attention.MAX_POSITIONS == attention_page.MAX_LATEST

@@ -13,9 +13,10 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import address, examples, state, whatif, zoo
+from app import examples, zoo
 from app.analysis import recommend
 from app.figures import compare
+from app.session import address, history_edits, state
 from app.text import percent
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
@@ -288,10 +289,12 @@ def test_clicks_in_the_lists(open_app: Open) -> None:
     def script() -> None:
         import streamlit as st
 
-        from app import acts, state, zoo
+        from app import zoo
+        from app.screens.compare import actions
+        from app.session import state
 
-        state.sync(list(zoo.datasets()))
-        acts.act(st.session_state["said"])
+        state.sync(list(zoo.datasets()), zoo.open_zoo)
+        actions.act(st.session_state["said"])
 
     open_app(ds="toys")  # which says where the toys are
     app = AppTest.from_function(script, default_timeout=60)
@@ -344,16 +347,16 @@ def test_edits_of_a_variant_add_up_and_it_can_be_kept(open_app: Open) -> None:
     ],
 )
 def test_described_experiments(models: Zoo, said: dict[str, object], variant: tuple[str, ...]) -> None:
-    assert whatif.told(("toy-1", "toy-2", "toy-3"), models, said) == variant
+    assert history_edits.edited(("toy-1", "toy-2", "toy-3"), models, said) == variant
 
 
 def test_the_nearest_neighbour_takes_an_items_place(models: Zoo) -> None:
     said = {"kind": "Replace one by its nearest neighbour", "first": 1, "space": "alpha"}
     near = models.bundles["alpha"].neighbours(2, 3).items
     nearest = next(models.item_ids[item] for item in near if item != 1)
-    assert whatif.told(("toy-1", "toy-2"), models, said) == ("toy-1", nearest)
+    assert history_edits.edited(("toy-1", "toy-2"), models, said) == ("toy-1", nearest)
     for name in ("nothing", "popular"):  # unknown; cannot
-        assert whatif.told(("toy-1", "toy-2"), models, {**said, "space": name}) == ("toy-1", "toy-2")
+        assert history_edits.edited(("toy-1", "toy-2"), models, {**said, "space": name}) == ("toy-1", "toy-2")
 
 
 def test_experiments_that_need_to_be_told_what_with(open_app: Open) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from app import examples, home, looks, spaces, work, zoo
 from app.analysis import attention, cache, evaluation, recommend
-from app.parts import map_controls
+from app.screens.map import controls
 from app.store.records import Dataset
 from app.store.server import open_store
 from engine.runtime import Zoo
@@ -47,7 +47,7 @@ def look_at(dataset: Dataset) -> weakref.ref[Zoo]:
     places = spaces.able(models)
     for place in places.values():
         spaces.points(models, place)
-    map_controls._colourable(zoo._OPEN.get(str(path)).catalogue, 1)
+    controls._colourable(zoo._OPEN.get(str(path)).catalogue, 1)
     return weakref.ref(models)
 
 

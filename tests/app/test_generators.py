@@ -12,13 +12,15 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import spaces, state, zoo
+from app import spaces, zoo
 from app.analysis import attention as views
 from app.analysis import beam_search, metrics, recommend
 from app.figures import beam_search as beam_figures
 from app.figures import compare
+from app.screens import PAGES
+from app.screens.about import cards
+from app.session import state
 from app.text import md
-from app.views import about
 from engine.runtime import AttentionMap, Bundle, Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import RAGGED, WRITER, make_writers
@@ -52,7 +54,7 @@ def _page(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, name: str)
         monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
         page = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
         page.run()
-        page.switch_page(f"screens/{name}.py")
+        page.switch_page(f"screens/{name}/page.py")
         page.query_params.clear()
         for key, value in {"ds": "writers", "h": ADDRESS, **address}.items():
             page.query_params[key] = value
@@ -98,7 +100,7 @@ def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> No
     assert writer["Ties"] == models.bundles["writer"].cannot("distinct_items")
     assert "held to identifiers of items" in writer["Invalid codes"] and "codes per item" in writer["Writes"]
     assert "writes no codes" in alpha["Invalid codes"] and "Writes" not in alpha
-    card = about.model_card(models.bundles["writer"])
+    card = cards.model_card(models.bundles["writer"])
     assert {term: md(writer[term]).removesuffix(".") for term in ("Ties", "Writes")} == {
         term: card[term].removesuffix(".") for term in ("Ties", "Writes")
     }
@@ -251,19 +253,19 @@ def test_a_link_opens_the_beam_it_names(open_app: Open, writers: Path) -> None:
 
 
 def test_the_beam_stays_while_items_are_added(models: Zoo, open_app: Open, writers: Path) -> None:
-    from app import acts
+    from app.screens.compare import actions
 
     app = open_app(writers, ds="writers", h=ADDRESS, beam="writer", item="toy-9")
     own = app.session_state[state._KEY].own
     assert own == {"beam": "writer", "item": "toy-9"}
     kept = {}
-    before = (acts.state.get, acts.state.update)
+    before = (actions.state.get, actions.state.update)
     try:
-        acts.state.get = lambda: app.session_state[state._KEY]
-        acts.state.update = kept.update
-        acts.act({"do": "add", "id": "toy-8"})
+        actions.state.get = lambda: app.session_state[state._KEY]
+        actions.state.update = kept.update
+        actions.act({"do": "add", "id": "toy-8"})
     finally:
-        acts.state.get, acts.state.update = before
+        actions.state.get, actions.state.update = before
     assert kept["own"] == {"beam": "writer"}
 
 
@@ -282,7 +284,7 @@ def test_the_beam_stays_while_items_are_added(models: Zoo, open_app: Open, write
 )
 def test_bad_choices_get_one_message(models: Zoo, page: str, name: str, text: str, said: str) -> None:
     address = {"ds": "writers", "h": "toy-1", "model": "writer", name: text}
-    now = state.parse(address, ["writers"], zoo.open_zoo, page)
+    now = state.parse(address, ["writers"], zoo.open_zoo, PAGES[page or "compare"])
     assert len(now.problems) == 1 and said in now.problems[0] and name not in now.own
 
 
@@ -325,7 +327,7 @@ def test_grouped_cells_are_blank_only_where_all_are() -> None:
     ("whole", "says"), [(True, "only the codes of one item see each other"), (False, "cannot see later")]
 )
 def test_what_is_blank_above_the_diagonal_is_said_for_each_kind(whole: bool, says: str) -> None:
-    from app.parts import attention_map
+    from app.screens.attention import weights as page
 
     weights = np.full((1, 1, 4, 4), 0.25)
     weights[..., *np.triu_indices(4, 1)] = np.nan
@@ -333,8 +335,8 @@ def test_what_is_blank_above_the_diagonal_is_said_for_each_kind(whole: bool, say
         weights[..., 0, 1] = weights[..., 2, 3] = 0.25
     seen_ = codes(weights, [0, 0, 1, 1], [0, 1, 0, 1], causal=True)
     assert views.sees_whole_items(seen_) == whole
-    assert says in attention_map._how(seen_, "mean", 1, 1)
-    assert "a position cannot see later ones" in attention_map._how(views.by_item(seen_), "mean", 1, 1)
+    assert says in page._how(seen_, "mean", 1, 1)
+    assert "a position cannot see later ones" in page._how(views.by_item(seen_), "mean", 1, 1)
 
 
 def test_the_space_of_a_writer_is_named_after_what_it_is(models: Zoo) -> None:
@@ -430,12 +432,12 @@ def test_the_page_metrics_says_so(root: Path, writers: Path, monkeypatch: pytest
 
 
 def test_the_card_says_what_a_writer_writes(models: Zoo) -> None:
-    card = about.model_card(models.bundles["writer"])
+    card = cards.model_card(models.bundles["writer"])
     assert card["Writes"] == "3 codes per item (4 × 5 × 6), with a beam of 5"
     assert "share an identifier" in card["Ties"] and "none" in card["Invalid codes"]
-    assert about.model_card(models.bundles["ragged"])["Writes"].startswith("up to 4 codes")
-    assert "Writes" not in about.model_card(models.bundles["alpha"])
-    missing = " ".join(about.cannot(models.bundles["ragged"]))
+    assert cards.model_card(models.bundles["ragged"])["Writes"].startswith("up to 4 codes")
+    assert "Writes" not in cards.model_card(models.bundles["alpha"])
+    missing = " ".join(cards.cannot(models.bundles["ragged"]))
     assert "Attention from the codes it writes" in missing
-    assert "codes" not in " ".join(about.cannot(models.bundles["alpha"])).lower()
+    assert "codes" not in " ".join(cards.cannot(models.bundles["alpha"])).lower()
     assert json.dumps(card)

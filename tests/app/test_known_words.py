@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import home
-from app.views import known
+from app.analysis import model_card
 from tests.app.own import ANNA, own_home, page, ready, said
 from tests.app.readers import READER, make_readers
 from tests.runtime.tokenizations import write_tokenization
@@ -28,13 +28,13 @@ FEW = "It knows 5% of the words of this catalogue; the rest is spelt letter by l
     ],
 )
 def test_in_a_sentence(unknown: float, words: str) -> None:
-    assert known.sentence(unknown) == words
-    assert known.too_few(unknown) == (unknown > 0.5)
+    assert model_card.known_words(unknown) == words
+    assert model_card.too_few_known(unknown) == (unknown > 0.5)
 
 
 @pytest.mark.parametrize("wrong", [None, True, -0.1, 1.1, float("nan"), "<b>1</b>", [1], {}])
 def test_what_is_no_share_says_nothing(wrong: object) -> None:
-    assert known.sentence(wrong) == "" and not known.too_few(wrong)
+    assert model_card.known_words(wrong) == "" and not model_card.too_few_known(wrong)
 
 
 @pytest.mark.parametrize(("unknown", "warned"), [(0.95, 1), (0.1, 0), (None, 0)])
@@ -45,11 +45,13 @@ def test_a_models_card(tmp_path: Path, open_app: Callable[..., AppTest], unknown
     if unknown is not None:
         manifest["text"]["unknown"] = unknown
     path.write_text(json.dumps(manifest), "utf-8")
-    test = open_app(tmp_path).switch_page("screens/about.py").run()
+    test = open_app(tmp_path).switch_page("screens/about/page.py").run()
     assert not test.exception and not test.error
     cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
-    assert (known.sentence(unknown) in cards) and ("of the words of this catalogue" in cards) == (unknown is not None)
-    assert [one.value for one in test.warning] == [known.CARE] * warned
+    assert (model_card.known_words(unknown) in cards) and ("of the words of this catalogue" in cards) == (
+        unknown is not None
+    )
+    assert [one.value for one in test.warning] == [model_card.FEW_KNOWN] * warned
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.screens.about import cards as views
 from app.text import md
-from app.views import about as views
 from engine.runtime import STILL_IMPROVING, Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
@@ -55,10 +55,11 @@ def test_a_card_says_how_far_the_fold_in_is_from_the_vectors_of_training(path: P
 def _script() -> None:
     import runpy
 
-    from app import state, zoo
+    from app import zoo
+    from app.session import state
 
-    state.sync(list(zoo.datasets()))
-    runpy.run_path("app/screens/about.py", run_name="about")
+    state.sync(list(zoo.datasets()), zoo.open_zoo)
+    runpy.run_path("app/screens/about/page.py", run_name="about")
 
 
 def test_what_to_bear_in_mind_stands_apart_from_the_source(path: Path) -> None:

@@ -222,10 +222,12 @@ def opened(root: Path, monkeypatch: pytest.MonkeyPatch, toys: tuple[Toy, ...]) -
 def _script() -> None:
     import runpy
 
-    from app import state, zoo
+    from app import zoo
+    from app.screens import PAGES
+    from app.session import state
 
-    state.sync(list(zoo.datasets()), "attention")
-    runpy.run_path("app/screens/attention.py", run_name="attention")
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
+    runpy.run_path("app/screens/attention/page.py", run_name="attention")
 
 
 @pytest.mark.parametrize("model", [toy.name for toy in TOYS])
@@ -351,8 +353,10 @@ def test_many_layers_are_chosen_from_a_list(page: AppTest) -> None:
 
 
 def _layers() -> None:
-    from app import state, zoo
-    from app.widgets import choice
+    from app import zoo
+    from app.components import choice
+    from app.screens import PAGES
+    from app.session import state
 
-    state.sync(list(zoo.datasets()), "attention")
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
     choice.numbered("Layer", "layer", 9, 9, key="layer")

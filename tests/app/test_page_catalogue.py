@@ -184,8 +184,8 @@ def opened(root: Path, monkeypatch: pytest.MonkeyPatch, screen: str, toys: tuple
     (root / "main.py").write_text(
         "import streamlit as st\n"
         "from app import state, zoo\n"
-        "state.sync(list(zoo.datasets()))\n"
-        f"st.navigation([st.Page(f'screens/{{name}}.py') for name in {names}]).run()\n"
+        "state.sync(list(zoo.datasets()), zoo.open_zoo)\n"
+        f"st.navigation([st.Page(f'screens/{{name}}/page.py', url_path=name) for name in {names}]).run()\n"
     )
     return AppTest.from_file(root / "main.py", default_timeout=60)
 

@@ -89,7 +89,7 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int, columns
 @pytest.mark.parametrize("model", ["alpha", "gamma", "plain"])
 def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> None:
     page = open_app(carrying, ds="toys", h="toy-1~toy-2~toy-3")
-    page.switch_page("screens/graph.py")
+    page.switch_page("screens/graph/page.py")
     page.query_params["model"], page.query_params["item"], page.query_params["layers"] = model, "toy-9", "2"
     page.run()
     assert not page.exception and not page.error
@@ -100,7 +100,7 @@ def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> N
 
 def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest], carrying: Path) -> None:
     page = open_app(carrying, ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
-    page.switch_page("screens/report.py").run()
+    page.switch_page("screens/report/page.py").run()
     (frame,) = page.get("iframe")
     assert not page.exception and not page.error
     assert "Graph" in page.pills(key="report_parts").options and '<section id="graph">' in frame.proto.srcdoc
@@ -108,5 +108,5 @@ def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest
 
 def test_the_page_says_where_no_model_carries_a_graph(open_app: Callable[..., AppTest]) -> None:
     page = open_app(ds="toys", h="toy-1")
-    page.switch_page("screens/graph.py").run()
+    page.switch_page("screens/graph/page.py").run()
     assert not page.exception and "LightGCN" in page.info[0].value

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import spaces, state, zoo
+from app import spaces, zoo
 from app.analysis import map_colouring, map_points
+from app.components import widgets
 from app.figures import map as views
-from app.parts import map_page
-from app.widgets import viewport
+from app.screens.map import chart
+from app.session import state
 from tests.app.test_page_catalogue import HOSTILE, failed, films
 from tests.runtime import tokenizations
 from tests.runtime.bundles import TOYS, make_zoo
@@ -173,7 +174,7 @@ def test_selected_points_are_known_by_their_item_id() -> None:
 
 @pytest.mark.parametrize("sent", [None, [], [1, 2, 3], [0, 0, 1, 2], ["a", 1, 2, 3], [float("nan"), 1, 2, 3], {"x": 1}])
 def test_a_view_that_is_none_is_not_believed(sent: object) -> None:
-    assert viewport.checked(sent) is None
+    assert widgets.checked_viewport(sent) is None
 
 
 # --- the figure
@@ -273,7 +274,7 @@ def opened(root: Path, **address: str) -> AppTest:
     app = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
     app.run()
     assert not failed(app)
-    app.switch_page("screens/map.py")
+    app.switch_page("screens/map/page.py")
     for name, value in address.items():
         app.query_params[name] = value
     return app.run()
@@ -437,27 +438,27 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
     models = zoo.open_zoo("toys")
     said: list[str | None] = []
     kept: dict[str, object] = {}
-    monkeypatch.setattr(map_page.st, "session_state", kept)
-    monkeypatch.setattr(map_page.state, "choose", lambda **own: said.append(own["area"]))
-    monkeypatch.setattr(map_page.state, "get", lambda: state.State("toys"))
+    monkeypatch.setattr(chart.st, "session_state", kept)
+    monkeypatch.setattr(chart.state, "choose", lambda **own: said.append(own["area"]))
+    monkeypatch.setattr(chart.state, "get", lambda: state.State("toys"))
     places, box = spaces.able(models), [([-99.0, 99.0], [-99.0, 99.0])]
     everything = list(range(40))
-    map_page.draw_around(models, places["alpha"], "map_alpha", box, everything)
-    assert said[-1] is not None and said[-1].startswith("alpha~-99_-99_99_99") and map_page.drawn_on("map_alpha")
-    assert map_page.inside(models, said[-1]).tolist() == everything
+    chart.draw_around(models, places["alpha"], "map_alpha", box, everything)
+    assert said[-1] is not None and said[-1].startswith("alpha~-99_-99_99_99") and chart.drawn_on("map_alpha")
+    assert chart.items_within(models, said[-1]).tolist() == everything
     # of what is inside, some points were hidden
-    map_page.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
-    assert said[-1] == "item.ids~toy-3~toy-9" and map_page.inside(models, said[-1]).tolist() == [3, 9]
+    chart.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
+    assert said[-1] == "item.ids~toy-3~toy-9" and chart.items_within(models, said[-1]).tolist() == [3, 9]
     codes = spaces.codes(models, places["codes.rqvae"])
     row = codes.rows["1-2"]
-    map_page.draw_around(models, places["codes.rqvae"], "map_codes-rqvae", box, [row])
-    assert map_page.inside(models, str(said[-1])).tolist() == np.flatnonzero(toy_codes()[:, 0] == 2).tolist()
-    map_page.draw_around(models, places["alpha"], "map_alpha", box, [])
+    chart.draw_around(models, places["codes.rqvae"], "map_codes-rqvae", box, [row])
+    assert chart.items_within(models, str(said[-1])).tolist() == np.flatnonzero(toy_codes()[:, 0] == 2).tolist()
+    chart.draw_around(models, places["alpha"], "map_alpha", box, [])
     assert said[-1] is None
     # too many to name: it is held without an address
-    monkeypatch.setattr(map_page.map_points, "LISTED", 1)
-    map_page.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
-    assert said[-1] is None and map_page.selected(models) == (3, 9) and map_page.is_held()
+    monkeypatch.setattr(chart.map_points, "LISTED", 1)
+    chart.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
+    assert said[-1] is None and chart.selected(models) == (3, 9) and chart.is_held()
 
 
 def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: Path) -> None:
@@ -526,11 +527,11 @@ def test_a_bad_address_gets_one_clear_notice(root: Path, path: Path, address: di
 
 def test_the_page_is_as_it_was_left(root: Path, path: Path) -> None:
     page = opened(root, space="latents.rqvae", find="Film 9")
-    page.switch_page("screens/compare.py")
+    page.switch_page("screens/compare/page.py")
     page.query_params.clear()
     page.run()
     assert "space" not in page.query_params
-    page.switch_page("screens/map.py")
+    page.switch_page("screens/map/page.py")
     page.query_params.clear()
     page.run()
     assert (

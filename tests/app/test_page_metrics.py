@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import state, zoo
+from app import zoo
 from app.analysis import evaluation, metrics
 from app.figures import metrics as figures
+from app.screens import PAGES
+from app.session import state
 from app.zoo import Style
 from engine.runtime import BundleError, Zoo, judge
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
@@ -319,10 +321,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
 def _script() -> None:
     import runpy
 
-    from app import state, zoo
+    from app import zoo
+    from app.screens import PAGES
+    from app.session import state
 
-    state.sync(list(zoo.datasets()), "metrics")
-    runpy.run_path("app/screens/metrics.py", run_name="metrics")
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["metrics"])
+    runpy.run_path("app/screens/metrics/page.py", run_name="metrics")
 
 
 def words(page: AppTest) -> str:
@@ -343,9 +347,9 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
 
 
 def test_all_choices_are_read_and_written(toys: Zoo) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, "metrics")
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, PAGES["metrics"])
     assert now.own == GOOD and not now.problems
-    assert state.parse(state.params(now, toys), ["toys"], zoo.open_zoo, "metrics") == now
+    assert state.parse(state.params(now), ["toys"], zoo.open_zoo, PAGES["metrics"]) == now
 
 
 @pytest.mark.parametrize(
@@ -364,7 +368,7 @@ def test_all_choices_are_read_and_written(toys: Zoo) -> None:
     ],
 )
 def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(toys: Zoo, name: str, text: str, says: str) -> None:
-    now = state.parse({"ds": "toys", **GOOD, name: text}, ["toys"], zoo.open_zoo, "metrics")
+    now = state.parse({"ds": "toys", **GOOD, name: text}, ["toys"], zoo.open_zoo, PAGES["metrics"])
     assert len(now.problems) == 1 and says in now.problems[0]
     assert now.own == {other: value for other, value in GOOD.items() if other != name}
 
@@ -373,8 +377,8 @@ def test_a_damaged_file_is_no_end_of_the_address(toys: Zoo, monkeypatch: pytest.
     def broken(*_: object) -> None:
         raise BundleError("alpha", "ranks.parquet", "it is damaged")
 
-    monkeypatch.setattr("app.choices_metrics.evaluation.people", broken)
-    now = state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, "metrics")
+    monkeypatch.setattr("app.screens.metrics.parameters.evaluation.people", broken)
+    now = state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["metrics"])
     assert len(now.problems) == 3 and "ranks.parquet: it is damaged" in now.problems[0]
     assert now.own["by"] == "length" and "baseline" not in now.own
 

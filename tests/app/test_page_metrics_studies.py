@@ -178,10 +178,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
 def _script() -> None:
     import runpy
 
-    from app import state, zoo
+    from app import zoo
+    from app.screens import PAGES
+    from app.session import state
 
-    state.sync(list(zoo.datasets()), "metrics")
-    runpy.run_path("app/screens/metrics.py", run_name="metrics")
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["metrics"])
+    runpy.run_path("app/screens/metrics/page.py", run_name="metrics")
 
 
 def words(page: AppTest) -> str:

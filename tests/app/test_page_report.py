@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import choices, home, keys
-from app.address import encode
+from app import home, keys
 from app.reports.document import PARTS
+from app.screens import PAGES
+from app.session.address import encode
+from app.session.pages import read
 from app.store import saved
 from app.store.records import Report
 from app.store.server import open_store
@@ -26,7 +28,7 @@ Opened = Callable[..., AppTest]
 def page(open_app: Opened) -> Opened:
     def go(**more: Any) -> AppTest:
         test = open_app(**more)
-        test.switch_page("screens/report.py").run()
+        test.switch_page("screens/report/page.py").run()
         assert not test.exception
         return test
 
@@ -96,7 +98,7 @@ def test_details(page: Opened) -> None:
 def test_models_that_write_codes(open_app: Opened, tmp_path: Path) -> None:
     make_writers(tmp_path)
     test = open_app(tmp_path, ds="writers", h="toy-9~toy-12")
-    test.switch_page("screens/report.py").run()
+    test.switch_page("screens/report/page.py").run()
     assert not test.exception and not test.error
     assert "Writer" in preview(test)
     assert test.toggle(key="report_slow").label == "Effects of slow models, too"
@@ -113,7 +115,7 @@ def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: P
     path = make_writers(tmp_path)
     (path / "users.parquet").unlink()
     test = open_app(tmp_path, ds="writers", h="toy-9")
-    test.switch_page("screens/report.py").run()
+    test.switch_page("screens/report/page.py").run()
     source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
     assert source.value == "file"
     assert test.button(key="report_batch_start").disabled
@@ -135,7 +137,7 @@ def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: P
     ],
 )
 def test_what_an_address_cannot_have(exports: Path, own: dict[str, str], problem: str) -> None:
-    found, problems = choices.read("report", own, Zoo.open(exports / "toys"))
+    found, problems = read(PAGES["report"].parameters, own, Zoo.open(exports / "toys"))
     assert found == {} and len(problems) == 1 and problem in problems[0]
 
 

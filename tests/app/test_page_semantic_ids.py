@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import choices, state, zoo
-from app.widgets import adding
+from app import zoo
+from app.components import item_picker
+from app.screens import semantic_ids
+from app.session import state
 from tests.app.conftest import HOSTILE, rename
 from tests.app.test_page_catalogue import failed
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.generators import ToyGenerator, write_generator
 from tests.runtime.tokenizations import toy_codes, write_tokenization
 
-PAGE = "screens/semantic_ids.py"
+PAGE = "screens/semantic_ids/page.py"
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def test_choices_are_in_the_address(root: Path, path: Path) -> None:
     assert "Its codes have no vectors" in words(app) and "they are tied" in words(app)
     table = app.dataframe[-1].value
     assert sorted(table["Item id"]) == sorted(f"toy-{n}" for n in range(40) if n % 3 == 1)
-    app.selectbox(key="semantic_right_toys").set_value(choices.NOBODY).run()
+    app.selectbox(key="semantic_right_toys").set_value(semantic_ids.NOBODY).run()
     assert not failed(app) and state_of(app).own["right"] == "none"
     assert "prefix" not in state_of(app).own  # another pair of tokenizers has other codes
 
@@ -160,7 +162,7 @@ def test_what_is_in_the_history_is_not_added_again(root: Path, path: Path) -> No
     ],
 )
 def test_a_button_says_how_many_it_adds(added: int, new: int, there: int, says: str) -> None:
-    assert adding.called(added, new, there, "most taken") == says
+    assert item_picker.add_label(added, new, there, "most taken") == says
 
 
 def state_of(app: AppTest) -> state.State:
@@ -190,7 +192,7 @@ def test_one_alone(root: Path, path: Path) -> None:
         (path / "identifiers" / name / "about.json").write_text("{}")
     app = opened(root)
     assert not failed(app) and app.selectbox(key="semantic_right_toys").disabled
-    assert choices.tokenizers(zoo.open_zoo("toys"), {}) == ("rqvae", None)
+    assert semantic_ids.tokenizers(zoo.open_zoo("toys"), {}) == ("rqvae", None)
 
 
 def test_what_a_generator_writes(root: Path, path: Path) -> None:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from app import home, work, zoo
 from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
-from app.parts import data_train
+from app.screens.your_data import training
 from app.store.quota import QuotaReached
 from app.store.records import Dataset, NotFound
 from app.store.server import open_store
@@ -275,7 +275,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
             raise SeqscopeError("no user has two training events")
         return two_minutes(model)
 
-    monkeypatch.setattr(data_train, "estimate", estimate)
+    monkeypatch.setattr(training, "estimate", estimate)
     dataset = trainable()
     test = page(root, ANNA)
     assert not [one for one in test.button if one.key == f"data_train_{dataset.id}"]
@@ -308,7 +308,7 @@ def test_an_estimate_goes_on_when_a_job_draws_the_page_anew(root: Path, monkeypa
             st.rerun()
         return two_minutes(model)
 
-    monkeypatch.setattr(data_train, "estimate", estimate)
+    monkeypatch.setattr(training, "estimate", estimate)
     dataset = trainable()
     test = page(root, ANNA)
     test.button(key=f"data_estimate_{dataset.id}").click().run()
@@ -325,7 +325,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
             evaluate=20.0, export=30.0, at_most=True, seconds=1_890.0,
         )  # fmt: skip
 
-    monkeypatch.setattr(data_train, "estimate", estimate)
+    monkeypatch.setattr(training, "estimate", estimate)
     dataset = trainable()
     test = page(root, ANNA)
     models = test.get("button_group")

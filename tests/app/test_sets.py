@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app.reports.build import build
 from app.reports.document import Asked
 from app.reports.parts.metrics import protocol_words
-from app.views import about
+from app.screens.about import cards
 from engine.data.split import SplitOptions
 from engine.evaluation.evaluate import evaluate
 from engine.export.bundle import export_run
@@ -48,7 +48,7 @@ def test_a_bundle_knows_its_protocol(folder: Path) -> None:
 
 
 def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
-    test = open_app(folder, ds="sets").switch_page("screens/metrics.py").run()
+    test = open_app(folder, ds="sets").switch_page("screens/metrics/page.py").run()
     assert not test.exception
     shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
     assert "NDCG@20" in shown and "30 people with held-out items" in shown and "in nobody's training" in shown
@@ -61,7 +61,7 @@ def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
     zoo = Zoo.open(folder / "sets")
     report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
     assert report.metrics is not None
-    for text in (about.data_card(zoo.info)["Split"], protocol_words(report.metrics, report)):
+    for text in (cards.data_card(zoo.info)["Split"], protocol_words(report.metrics, report)):
         assert "by people" in text and "last event" not in text
     assert "30 people with held-out items" in protocol_words(report.metrics, report)
     alone = report.metrics.model_copy(update={"people": 1, "left_out": 1})
@@ -74,7 +74,7 @@ def test_every_page_opens(open_app: Callable[..., AppTest], folder: Path, page: 
     person = Zoo.open(folder / "sets").users["user_id"][3].as_py()
     test = open_app(folder, ds="sets", u=person)
     if page != "compare":
-        test.switch_page(f"screens/{page}.py").run()
+        test.switch_page(f"screens/{page}/page.py").run()
     assert not test.exception and not test.error
     shown = " ".join(element.value for kind in ("markdown", "caption", "title") for element in test.get(kind))
     assert "came next" not in shown or page in ("about", "metrics", "report")

@@ -11,7 +11,9 @@ import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
-from app import state, zoo
+from app import zoo
+from app.analysis import usual_models
+from app.session import state
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.runtime.bundles import TOYS, make_zoo, sized, write_bundle
@@ -21,19 +23,17 @@ Open = Callable[..., AppTest]
 
 def test_the_address_of_a_state_gives_the_state(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    models = zoo.open_zoo("hostile")
     wanted = state.State("hostile", tuple(ODD_IDS), 7, ("beta", "plain"), ("a~b", "", "a~b"), None)
-    address = json.loads(json.dumps(state.params(wanted, models)))
+    address = json.loads(json.dumps(state.params(wanted)))
     assert state.parse(address, ["toys", "hostile"], zoo.open_zoo) == wanted
 
 
 def test_the_address_of_a_person_is_short(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    models = zoo.open_zoo("toys")
     found = state.parse({"ds": "toys", "u": "u3"}, ["toys"], zoo.open_zoo)
     assert len(found.history) == 12
     assert found.user == "u3"
-    address = state.params(found, models)
+    address = state.params(found)
     assert address["u"] == "u3" and "h" not in address
 
 
@@ -199,10 +199,10 @@ def test_a_new_export_is_seen(open_app: Open, tmp_path: Path) -> None:
 
 def test_of_many_models_one_of_each_kind_is_shown_until_somebody_chooses(root: Path) -> None:
     films = Zoo.open(root / "exports" / "films")
-    families = [films.bundles[name].manifest.family for name in state.usual(films)]
+    families = [films.bundles[name].manifest.family for name in usual_models.usual(films)]
     assert families == ["sasrec", "bert4rec", "lightgcn", "recformer", "encoder-decoder", "markov"]
     few = Zoo.open(root / "exports" / "sample")
-    assert state.usual(few) == list(few.bundles)
+    assert usual_models.usual(few) == list(few.bundles)
 
 
 def test_whoever_chooses_the_usual_models_has_a_plain_address(open_app: Open, root: Path) -> None:

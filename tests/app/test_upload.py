@@ -11,9 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import home, work
+from app.screens.your_data import upload_words as views
 from app.store.server import open_store
 from app.uploads import samples
-from app.views import upload as views
 from engine.tabular.reading import FileKind
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
 from tests.uploads.conftest import ITEMS, LOG

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import random
 
-from app import whatif
+from app.session import history_edits
 
 HISTORY = ("a", "b", "c", "d")
 
 
 def test_edits() -> None:
-    assert whatif.without(HISTORY, 1) == ("a", "c", "d")
-    assert whatif.swapped(HISTORY, 0, 3) == ("d", "b", "c", "a")
-    assert whatif.latest(HISTORY, 2) == ("c", "d")
-    assert whatif.latest(HISTORY, 9) == HISTORY
-    assert whatif.latest(HISTORY, 0) == ()
-    assert whatif.replaced(HISTORY, 3, "e") == ("a", "b", "c", "e")
-    assert whatif.backwards(HISTORY) == ("d", "c", "b", "a")
+    assert history_edits.without(HISTORY, 1) == ("a", "c", "d")
+    assert history_edits.swapped(HISTORY, 0, 3) == ("d", "b", "c", "a")
+    assert history_edits.latest(HISTORY, 2) == ("c", "d")
+    assert history_edits.latest(HISTORY, 9) == HISTORY
+    assert history_edits.latest(HISTORY, 0) == ()
+    assert history_edits.replaced(HISTORY, 3, "e") == ("a", "b", "c", "e")
+    assert history_edits.backwards(HISTORY) == ("d", "c", "b", "a")
 
 
 def test_moves_stop_at_the_ends() -> None:
-    assert whatif.moved(HISTORY, 0, -1) == HISTORY
-    assert whatif.moved(HISTORY, 0, 1) == ("b", "a", "c", "d")
-    assert whatif.moved(HISTORY, 1, 99) == ("a", "c", "d", "b")
-    assert whatif.moved(HISTORY, 9, 1) == HISTORY
+    assert history_edits.moved(HISTORY, 0, -1) == HISTORY
+    assert history_edits.moved(HISTORY, 0, 1) == ("b", "a", "c", "d")
+    assert history_edits.moved(HISTORY, 1, 99) == ("a", "c", "d", "b")
+    assert history_edits.moved(HISTORY, 9, 1) == HISTORY
 
 
 def test_a_shuffle_changes_the_order_and_nothing_else() -> None:
-    found = whatif.shuffled(HISTORY, random.Random(1))
+    found = history_edits.shuffled(HISTORY, random.Random(1))
     assert sorted(found) == sorted(HISTORY)
     assert found != HISTORY
-    assert whatif.shuffled(("a", "a"), random.Random(1)) == ("a", "a")
+    assert history_edits.shuffled(("a", "a"), random.Random(1)) == ("a", "a")

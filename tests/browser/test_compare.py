@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from playwright.sync_api import expect
 
-from app import address
+from app.session import address
 from tests.app.conftest import ODD_IDS
 from tests.browser.conftest import download, settle, until
 from tests.browser.datasets import TITLES

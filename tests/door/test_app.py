@@ -45,7 +45,7 @@ def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, tmp_path: P
     (tmp_path / "recorder").mkdir()
     (tmp_path / "recorder" / "sitecustomize.py").write_text(RECORDER)
     home, outward = tmp_path / "home", tmp_path / "outward.txt"
-    pages = [path.stem for path in (root / "app" / "screens").glob("*.py")]
+    pages = [path.parent.name for path in (root / "app" / "screens").glob("*/page.py")]
     env = {"PYTHONPATH": str(tmp_path / "recorder"), "OUTWARD": str(outward)}
     exports = make_zoo(tmp_path / "exports", name="toys").parent
 

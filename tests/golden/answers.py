@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl, urlencode
 import numpy as np
 import numpy.typing as npt
 
-from app import state
 from app.analysis import metrics
+from app.screens import PAGES
+from app.session import state
 from app.zoo import open_zoo
 from engine.runtime import Bundle, Zoo, judge, protocols
 
@@ -91,7 +92,7 @@ def printed(zoo: Zoo) -> dict[str, dict[str, dict[str, str]]]:
 def decoded(page: str, address: str) -> dict[str, Any]:
     """What an address of the zoo golden means: the state as JSON, the address that it gives, and how much of it could not be
     had. The zoo lies in SEQSCOPE_EXPORTS."""
-    now = state.parse(dict(parse_qsl(address, keep_blank_values=True)), ["golden"], open_zoo, page)
-    again = urlencode(state.params(now, open_zoo("golden")))
+    now = state.parse(dict(parse_qsl(address, keep_blank_values=True)), ["golden"], open_zoo, PAGES[page or "compare"])
+    again = urlencode(state.params(now))
     meaning: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(now)))
     return {**meaning, "problems": len(now.problems), "address": again}

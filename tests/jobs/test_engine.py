@@ -19,7 +19,7 @@ from app.jobs import estimate, kinds
 from app.jobs.estimate import JobEstimate
 from app.jobs.spec import Job
 from app.jobs.status import Status
-from app.parts import data_train
+from app.screens.your_data import training
 from app.store.catalogue import Among, Between, Catalogue
 from app.uploads import files
 from app.uploads.limits import MB, UploadLimits
@@ -204,8 +204,8 @@ def test_whatever_things_are_called_and_models_that_come_after_others(
         chosen = Among((facet.values[0][0],)) if facet.values else Between(0, 1) if facet.kind == "range" else None
         assert chosen is None or catalogue.page("", {facet.name: chosen}, limit=5).total > 0, facet.name
 
-    tuned = data_train._tried(place, kinds.choose(place, "recformer-tuned", TINY))
-    tiger = data_train._tried(place, kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5}))
+    tuned = training._tried(place, kinds.choose(place, "recformer-tuned", TINY))
+    tiger = training._tried(place, kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5}))
     assert [one.epochs for one in (*tuned.estimates, *tiger.estimates)] == [2, 2, 2]
     assert tuned.estimates[0].export == 0 < tuned.estimates[1].export
     job = lightened(kinds.train("second", place, jobs, [tuned, tiger], name="x", title="A shop", log=LOG))

@@ -6,10 +6,10 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from app.address import encode
-from app.choices_report import CHECKS
 from app.reports import address
 from app.reports.document import Asked
+from app.reports.parameters import PARAMETERS
+from app.session.address import encode
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY
@@ -74,5 +74,5 @@ def test_every_choice_is_told_in_the_address(models: Zoo) -> None:
         history=["toy-9"], item="toy-9", attention=["alpha"], view="rollout", map="beta", codes=["letter"], slow=True,
         protocol="full", rows=True, title="x", parts=["lists"],
     )  # fmt: skip
-    assert set(address.own(everything)) == set(CHECKS) - {"figures", "saved_report"}
+    assert set(address.own(everything)) == {parameter.name for parameter in PARAMETERS} - {"figures", "saved_report"}
     assert encode(["lists"]) == "lists"

@@ -172,9 +172,7 @@ def test_an_id_is_only_a_value(store: Store, annas: Ids) -> None:
 
 def test_no_page_asks_what_is_the_servers(root: Path) -> None:
     forbidden = re.compile(r"\.(queue\.(unfinished|ahead)|file\.(ask|transaction|alone)|gone\()")
-    pages = [
-        path for folder in ("screens", "parts", "views", "widgets") for path in (root / "app" / folder).glob("*.py")
-    ]
+    pages = [path for folder in ("screens", "components") for path in (root / "app" / folder).rglob("*.py")]
     assert pages
     assert [path.name for path in pages if forbidden.search(path.read_text("utf-8"))] == []
 

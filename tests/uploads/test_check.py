@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.screens.your_data import upload_words as views
 from app.store.attributes import caption
 from app.text import cell
 from app.uploads.limits import UploadLimits
-from app.views import upload as views
 from engine.errors import Refused
 from engine.tabular.findings import EACH
 from engine.tabular.limits import MB

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.views.upload import called
+from app.screens.your_data.upload_words import called
 from engine.errors import Refused
 from engine.tabular.reading import Guess
 from tests import shop

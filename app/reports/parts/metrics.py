@@ -11,6 +11,7 @@ from pydantic import Field
 from app.analysis import evaluation, metrics
 from app.analysis import metrics as analysis
 from app.analysis.cache import cached
+from app.analysis.model_card import split_words
 from app.figures import metrics as drawing
 from app.looks import with_users
 from app.reports import charts
@@ -19,7 +20,6 @@ from app.reports.compared import Checked, same
 from app.reports.fields import Name, ReportModel, number, number_or_none
 from app.reports.part import Part, Source
 from app.text import clean, count, listed
-from app.views import splits
 from engine.errors import SeqscopeError
 from engine.runtime import STILL_IMPROVING, Zoo, judge, protocols
 
@@ -355,7 +355,7 @@ def verdict(content: Metrics, report: Report) -> str:
 
 def protocol_words(content: Metrics, report: Report) -> str:
     text = (
-        f"{content.words} Split: {splits.words(report.dataset.split)}; {analysis.asked(content.people, content.protocol)}. "
+        f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.asked(content.people, content.protocol)}. "
         f"Intervals: 95 %, bootstrap over people, {content.samples:,} samples, seed {content.seed}; ≈: level with the best, by "
         f"a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
     )

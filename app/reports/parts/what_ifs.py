@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from app import whatif
 from app.analysis.recommend import Answer, ask
 from app.reports.blocks import Block, Cell, Table, grid, h3, sign, table
 from app.reports.compared import Checked, each, same
 from app.reports.fields import Item, ItemId, Name, ReportModel, number_or_none
 from app.reports.part import Part, Source, positions
+from app.session import history_edits
 from app.text import clean, short
 from engine.runtime import movement
 
@@ -57,7 +57,7 @@ class WhatIfs(Part[list[WhatIf]]):
             edits.append(("edited", "With the edited history", tuple(edited)))
         if len(history) > 1:
             edits.append(("without-last", "Without the last item", history[:-1]))
-            swapped = whatif.swapped(history, len(history) - 2, len(history) - 1)
+            swapped = history_edits.swapped(history, len(history) - 2, len(history) - 1)
             edits.append(("swapped", "With the last two swapped", swapped))
         if history:
             edits.append(("nothing", "With nothing known", ()))

@@ -1,0 +1,134 @@
+"""What the card of a model and of its data says: what it can do and why not, the words it knows, what is held out. Plain text."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from app.text import count
+from engine.bundle.manifest import TOO_MANY
+from engine.runtime import Bundle
+
+_ABLE = {
+    "attention": "attention",
+    "neighbours": "neighbours",
+    "map": "map",
+    "unseen_items": "items it has never seen",
+    "trained_users": "vectors of trained people",
+    "probability": "probabilities",
+}
+_WRITES = {
+    "cross_attention": "attention from the codes it writes",
+    "distinct_items": "every item told from every other",
+}
+"""Of models that write codes; others have nothing to say of them."""
+_SAID_APART = ("unseen_items", "distinct_items")
+
+
+class Ability(NamedTuple):
+    """What a model may be able to do, and why it is not (None where it is)."""
+
+    name: str
+    words: str
+    cannot: str | None
+
+
+def abilities(bundle: Bundle) -> list[Ability]:
+    asked = _ABLE if bundle.manifest.generator is None else _ABLE | _WRITES
+    return [Ability(name, words, bundle.cannot(name)) for name, words in asked.items()]
+
+
+def writes(bundle: Bundle) -> dict[str, str]:
+    """Term → what there is to say of a model that writes codes, besides; nothing of others."""
+    about = bundle.manifest.generator
+    if about is None:
+        return {}
+    codes = (
+        " × ".join(f"{size:,}" for size in about.sizes)
+        if len(about.sizes) <= 8
+        else f"{max(about.sizes):,} at most each"
+    )
+    length = f"{'up to ' if about.ends else ''}{count(about.levels, 'code')} per item ({codes})"
+    return {
+        "Writes": f"{length}, with a beam of {about.beam}",
+        "Invalid codes": (
+            "none: it is held to identifiers of items at every step. Let free, it may write some that no item has; "
+            "the beam on Compare counts them"
+        ),
+        "Ties": bundle.cannot("distinct_items") or "none: no two items share an identifier",
+    }
+
+
+def in_short(bundle: Bundle) -> dict[str, str]:
+    """Term → words: first what sets models apart, then what else it shows or does not."""
+    found = abilities(bundle)
+    unseen = next(one.cannot for one in found if one.name == "unseen_items")
+    unordered = bundle.cannot("reads_order")
+    others = [one for one in found if one.name not in _SAID_APART]
+    shows = [one.words for one in others if one.cannot is None]
+    return {
+        **({} if unordered is None else {"Order of the history": unordered}),
+        "Items it has never seen": unseen or "It reads what is said of an item, so it can recommend new ones, too.",
+        "Ties": "Every item has a score of its own; equal scores stand in the order of the catalogue.",
+        "Invalid codes": "It scores items and writes no codes, so nothing but items can come out.",
+        **{term: f"{words[0].upper()}{words[1:].rstrip('.')}." for term, words in writes(bundle).items()},
+        "Can show": f"Its recommendations{''.join(f', {words}' for words in shows)}.",
+    } | {f"No {one.words}": one.cannot for one in others if one.cannot is not None}
+
+
+FEW_KNOWN = "Many words of this catalogue are unknown to it, so its answers may say little."
+
+
+def known_words(unknown: object) -> str:
+    """unknown: the share that it does not know, as read from a file; "" where that is no share."""
+    missing = _unknown_share(unknown)
+    if missing is None:
+        return ""
+    if not missing:
+        return "It knows every word of this catalogue."
+    known = 1 - missing
+    share = "less than 1%" if known < 0.01 else "more than 99%" if missing < 0.01 else f"{known:.0%}"
+    return (
+        f"It knows {share} of the words of this catalogue; the rest is spelt letter by letter, or has no token at all."
+    )
+
+
+def too_few_known(unknown: object) -> bool:
+    """Whether what it says of this catalogue is to be taken with care."""
+    missing = _unknown_share(unknown)
+    return missing is not None and missing >= TOO_MANY
+
+
+def _unknown_share(unknown: object) -> float | None:
+    if not isinstance(unknown, int | float) or isinstance(unknown, bool) or not 0 <= unknown <= 1:
+        return None
+    return float(unknown)
+
+
+_SETS = {
+    "given": "as given with the data: of each person a set of items tests, the others train, with or without a share that "
+    "validates",
+    "users": "by people: those held out are in nobody's training; a part of their items is the history, the others are asked for",
+}
+
+
+def split_words(split: Mapping[str, Any]) -> str:
+    kind = split.get("kind")
+    if kind in _SETS:
+        return _SETS[kind]
+    if kind != "time":
+        return "each person's last event tests, the one before validates, all others train"
+    moments = [day(split.get(key)) for key in ("valid_from", "test_from")]
+    return (
+        f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"
+    )
+
+
+def day(seconds: object) -> str:
+    """2026-11-20, of seconds since 1970; "unknown" where that is no time."""
+    start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    try:
+        return (start + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%d")  # type: ignore[arg-type]
+    except (TypeError, OverflowError, ValueError):
+        return "unknown"

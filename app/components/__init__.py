@@ -1,0 +1,1 @@
+"""What several pages share: drawn with Streamlit, where it is called."""

@@ -1,0 +1,151 @@
+"""Items to choose: found by their titles, put into the history, or explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import guard, zoo
+from app.analysis import recommend
+from app.session import state
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+_HITS = 6
+
+
+@st.fragment
+def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], icon: str, **more: Any) -> None:
+    """on_pick: called with the item_id that was clicked. key, act: of the widgets' keys. more: for st.text_input."""
+    with guard.watch("the search"):
+        text = st.text_input(
+            label,
+            key=f"{key}_search",
+            type="search",
+            live="250ms",
+            max_chars=100,
+            placeholder="Type a title …",
+            **more,
+        )
+        if not text or not text.strip():
+            return
+        now = state.get()
+        hits = zoo.open_catalogue(now.dataset).search(text, _HITS)
+        models = zoo.open_zoo(now.dataset)
+        if not hits:
+            st.caption(f"Nothing like “{md(text, 40)}” among {len(models):,} titles.")
+        with st.container(gap=None, key=f"{key}_hits"):
+            for hit in hits:
+                st.button(
+                    md(zoo.titled(models, hit.item), 80),
+                    key=f"{key}_{act}_{hit.item}",
+                    icon=icon,
+                    type="tertiary",
+                    wrap=False,
+                    on_click=guard.callback(_pick),
+                    args=(f"{key}_search", on_pick, hit.item_id),
+                )
+
+
+def _pick(key: str, on_pick: Callable[[str], None], item_id: str) -> None:
+    on_pick(item_id)
+    st.session_state[key] = ""
+    st.rerun()  # the search alone would be drawn anew otherwise
+
+
+MOST_ADDED = 20  # items that are added at once
+
+
+def add_button(
+    ids: Sequence[str], *, key: str, most: str, on_add: Callable[[tuple[str, ...]], None], why_not: str | None = None
+) -> None:
+    """ids: by item_id, the first ones are taken where there are too many; most: what those are called. why_not: why it waits."""
+    known = set(state.get().current)
+    new = [item_id for item_id in ids if item_id not in known]
+    some, there = tuple(new[:MOST_ADDED]), len(ids) - len(new)
+    words = f"{count(there, 'item')} {'is' if there == 1 else 'are'} in it already" if there else None
+    st.button(
+        add_label(len(some), len(new), there, most),
+        icon=":material/add:",
+        key=key,
+        disabled=not some or why_not is not None,
+        help=why_not or words,
+        on_click=guard.callback(on_add),
+        args=(some,),
+    )
+
+
+def add_label(added: int, new: int, there: int, most: str) -> str:
+    """added: how many a click adds; new: how many are not in the history yet; there: how many are."""
+    if not added:
+        return "All in the history already"
+    if new + there == 1:
+        return "Add it to the history"
+    if added < new:
+        which = f"the {most} {added} of the others" if there else f"the {most} {added}"
+    else:
+        which = f"the other {added}" if there else f"all {added}"
+    return f"Add {which} to the history"
+
+
+FIRST = 10
+"""Of the model's best items are offered without a search."""
+
+
+def no_history(why: str) -> None:
+    """Instead of a page that explains a history, where there is none. why: what cannot be shown then."""
+    st.info(f"No history yet, so {why}. Load an example, or add items in the sidebar.")
+    st.button("Load an example", on_click=guard.callback(state.reset), type="primary")
+
+
+def explained_item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
+    """The item that is explained: the one that was chosen, else the model's best; None where there is neither."""
+    chosen = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    return (
+        chosen if chosen is not None else next(iter(recommend.top(models, name, history, FIRST).items.tolist()), None)
+    )
+
+
+def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: str) -> int | None:
+    """Lets an item be chosen; None where the model has nothing to recommend and nothing was chosen. key: of the page."""
+    best = [int(item) for item in recommend.top(models, name, history, FIRST).items]
+    truth = state.target(models)
+    aimed = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    options = list(dict.fromkeys([*best, *(item for item in (truth, aimed) if item is not None)]))
+    ranks = dict(zip(options, recommend.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
+    chosen = aimed if aimed is not None else next(iter(options), None)
+
+    def called(item: int) -> str:
+        note = " (what truly came next)" if item == truth else " (in the history)" if item in history else ""
+        place = best.index(item) + 1 if item in best else ranks.get(item, 0)
+        return clean(f"{place:,.0f}. {zoo.titled(models, item)}{note}", 120)
+
+    listed, searched = st.columns(2, gap="medium")
+    if chosen is not None:
+        at = f"{key}_item_{name}"
+        st.session_state[at] = chosen
+        listed.selectbox(
+            "For which item?",
+            options,
+            format_func=called,
+            key=at,
+            filter_mode=None,
+            on_change=guard.callback(_take_explained),
+            args=(at,),
+            help="The model's best items, by rank; then what truly came next, where it is known, and the item you chose.",
+        )
+    with searched:
+        search("Or any other one", key=key, act="pick", on_pick=_explain, icon=":material/my_location:")
+    return chosen
+
+
+def _take_explained(key: str) -> None:
+    item, models = st.session_state.get(key), zoo.open_zoo(state.get().dataset)
+    if isinstance(item, int) and 0 <= item < len(models):
+        _explain(models.item_ids[item])
+
+
+def _explain(item_id: str) -> None:
+    state.choose(item=item_id)

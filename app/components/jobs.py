@@ -1,0 +1,116 @@
+"""Jobs at work and over, whatever they do: how far each is, a button that cancels it, its log; and the lists of batches.
+
+On the pages Report and Your data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from app import batches, downloads, guard, work
+from app.figures import training
+from app.jobs.queue import WAITING
+from app.store.records import NotFound
+from app.text import md
+from app.work import Work
+
+_CALLED = {"prepare": "preparation", "train": "training"}
+
+
+def progress(one: Work) -> None:
+    now = one.status
+    if now.state == "queued":
+        words = one.ahead.words("job", "jobs") if now.words in ("", WAITING) else now.words
+    else:
+        left = "" if now.left is None else f", about {training.span(now.left)} left"
+        words = f"{now.words}{left}"
+    st.progress(now.progress, text=md(words, 300))
+    st.caption("It goes on when you close this page; come back whenever you like.")
+
+
+def cancel(owner: str, one: Work) -> None:
+    st.button(
+        "Cancelling …" if one.cancelling else "Cancel", key=f"data_cancel_{one.row.id}", icon=":material/cancel:",
+        disabled=one.cancelling, on_click=guard.callback(work.cancel), args=(owner, one.row.id),
+    )  # fmt: skip
+
+
+def log(owner: str, one: Work) -> None:
+    row = one.row
+    popover = st.popover(
+        f"Log of the {_CALLED.get(row.kind, row.kind)}",
+        key=f"data_log_{row.id}",
+        on_change="rerun",
+        icon=":material/article:",
+    )
+    if popover.open:
+        with popover:
+            st.caption(md(_summary(one)))
+            st.code(work.log(owner, row.id)[-8_000:] or "Nothing was written.", language=None, height=320)
+
+
+def _summary(one: Work) -> str:
+    row = one.row
+    if row.started is None or row.ended is None:
+        return row.state
+    return (
+        f"{row.state} after {training.span((row.ended - row.started).total_seconds())}, {row.ended:%-d %b %Y %H:%M} UTC"
+    )
+
+
+BATCH_EVERY = 1.0  # seconds
+
+
+def batches_of(owner: str, works: Sequence[Work], titles: Mapping[str, str] | None = None) -> None:
+    """titles: dataset → how it is called, where that is to be said."""
+    for one in works:
+        with st.container(border=True, key=f"batch_{one.row.id}"):
+            said = [] if titles is None else [titles.get(one.row.dataset, one.row.dataset)]
+            said += [", ".join(map(str, one.row.spec.get("models", []))), f"top {one.row.spec.get('k')}"]
+            st.caption(
+                md(f"Lists for many histories · {' · '.join(said)} · {one.row.created:%-d %b %Y %H:%M} UTC", 400)
+            )
+            if one.over:
+                _batch_ended(owner, one)
+            else:
+                st.fragment(_watch_batch, run_every=BATCH_EVERY)(owner, one.row.id)
+
+
+def _watch_batch(owner: str, id: str) -> None:
+    with guard.watch("the batch"):
+        try:
+            one = work.one(owner, id)
+        except NotFound:
+            st.rerun()
+        if one.over:
+            st.rerun()
+        progress(one)
+        cancel(owner, one)
+
+
+def _batch_ended(owner: str, one: Work) -> None:
+    row, path = one.row, batches.result(one)
+    if path is not None:
+        st.success(md(batches.summary(one), 1_000), icon=":material/check:")
+    elif row.state == "done":
+        st.info("What came out is not here any more.", icon=":material/delete:")
+    elif row.state == "cancelled":
+        st.info("Cancelled. Nothing of it was kept.", icon=":material/cancel:")
+    else:
+        st.error(md(row.message or "It failed without a reason given.", 1_000), icon=":material/error:")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if path is not None:
+            downloads.button(
+                f"Download {batches.FORMS['csv' if path.suffix == '.csv' else 'parquet']}",
+                path,
+                str(row.spec.get("name") or path.name),
+                "text/csv" if path.suffix == ".csv" else "application/vnd.apache.parquet",
+                key=f"batch_download_{row.id}",
+            )
+        st.button(
+            "Delete", key=f"batch_delete_{row.id}", icon=":material/delete:", on_click=guard.callback(work.forget),
+            args=(owner, row.id),
+        )  # fmt: skip
+        log(owner, one)

@@ -1,0 +1,311 @@
+"""What the visitor has saved under a name: histories, and comparisons, which are addresses. Opened, renamed, deleted, linked to.
+
+Reports are saved on their own page (report_saved). A link with ?saved=<id> opens any of them for its owner; everybody else reads
+that there is no such thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, NoReturn
+from urllib.parse import parse_qs, urlsplit
+
+import streamlit as st
+
+from app import guard, owner, zoo
+from app.components import widgets
+from app.reports.parameters import SAVED
+from app.session import state
+from app.session.address import encode
+from app.store.database import Store
+from app.store.records import MAX_NAME, Comparison, History, NotFound, Report
+from app.store.saved import Comparisons, Histories, Reports
+from app.store.server import open_store
+from app.text import clean, count, md
+from engine.errors import SeqscopeError
+
+_TAKEN = "saved_taken"  # (kind, name) that is to be replaced, if the visitor says so
+_PROBLEM = "saved_problem"
+
+
+def show(page: str, pages: Mapping[str, Any]) -> None:
+    """The button. page: the path of the one that is shown; pages: path → st.Page."""
+    if st.button("Saved …", key="saved_open", icon=":material/bookmark:", width="stretch"):
+        for name in (OUTCOME, DOING, _TAKEN):
+            st.session_state.pop(name, None)
+        _dialog(page, pages)
+
+
+def follow(datasets: list[str], pages: Mapping[str, Any]) -> None:
+    """Takes an address with ?saved=<id> for the one that it stands for; to be called before the state is read from it."""
+    id = st.query_params.get(PARAM)
+    if id is None:
+        return
+    del st.query_params[PARAM]
+    try:
+        found = _find(id)
+        if found.dataset not in datasets:
+            raise NotFound(f"The dataset of the {kind_of(found)} “{found.name}” is not here any more.")
+    except SeqscopeError as error:
+        st.session_state[_PROBLEM] = guard.shown(error)
+        return
+    if isinstance(found, Comparison):
+        _go(found, pages)
+    if isinstance(found, Report):
+        st.switch_page(pages["report"], query_params={"ds": found.dataset, SAVED: found.id})
+    address: dict[str, str | Iterable[str]] = {"ds": found.dataset, "h": encode(found.items)}
+    st.query_params.from_dict(address)
+
+
+def problem() -> None:
+    """Says, once, why a link could not be followed."""
+    words = st.session_state.pop(_PROBLEM, None)
+    if words:
+        st.warning(md(words, 1_000), icon=":material/link_off:")
+
+
+@st.dialog("Saved", width="medium", icon=":material/bookmark:")
+def _dialog(page: str, pages: Mapping[str, Any]) -> None:
+    with guard.watch("what you saved"):
+        who = owner.get()
+        if who is None:
+            st.info("Sign in to save histories and comparisons under a name.", icon=":material/login:")
+            return
+        store = open_store()
+        _save(store, who.id, page)
+        show_outcome()
+        histories, comparisons = store.histories.of(who.id), store.comparisons.of(who.id)
+        if not histories and not comparisons:
+            st.caption(
+                "Nothing is saved yet. A history is a list of items; a comparison is a page with all that is chosen on it. "
+                "Reports are saved on the page Report."
+            )
+        _list(store, who.id, "Histories", histories, pages)
+        _list(store, who.id, "Comparisons", comparisons, pages)
+
+
+# --- saving
+
+
+def _save(store: Store, who: str, page: str) -> None:
+    now = state.get()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        name = st.text_input("Name", key="saved_name", max_chars=MAX_NAME, placeholder="Space operas, say")
+        st.button(
+            "Save the history",
+            key="saved_history",
+            disabled=not now.current,
+            help=f"Its {count(len(now.current), 'item')}",
+            on_click=guard.callback(_keep),
+            args=(store, who, "history", page, False),
+        )
+        st.button(
+            "Save the comparison",
+            key="saved_comparison",
+            help="This page: dataset, history, models and what is chosen on it",
+            on_click=guard.callback(_keep),
+            args=(store, who, "comparison", page, False),
+        )
+    taken: tuple[Kind, str] | None = st.session_state.get(_TAKEN)
+    if taken is not None and taken[1] == (name or "").strip():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"There is a {taken[0]} named “{md(taken[1], 60)}” already.")
+            st.button(
+                "Replace it",
+                key="saved_replace",
+                on_click=guard.callback(_keep),
+                args=(store, who, taken[0], page, True),
+            )
+
+
+def _keep(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
+    now, name = state.get(), str(st.session_state.get("saved_name") or "")
+    st.session_state.pop(_TAKEN, None)
+    kept = store.histories.of(who, now.dataset) if kind == "history" else store.comparisons.of(who, now.dataset)
+    if not replace and any(one.name == clean(name, MAX_NAME) for one in kept):
+        st.session_state[_TAKEN] = (kind, name.strip())
+        return
+    try:
+        if kind == "history":
+            made: History | Comparison = store.histories.save(who, now.dataset, name, now.current, replace=replace)
+        else:
+            made = store.comparisons.save(who, now.dataset, name, state.link(f"/{page}"), replace=replace)
+    except SeqscopeError as error:
+        remember_outcome("warning", guard.shown(error))
+        return
+    st.session_state["saved_name"] = ""
+    remember_outcome("success", f"Saved the {kind} “{made.name}”.")
+
+
+# --- what is there
+
+
+def _list(
+    store: Store, who: str, title: str, saved: list[History] | list[Comparison], pages: Mapping[str, Any]
+) -> None:
+    if not saved:
+        return
+    st.markdown(f"**{title}**")
+    titles = zoo.datasets()
+    for one in saved:
+        row(store, who, one, partial(_entry, one, titles, pages))
+
+
+def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:
+    there = one.dataset in titles
+    icon = ":material/history:" if isinstance(one, History) else ":material/compare_arrows:"
+    if st.button(md(one.name, 60), key=f"saved_go_{one.id}", type="tertiary", icon=icon, disabled=not there):
+        _open(one, pages)
+    what = count(len(one.items), "item") if isinstance(one, History) else _page_name(one, pages)
+    where = titles[one.dataset] if there else "a dataset that is not here any more"
+    st.caption(f"{md(what)} · {md(where, 40)} · {one.changed:%-d %b %Y}")
+
+
+# --- opening
+
+
+def _find(id: str) -> History | Comparison | Report:
+    """Raises SeqscopeError; the words do not tell what is somebody else's from what is not there."""
+    who, store = owner.required(), open_store()
+    with suppress(NotFound):
+        return store.histories.get(who.id, id)
+    with suppress(NotFound):
+        return store.comparisons.get(who.id, id)
+    with suppress(NotFound):
+        return store.reports.get(who.id, id)
+    raise NotFound(
+        "The link names something saved that was not found. It may have expired or been deleted, or it is somebody else’s."
+    )
+
+
+def _open(one: History | Comparison, pages: Mapping[str, Any]) -> None:
+    found = _find(one.id)  # kept for longer from now on
+    if isinstance(found, Comparison):
+        _go(found, pages)
+    assert isinstance(found, History)
+    if found.dataset != state.get().dataset:
+        state.choose_dataset(found.dataset)
+    models = zoo.open_zoo(found.dataset)
+    there = tuple(item for item in found.items if models.position(item) is not None)
+    gone = len(found.items) - len(there)
+    told = (f"{count(gone, 'item')} of “{found.name}” are not in the catalogue any more.",) if gone else ()
+    state.update(history=there, problems=told)
+    st.rerun()
+
+
+def _go(found: Comparison, pages: Mapping[str, Any]) -> NoReturn:
+    """Leads to the page with the parameters; the run ends here."""
+    address = urlsplit(found.address)
+    page = pages.get(address.path.strip("/"), pages[""])
+    st.switch_page(
+        page,
+        query_params={name: values[-1] for name, values in parse_qs(address.query, keep_blank_values=True).items()},
+    )
+
+
+def _page_name(one: Comparison, pages: Mapping[str, Any]) -> str:
+    page = pages.get(urlsplit(one.address).path.strip("/"))
+    return str(page.title) if page is not None else "a page"
+
+
+PARAM = "saved"
+Kind = Literal["history", "comparison", "report"]
+Saved = History | Comparison | Report
+OUTCOME, DOING = "saved_said", "saved_doing"  # what is told; (what, id) that a row is asked for
+_RENAME, _LINK, _DELETE = "Rename", "Copy link", "Delete"
+
+
+def row(store: Store, who: str, one: Saved, entry: Callable[[], None]) -> None:
+    """entry: draws the name to open it by, and what it is."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"saved_row_{one.id}"):
+        if st.session_state.get(DOING) == (_RENAME, one.id):
+            _rename(store, who, one)
+            return
+        with st.container(gap=None):
+            entry()
+        st.menu_button(
+            "More",
+            [_RENAME, _LINK, _DELETE],
+            key=f"saved_do_{one.id}",
+            type="tertiary",
+            help=f"Rename or delete {md(one.name, 40)}, or copy a link to it",
+            on_click=guard.callback(_choose_doing),
+            args=(store, who, one),
+        )
+    if st.session_state.get(DOING) == (_LINK, one.id):
+        address = (st.context.url or "").partition("?")[0].partition("#")[0]
+        base = address.removesuffix(urlsplit(address).path) if address else ""
+        link = f"{base}{_base_path()}/?{PARAM}={one.id}"
+        widgets.copy("Copy again", link, key=f"saved_link_{one.id}", opened=True)
+        st.caption("It opens for you alone: in this browser, or where you are signed in or have brought your key.")
+
+
+def _rename(store: Store, who: str, one: Saved) -> None:
+    st.text_input(
+        "New name",
+        one.name,
+        key=f"saved_new_{one.id}",
+        max_chars=MAX_NAME,
+        label_visibility="collapsed",
+        width="stretch",
+    )
+    st.button("Rename", key=f"saved_rename_{one.id}", on_click=guard.callback(_renamed), args=(store, who, one))
+    st.button("Cancel", key=f"saved_cancel_{one.id}", on_click=end_doing)
+
+
+def _renamed(store: Store, who: str, one: Saved) -> None:
+    name = str(st.session_state.get(f"saved_new_{one.id}") or "")
+    try:
+        _table(store, one).rename(who, one.id, name)
+    except SeqscopeError as error:
+        remember_outcome("warning", guard.shown(error))
+        return
+    end_doing()
+
+
+def _choose_doing(store: Store, who: str, one: Saved) -> None:
+    what = st.session_state.get(f"saved_do_{one.id}")
+    end_doing()
+    if what == _DELETE:
+        _table(store, one).delete(who, one.id)
+        remember_outcome("success", f"Deleted the {kind_of(one)} “{one.name}”.")
+    elif what in (_RENAME, _LINK):
+        st.session_state[DOING] = (what, one.id)
+
+
+def end_doing() -> None:
+    """No row is asked for anything any more."""
+    st.session_state.pop(DOING, None)
+
+
+def kind_of(one: Saved) -> Kind:
+    return "history" if isinstance(one, History) else "comparison" if isinstance(one, Comparison) else "report"
+
+
+def _table(store: Store, one: Saved) -> Histories | Comparisons | Reports:
+    tables: dict[Kind, Histories | Comparisons | Reports] = {
+        "history": store.histories,
+        "comparison": store.comparisons,
+        "report": store.reports,
+    }
+    return tables[kind_of(one)]
+
+
+def _base_path() -> str:
+    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{path}" if path else ""
+
+
+def remember_outcome(tone: Literal["success", "warning"], words: str) -> None:
+    st.session_state[OUTCOME] = (tone, words)
+
+
+def show_outcome() -> None:
+    """What the last step came to, once."""
+    tone, words = st.session_state.pop(OUTCOME, ("", ""))
+    if tone == "success":
+        st.success(md(words, 300), icon=":material/check:")
+    elif tone == "warning":
+        st.warning(md(words, 300), icon=":material/error:")

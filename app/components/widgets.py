@@ -1,0 +1,137 @@
+"""What Streamlit has no widget for: a history that can be edited, recommendations side by side, an address to be copied, a link
+to a file.
+
+Each list is one element however long it is, so that a rerun stays quick. Titles are put into the page as text, never as HTML.
+A click comes back as a dictionary in `st.session_state[key].act`; whoever handles it checks it, since it comes from outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+_HERE = Path(__file__).parent
+
+
+def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
+    css, js = "".join((_HERE / style).read_text("utf-8") for style in styles), (_HERE / f"{name}.js").read_text("utf-8")
+    return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
+
+
+_HISTORY = _component("history", "lists.css")
+_RECOMMENDATIONS = _component("recommendations", "lists.css")
+_COPY = _component(
+    "copy",
+    "button.css",
+    "copy.css",
+    html="""<div class="copy"><button type="button">
+<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M10 7H7a5 5 0 0 0 0 10h3M14 7h3a5 5 0 0 1 0 10h-3M8 12h8"/></svg>
+<span></span></button><p role="status"></p><input readonly hidden></div>""",
+)
+_DOWNLOAD = _component(
+    "download",
+    "button.css",
+    "download.css",
+    html="""<div class="download"><a download>
+<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 4v12m-5-5 5 5 5-5M5 20h14"/></svg>
+<span><span class="unseen">Download </span><span class="label"></span></span></a><p role="status"></p></div>""",
+)
+
+
+def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], empty: str) -> None:
+    """An ordered list with buttons to move and remove.
+
+    items: {"id", "title", "detail"} oldest first. Acts: {"do": "remove" | "up" | "down", "place", "id"}.
+    """
+    _HISTORY(key=key, data={"items": items, "empty": empty}, on_act_change=on_act)
+
+
+def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]) -> None:
+    """Lists of several models side by side.
+
+    models: {"name", "title", "sign", "colour", "note", "can" (term → words, of what it can and cannot do), "cannot" (why there
+    are no rows, or None), "rows", "dropped" (a sentence, or None)}; rows: {"id", "rank", "title", "detail", "share" (its
+    percentage, in words), "bar" (0 to 1; both absent where a model gives no probabilities), "badge", "badge_help", "tie",
+    "tie_help" (it shares its codes with others), "change" ("up", "down", "new"), "moved" (its words), "truth" (it is what came
+    next), "chosen" (it is explained), "known" (it is in the history), "beyond" (after a gap)}.
+    Acts: {"do": "add" | "explain", "id", "model"}.
+    """
+    _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
+
+
+def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:
+    """A button that puts an address into the clipboard. opened: the address is shown, and copied as soon as it is there."""
+    _COPY(key=key, data={"label": label, "address": address, "help": help, "open": opened})
+
+
+def download(label: str, address: str, *, key: str, type: str = "secondary", help: str = "") -> None:
+    """A link to a file that looks like a button, and says while the file is made and why it cannot be had. type: "secondary" with
+    a frame, "tertiary" without."""
+    _DOWNLOAD(key=key, data={"label": label, "address": address, "type": type, "help": help}, width="content")
+
+
+def act(key: str) -> dict[str, Any]:
+    """What was clicked, for the callback; {} where it is nothing that can be understood."""
+    found = getattr(st.session_state.get(key), "act", None)
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+_BROWSER = st.components.v2.component(
+    "seqscope_browser",
+    html="<span></span>",
+    css=(_HERE / "browser.css").read_text("utf-8"),
+    js=(_HERE / "browser.js").read_text("utf-8"),
+    isolate_styles=False,
+)
+
+
+def browser() -> None:
+    """Once per page, where it stays whatever else is drawn."""
+    _BROWSER(key="browser", height=1)
+
+
+_VIEWPORT = st.components.v2.component(
+    "seqscope_viewport", html="<span></span>", js=(Path(__file__).parent / "viewport.js").read_text("utf-8")
+)
+
+Viewport = tuple[float, float, float, float]
+
+
+def watch_viewport(chart: str) -> None:
+    """chart: the key of the figure."""
+    _VIEWPORT(key=f"{chart}_viewport", data={"chart": chart}, on_view_change=lambda: None, height=1)
+
+
+def viewport(chart: str) -> Viewport | None:
+    """(x0, x1, y0, y1) as last reported; None where the visitor has not moved the figure."""
+    found = getattr(st.session_state.get(f"{chart}_viewport"), "view", None)
+    return checked_viewport(found)
+
+
+def checked_viewport(found: object) -> Viewport | None:
+    """Four finite numbers that span something, or None: they come from outside."""
+    if not isinstance(found, (list, tuple)) or len(found) != 4:
+        return None
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in found):
+        return None
+    x0, x1, y0, y1 = map(float, found)
+    return (x0, x1, y0, y1) if x0 != x1 and y0 != y1 else None
+
+
+_WORDS = st.components.v2.component(
+    "seqscope_words",
+    html='<div class="root"></div>',
+    css=(_HERE / "words.css").read_text("utf-8"),
+    js=(_HERE / "words.js").read_text("utf-8"),
+)
+
+
+def shaded_words(items: list[dict[str, Any]], colour: str, *, key: str, label: str) -> None:
+    """items: {"number", "title", "share", "lines", "unread" (words of it that are not read)}; lines: {"attribute", "share",
+    "name", "value", "cut" (a note after the last word, or None)}; names and values are lists of words: {"text", "share",
+    "strength" (0 to 1, how dark it is), "label"}."""
+    _WORDS(key=key, data={"items": items, "colour": colour, "label": label})

@@ -1,1 +1,0 @@
-"""The parts of pages that are too long for one file; each draws itself where it is called."""

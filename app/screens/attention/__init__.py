@@ -1,0 +1,75 @@
+"""The page Attention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.session.pages import Check, Own, Page, Parameter, is_item, is_model, one_of, script, up_to
+
+if TYPE_CHECKING:
+    from engine.runtime import Zoo
+
+UNITS = ("items", "codes")
+VIEWS = ("mean", "head", "rollout")
+SCALES = ("fit", "unit", "rows")
+PEOPLE = ("distance", "position")
+MAX_LATEST = 200
+
+
+def attended(models: Zoo, own: Own) -> str:
+    """The model to look into: the one that was chosen, else the first that attends, else the first. The zoo is not empty."""
+    names = list(models.bundles)
+    able = [name for name in names if models.bundles[name].cannot("attention") is None]
+    return own["model"] if own.get("model") in names else (able or names)[0]
+
+
+def _shape(models: Zoo, own: Own) -> tuple[int, int]:
+    """(layers, heads) of the model that is looked into; one of each where it does not attend."""
+    shape = models.bundles[attended(models, own)].manifest.attention if models.bundles else None
+    return (shape.layers, shape.heads) if shape is not None else (1, 1)
+
+
+def _is_decoder_layer(text: str, models: Zoo, own: Own) -> str:
+    writes = models.bundles[attended(models, own)].manifest.generator if models.bundles else None
+    layers = writes.layers if writes is not None else 1
+    return one_of("decoder layer", ("mean", *map(str, range(1, layers + 1))))(text, models, own)
+
+
+def _mean_or(name: str, axis: int) -> Check:
+    """axis: 0 layers, 1 heads."""
+
+    def check(text: str, models: Zoo, own: Own) -> str:
+        return one_of(name, ("mean", *map(str, range(1, _shape(models, own)[axis] + 1))))(text, models, own)
+
+    return check
+
+
+PAGE = Page(
+    name="attention",
+    title="Attention",
+    icon=":material/visibility:",
+    section="Look inside",
+    order=1,
+    help="What a model looked at while it read the history.",
+    script=script(__file__),
+    parameters=(
+        Parameter("model", "that is looked into, by its name", is_model),
+        Parameter("unit", "what a position is, where an item is read as several codes", one_of("positions", UNITS)),
+        Parameter("decoder", "mean over the layers of the decoder, or one, counted from 1", _is_decoder_layer),
+        Parameter("view", "what the map shows", one_of("view", VIEWS)),
+        Parameter("layer", "counted from 1", up_to("layer", 1, lambda models, own: _shape(models, own)[0])),
+        Parameter("head", "counted from 1", up_to("head", 1, lambda models, own: _shape(models, own)[1])),
+        Parameter(
+            "word_layer", "of a model that reads words: mean, or counted from 1", _mean_or("layer for the words", 0)
+        ),
+        Parameter(
+            "word_head", "of a model that reads words: mean, or counted from 1", _mean_or("head for the words", 1)
+        ),
+        Parameter("scale", "where the colours end", one_of("colours", SCALES)),
+        Parameter(
+            "latest", "how many positions are drawn", up_to("number of positions", 2, lambda models, own: MAX_LATEST)
+        ),
+        Parameter("item", "whose score is explained, by item_id", is_item),
+        Parameter("people", "the mean over people by distance or position", one_of("mean over people by", PEOPLE)),
+    ),
+)

@@ -1,0 +1,85 @@
+"""Is that why? What the removal of each event does to the rank of an item, which may be any of the catalogue."""
+
+from __future__ import annotations
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from app import export, zoo
+from app.analysis import attention, recommend
+from app.analysis.word_attention import Parts
+from app.components import item_picker
+from app.figures import attention as figures
+from app.figures import word_attention as word_figures
+from app.text import clean, md
+from engine.runtime import AttentionMap, Zoo
+
+_MANY = 30  # events that are drawn; the table has all
+
+
+def show(
+    models: Zoo,
+    name: str,
+    history: tuple[int, ...],
+    seen: AttentionMap | None,
+    looked_at: dict[int, float] | None = None,
+    words: Parts | None = None,
+) -> None:
+    """Leave-one-out for one item, beside the attention. seen: of items; None where the model does not attend.
+
+    looked_at: place in the history → weight, where it is known for this very item. words: what the items got by attribute, where
+    the model reads words.
+    """
+    st.subheader("Is that why?")
+    st.markdown(
+        "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
+        "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see where the item "
+        "stands then.**"
+        if seen is not None
+        else "Every model can be asked directly: **remove one event and see where the item stands then.**"
+    )
+    item = item_picker.choose_explained(models, name, history, key="attention")
+    if item is None:
+        st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
+        return
+    with st.spinner("Asking the model without each event …"):
+        found = recommend.leave_one_out(models, name, history, item)
+    titles = {event: zoo.titled(models, event) for event in history}
+    if words is not None:
+        looked_at = words.by_place()
+    table = attention.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
+    aimed = zoo.titled(models, item)
+    st.markdown(attention.effect_words(table, aimed))
+    if seen is not None:
+        st.markdown(attention.agreement_words(table))
+    shown = table.tail(_MANY)
+    export.figure(
+        figures.effects(shown, zoo.style(models, name).colour, _split(words, shown)),
+        key="attention_effects",
+        alt=f"For each event, the rank of {clean(aimed)} without it" + (", beside its attention." if seen else "."),
+        table=table,
+        name=f"leave one out {name}",
+        columns={
+            "weight": st.column_config.NumberColumn(format="%.4f"),
+            "log_probability": st.column_config.NumberColumn(format="%+.4f"),
+            "score": st.column_config.NumberColumn(format="%+.4f"),
+        },
+    )
+    note = (
+        "Bars of the rank, on a log scale: to the right the item would fall without the event, so the event speaks for it. It "
+        "is always ranked among the same items, those that could be recommended after the whole history. Log-probability, or "
+        "score: with the event minus without it. It can point the other way, where other items gain or lose more."
+    )
+    if words is not None:
+        note += " Attention: of the layer and head chosen above."
+    if len(shown) < len(table):
+        note += f" Drawn are the latest {len(shown)} of {len(table)} events; the table has all."
+    st.caption(md(note))
+
+
+def _split(words: Parts | None, shown: pd.DataFrame) -> list[go.Bar]:
+    """The attention of the events that are drawn, by attribute."""
+    if words is None or shown.empty:
+        return []
+    return word_figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))

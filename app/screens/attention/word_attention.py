@@ -1,0 +1,122 @@
+"""What a model that reads words looked at, by attribute and word by word; and the score of an item without its words."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export, zoo
+from app.analysis import word_attention
+from app.components import choice, item_picker, widgets
+from app.figures import word_attention as figures
+from app.text import clean, md
+from engine.runtime import Zoo
+
+_CARDS = 12  # items whose words are drawn; the table has all
+_WEIGHT = st.column_config.NumberColumn(format="%.4f")
+
+
+def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Parts:
+    """Draws the section; returns what each item got, for the figure of effects."""
+    bundle = models.bundles[name]
+    reads = bundle.manifest.text
+    assert reads is not None
+    title, colour = bundle.manifest.title, zoo.style(models, name).colour
+    found = word_attention.word_attention(models, name, history)
+    layers, heads = found.weights.shape[:2]
+    st.subheader("What the prediction looked at")
+    sentence = st.empty()
+    with st.container(horizontal=True):
+        layer = _number("Layer", "word_layer", layers, str(layers))
+        head = _number("Head", "word_head", heads, "mean")
+    weights = word_attention.weigh(found, layer, head)
+    titles = {word.item: zoo.titled(models, word.item) for word in found.words}
+    parts = word_attention.parts(found, weights, titles, reads.fields)
+    sentence.markdown(word_attention.sentence(title, found, weights, parts))
+    own = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
+    export.figure(
+        figures.items(parts.strongest()),
+        key="attention_items",
+        alt=f"Attention of {clean(title)} by item, oldest on top, split by attribute.",
+        table=parts.table(),
+        name=f"attention {name} items {own}",
+        columns={column: _WEIGHT for column in ("weight", "words_alike", *(f"in {one}" for one in parts.attributes))},
+    )
+    st.caption(md(word_attention.note(found, weights, layer, head), 2_000))
+    st.subheader("Word by word")
+    st.markdown(
+        "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
+        "or open the table. A word of several tokens has their sum."
+    )
+    blocks = word_attention.blocks(
+        found, weights, parts, _CARDS, word_attention.cut_words(models, name, history), reads.limit
+    )
+    widgets.shaded_words(
+        blocks,
+        colour,
+        key="attention_words",
+        label=f"Words of the history, shaded by the attention of {clean(title)}",
+    )
+    export.under(
+        word_attention.table(found, weights, titles),
+        key="attention_words",
+        alt=f"Attention of {clean(title)} to each word, oldest item first.",
+        name=f"attention {name} words {own}",
+        columns={"weight": _WEIGHT},
+    )
+    shortened = any(line["cut"] for block in blocks for line in block["lines"])
+    rest = word_attention.left_out(found, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
+    if rest:
+        st.caption(md(rest))
+    return parts
+
+
+def _number(label: str, name: str, many: int, default: str) -> int | None:
+    """One of `many`, counted from 0, or None for the mean over all of them."""
+    if many < 2:
+        return 0
+    options = {"mean": "Mean", **{str(at): str(at) for at in range(1, many + 1)}}
+    ask = choice.segmented if many <= 6 else choice.selected
+    chosen = ask(label, name, options, default, key=f"attention_{name}_{many}")
+    return None if chosen == "mean" else int(chosen) - 1
+
+
+_WORDS = 20  # words that are drawn; the table has all
+
+
+def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
+    item = item_picker.explained_item(models, name, history)
+    if item is None:
+        return
+    title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
+    st.subheader("And its own words?")
+    with st.spinner("Asking the model about the item without each word …"):
+        found = word_attention.measure(models, name, history, item)
+    if found is None:
+        st.info(
+            md(
+                f"{aimed} has nothing that could be left out, or the catalogue beside this model does not say of it what the "
+                "model was given.",
+                1_000,
+            )
+        )
+        return
+    st.markdown(
+        f"{md(title)} knows the item, too, by its words alone, so it can be asked about one that lacks some of them. "
+        f"{word_attention.occlusion_sentence(found, aimed)}"
+    )
+    shown = word_attention.strongest(found.table, _WORDS)
+    export.figure(
+        figures.own(shown),
+        key="attention_own",
+        alt=f"What leaving out each attribute, and each word, of {clean(aimed)} does to its score.",
+        table=found.table,
+        name=f"leave own words out {name}",
+        columns={"effect": st.column_config.NumberColumn(format="%+.4f")},
+    )
+    note = "Effect: the score of the item as it is minus that without the word or the attribute; later words move up."
+    if len(shown) < len(found.table):
+        note += f" Drawn are the {_WORDS} words that change the most; the table has all {len(found.table)} rows."
+    note += (
+        " Words of the history cannot be left out one by one: the exported model takes the items of a history whole."
+    )
+    st.caption(md(note))

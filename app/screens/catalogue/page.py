@@ -1,0 +1,450 @@
+"""Catalogue: search and filter the items, look at one, build a history. ?item=item_id opens an item."""
+
+from __future__ import annotations
+
+import zlib
+
+import pyarrow as pa
+import streamlit as st
+
+from app import export, guard, zoo
+from app.analysis import facets as views
+from app.analysis import item_card
+from app.components import neighbours
+from app.session import state
+from app.store.attributes import caption
+from app.store.catalogue import MAX_QUERY, Among, Between, Catalogue, Facet, Filters
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+ROWS = 20
+BUTTONS = 8  # attributes with a button of their own; the others share one
+LARGEST = 10_000  # rows of a file
+
+
+def show() -> None:
+    now = state.get()
+    models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+    asked = st.query_params.get("item")
+    item = models.position(asked) if asked is not None else None
+    if item is not None:
+        show_item(models, found, item)
+        return
+    st.title("Catalogue")
+    if asked is not None:
+        st.warning(
+            md(f"This dataset has no item “{clean(asked, 80)}”. Here is the whole catalogue."),
+            icon=":material/link_off:",
+        )
+    browse()
+
+
+# --- the list
+
+
+@st.fragment
+def browse() -> None:
+    with guard.watch("the list of items"):
+        now = state.get()
+        models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+        usable = views.usable(found.facets, len(models))
+        text = st.text_input(
+            "Search titles and attributes",
+            key="catalogue_q",
+            type="search",
+            live="250ms",
+            max_chars=MAX_QUERY,
+            placeholder="Titles, people, genres, descriptions …",
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        text = (text or "").strip()[:MAX_QUERY]
+        wanted = filters(now.dataset, usable.facets)
+        facet_bar(found, usable, text, wanted)
+        chips(wanted)
+        results(models, found, usable.facets, text, wanted)
+
+
+def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wanted: Filters) -> None:
+    orders = views.sorts(facets, models.has_log)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        headline = st.empty()
+        if st.session_state.get("catalogue_sort") not in orders:
+            st.session_state["catalogue_sort"] = "relevance"
+        order = st.selectbox(
+            "Order",
+            list(orders),
+            format_func=lambda key: orders[key][0] if key in orders else str(key),
+            key="catalogue_sort",
+            label_visibility="collapsed",
+            width=250,
+            persist_state="session",
+        )
+    _, column, descending = orders.get(order, orders["relevance"])
+    key = page_key(text, wanted, order)
+    number = st.session_state.get(key, 1)
+    number = number if isinstance(number, int) and number > 0 else 1
+    page = found.page(text, wanted, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
+    headline.markdown(md(views.headline(page.total, len(models), bool(text or wanted))), width="content")
+    if not page.total:
+        nothing(models, text, wanted)
+        return
+    if page.similar:
+        st.caption(md(f"Nothing holds “{clean(text, 60)}” to the letter; these titles are similar."))
+    rows(models, facets, page.rows.to_pylist(), text)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        if page.total > ROWS:
+            pages = -(-page.total // ROWS)
+            st.pagination(pages, key=key, width=380, persist_state="session")
+        export.csv_button(
+            lambda: views.table(every(found, text, wanted, column, descending)),
+            f"{models.info.name} catalogue",
+            key="catalogue",
+            label="These items as CSV" if page.total <= LARGEST else f"The first {LARGEST:,} as CSV",
+        )
+
+
+def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text: str) -> None:
+    known, searched = set(state.get().current), zoo.open_catalogue(state.get().dataset).searched
+    with st.container(gap="xsmall", key="catalogue_rows"):
+        for row in found:
+            item_id, title = str(row["item_id"]), zoo.titled(models, int(str(row["item"])))
+            there = item_id in known
+            with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
+                with st.container(gap=None):
+                    st.button(
+                        md(title, 120),
+                        key=f"catalogue_open_{row['item']}",
+                        type="tertiary",
+                        wrap=False,
+                        on_click=guard.callback(open_item),
+                        args=(item_id,),
+                    )
+                    words = [*views.matched(row, searched, text), *views.row_words(row, facets)]
+                    if models.has_log:
+                        place = item_card.standing(models.popularity, int(str(row["item"])))
+                        words = [*words, f"popularity rank {place.rank:,}"]
+                    st.caption(md(" · ".join(words)))
+                st.button(
+                    "Added" if there else "Add",
+                    key=f"catalogue_add_{row['item']}",
+                    icon=":material/check:" if there else ":material/add:",
+                    help="It is in the history; add it once more" if there else "Put it at the end of the history",
+                    on_click=guard.callback(add),
+                    args=(item_id,),
+                )
+
+
+def nothing(models: Zoo, text: str, wanted: Filters) -> None:
+    what = f"match “{clean(text, 60)}”" if text else "have these attributes"
+    also = " with these filters" if text and wanted else ""
+    st.info(
+        md(f"None of {count(len(models), 'item')} {what}{also}, not even roughly."),
+        icon=":material/search_off:",
+    )
+    st.button("Clear search and filters", on_click=guard.callback(clear_all), key="catalogue_clear_nothing")
+
+
+def every(found: Catalogue, text: str, wanted: Filters, column: str, descending: bool) -> pa.Table:
+    parts = []
+    for offset in range(0, LARGEST, 1_000):
+        part = found.page(text, wanted, sort=column, descending=descending, limit=1_000, offset=offset).rows
+        parts.append(part)
+        if part.num_rows < 1_000:
+            break
+    return views.joined(parts)
+
+
+# --- filters: kept outside of widgets, so that a folded one keeps its choice
+
+
+def filters(dataset: str, facets: list[Facet]) -> dict[str, Among | Between]:
+    kept: dict[str, Among | Between] = st.session_state.setdefault("catalogue_filters", {})
+    if st.session_state.get("catalogue_dataset") != dataset:
+        kept.clear()
+        st.session_state["catalogue_dataset"] = dataset
+    kinds = {facet.name: facet.kind for facet in facets}
+    return {
+        name: one
+        for name, one in kept.items()
+        if (kinds.get(name) == "range") == isinstance(one, Between) and name in kinds
+    }
+
+
+def facet_bar(found: Catalogue, usable: views.Usable, text: str, wanted: Filters) -> None:
+    with st.container(horizontal=True, gap="xsmall"):
+        for facet in usable.facets[:BUTTONS]:
+            # The chips say what is chosen: a label that does makes it another popover, a closed one.
+            popover = st.popover(md(caption(facet.name)), key=f"catalogue_facet_{facet.name}", on_change="rerun")
+            if popover.open:
+                with popover:
+                    facet_widget(found, facet, text, wanted)
+        rest = usable.facets[BUTTONS:]
+        if rest or usable.left_out:
+            popover = st.popover("More", key="catalogue_facet_more", on_change="rerun", icon=":material/tune:")
+            if popover.open:
+                with popover:
+                    for facet in rest:
+                        facet_widget(found, facet, text, wanted)
+                    for name, why in usable.left_out:
+                        st.caption(f"**{md(name)}** cannot be filtered by: {md(why)}")
+
+
+def facet_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters) -> None:
+    active = wanted.get(facet.name)
+    if facet.kind == "range":
+        range_widget(found, facet, text, wanted, active if isinstance(active, Between) else None)
+        return
+    chosen = active.values if isinstance(active, Among) else ()
+    options = views.counted(found.counts(facet.name, text, wanted), chosen)
+    key = f"catalogue_values_{facet.name}"
+    st.session_state[key] = list(chosen)
+    if not options:
+        st.caption("None of the items that match has a value.")
+    elif len(facet.values) <= views.PILLS:
+        st.pills(
+            md(caption(facet.name)),
+            list(options),
+            selection_mode="multi",
+            format_func=lambda value: md(options.get(value, value)),
+            key=key,
+            on_change=guard.callback(choose_values),
+            args=(facet.name, key),
+        )
+    else:
+        st.multiselect(
+            md(caption(facet.name)),
+            list(options),
+            format_func=lambda value: options.get(value, str(value)),
+            key=key,
+            placeholder=f"One or several of {len(options):,}",
+            on_change=guard.callback(choose_values),
+            args=(facet.name, key),
+        )
+    if facet.missing:
+        st.caption(md(f"{count(facet.missing, 'item')} without a value."))
+
+
+def range_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters, active: Between | None) -> None:
+    cast = int if views.whole(facet) else float
+    low, high = cast(facet.low or 0), cast(facet.high or 0)
+    key = f"catalogue_range_{facet.name}"
+    now = (low, high) if active is None else (cast(active.low or low), cast(active.high or high))
+    st.session_state[key] = (max(low, min(now)), min(high, max(now)))
+    st.slider(
+        md(caption(facet.name)),
+        low,
+        high,
+        format="%d" if cast is int else None,
+        key=key,
+        on_change=guard.callback(choose_range),
+        args=(facet.name, key, low, high),
+    )
+    if views.years(facet):
+        options = views.decades(found.steps(facet.name, 10, text, wanted))
+        chosen = next((year for year in options if active and (active.low, active.high) == (year, year + 9)), None)
+        decade = f"catalogue_decade_{facet.name}"
+        st.session_state[decade] = chosen
+        st.pills(
+            "Decade",
+            list(options),
+            format_func=lambda year: options.get(year, str(year)),
+            key=decade,
+            on_change=guard.callback(choose_decade),
+            args=(facet.name, decade),
+        )
+    if facet.missing:
+        st.caption(md(f"{count(facet.missing, 'item')} without a value are left out by this filter."))
+
+
+def chips(wanted: Filters) -> None:
+    if not wanted:
+        return
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        for name, one in wanted.items():
+            st.button(
+                md(views.told(name, one)),
+                key=f"catalogue_chip_{name}",
+                icon=":material/close:",
+                icon_position="right",
+                help="Remove this filter",
+                on_click=guard.callback(remove_filter),
+                args=(name,),
+            )
+        st.button("Clear all", type="tertiary", key="catalogue_clear_filters", on_click=guard.callback(clear_filters))
+
+
+def choose_values(name: str, key: str) -> None:
+    values = tuple(map(str, st.session_state.get(key) or ()))[:100]
+    set_filter(name, Among(values) if values else None)
+
+
+def choose_range(name: str, key: str, low: float, high: float) -> None:
+    chosen = st.session_state.get(key) or (low, high)
+    set_filter(name, None if tuple(chosen) == (low, high) else Between(*chosen))
+
+
+def choose_decade(name: str, key: str) -> None:
+    year = st.session_state.get(key)
+    set_filter(name, None if year is None else Between(year, year + 9))
+
+
+def set_filter(name: str, wanted: Among | Between | None) -> None:
+    kept = dict(st.session_state.get("catalogue_filters", {}))
+    kept.pop(name, None)
+    if wanted is not None:
+        kept[name] = wanted
+    st.session_state["catalogue_filters"] = kept
+
+
+def remove_filter(name: str) -> None:
+    set_filter(name, None)
+
+
+def clear_filters() -> None:
+    st.session_state["catalogue_filters"] = {}
+
+
+def clear_all() -> None:
+    clear_filters()
+    st.session_state["catalogue_q"] = ""
+
+
+def page_key(text: str, wanted: Filters, order: str) -> str:
+    """The key of the page number: another one for other matches, so that they begin at their first page."""
+    asked = repr((text, tuple(wanted.items()), order, state.get().dataset))
+    return f"catalogue_page_{zlib.crc32(asked.encode()):08x}"
+
+
+def add(item_id: str) -> None:
+    state.add(item_id)
+    st.toast("Added to the history.", icon=":material/check:")
+    st.rerun()  # the list alone would be drawn anew otherwise, and the history is beside it
+
+
+def open_item(item_id: str) -> None:
+    st.query_params["item"] = item_id
+    st.rerun()
+
+
+def close_item() -> None:
+    st.query_params.pop("item", None)
+
+
+def filter_by(name: str, value: str) -> None:
+    """The list with this value alone."""
+    clear_all()
+    set_filter(name, Among((value,)))
+    close_item()
+
+
+# --- one item
+
+
+def show_item(models: Zoo, found: Catalogue, item: int) -> None:
+    item_id = models.item_ids[item]
+    st.button(
+        "All items",
+        icon=":material/arrow_back:",
+        type="tertiary",
+        key="item_back",
+        on_click=guard.callback(close_item),
+    )
+    st.title(md(zoo.titled(models, item), 300), anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        there = item_id in state.get().current
+        st.button(
+            "Add once more" if there else "Add to history",
+            icon=":material/check:" if there else ":material/add:",
+            type="primary",
+            key="item_add",
+            on_click=guard.callback(state.add),
+            args=(item_id,),
+        )
+        st.page_link(
+            "screens/map/page.py",
+            label="Show on the map",
+            icon=":material/scatter_plot:",
+            query_params=state.link_to("map", item=item_id),
+        )
+    text = item_card.description(found.items, item)
+    if text:
+        st.markdown(md(text, 4_000), width=720)
+    if models.has_log:
+        popularity(models, item)
+    of = item_card.series_of(found.items, item)
+    left, right = st.columns([3, 2], gap="large") if of else (st.container(), None)
+    with left, guard.watch("the attributes"):
+        attributes(found, item)
+    if of is not None and right is not None:
+        with right, guard.watch("the series"):
+            series(models, item, of)
+    with guard.watch("the neighbours"):
+        st.subheader("Neighbours", anchor=False)
+        neighbours.show(models, item, key="item", on_open=open_item)
+
+
+def popularity(models: Zoo, item: int) -> None:
+    place = item_card.standing(models.popularity, item)
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Training events", f"{place.events:,}", width="content")
+        st.metric(
+            "Rank",
+            f"{place.rank:,}",
+            f"of {len(models):,}",
+            delta_color="off",
+            delta_arrow="off",
+            width="content",
+        )
+        st.metric(
+            "More popular than",
+            item_card.percentile_words(place.percentile),
+            "of the others",
+            delta_color="off",
+            delta_arrow="off",
+            width="content",
+        )
+
+
+def attributes(found: Catalogue, item: int) -> None:
+    kinds = {facet.name: facet.kind for facet in found.facets}
+    known = item_card.attributes(found.items, item)
+    if not known:
+        return
+    st.subheader("Attributes", anchor=False)
+    for name, called, values in known:
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", wrap=False):
+            st.caption(md(called), width=110)
+            if kinds.get(name) not in ("tags", "category"):
+                st.markdown(md(", ".join(values), 600), width="content")
+                continue
+            with st.container(horizontal=True, gap="xsmall"):
+                for value in values[:20]:
+                    st.button(
+                        md(value, 60),
+                        key=f"item_filter_{name}_{value}",
+                        help=f"All items with this {md(called.lower())}",
+                        on_click=guard.callback(filter_by),
+                        args=(name, value),
+                    )
+
+
+def series(models: Zoo, item: int, of: item_card.Series) -> None:
+    st.subheader(md(f"{caption(of.column)}: {clean(of.name, 80)}"), anchor=False)
+    with st.container(gap="xxsmall"):
+        for member, place in of.members:
+            words = f"{place}. {zoo.titled(models, member)}" if place else zoo.titled(models, member)
+            if member == item:
+                st.markdown(f"**{md(words, 120)}** — this one")
+            else:
+                st.button(
+                    md(words, 120),
+                    key=f"item_series_{member}",
+                    type="tertiary",
+                    wrap=False,
+                    on_click=guard.callback(open_item),
+                    args=(models.item_ids[member],),
+                )
+
+
+show()

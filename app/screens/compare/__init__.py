@@ -1,0 +1,46 @@
+"""The page Compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.session.pages import Own, Page, Parameter, is_item, one_of, script, up_to
+from app.text import short
+
+if TYPE_CHECKING:
+    from engine.runtime import Zoo
+
+WRITE = ("items", "anything")
+MAX_WIDTH = 100
+
+
+def beam_width(models: Zoo, model: str) -> int:
+    """How wide a beam is drawn unless another width is chosen: the model's own, within what can be drawn."""
+    writes = models.bundles[model].manifest.generator
+    return min(writes.beam, MAX_WIDTH) if writes is not None else 1
+
+
+def _is_generator(text: str, models: Zoo, own: Own) -> str:
+    if text in models.bundles and models.bundles[text].cannot("identifiers") is None:
+        return ""
+    return f"The link names a model that writes no codes, or that this dataset does not have: “{short(text)}”."
+
+
+PAGE = Page(
+    name="compare",
+    title="Compare",
+    icon=":material/compare_arrows:",
+    section="Try",
+    order=1,
+    help="What each model recommends next, side by side.",
+    script=script(__file__),
+    parameters=(
+        Parameter("item", "that is explained, by item_id", is_item),
+        Parameter("beam", "the model whose beam is drawn, by its name", _is_generator),
+        Parameter("width", "of that beam", up_to("beam width", 1, lambda models, own: MAX_WIDTH)),
+        Parameter("write", "whether the beam is held to identifiers that exist", one_of("codes to write", WRITE)),
+        Parameter(
+            "slow", "exact answers of models that take long for them are wanted", one_of("slow answers", ("asked",))
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""What clicks on the page Compare do. Nothing that comes from the browser is believed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app import zoo
+from app.analysis import usual_models
+from app.components import widgets
+from app.session import history_edits, state
+
+
+def experiment(what: str) -> None:
+    """Makes the edited history, or edits it further; the history itself stays as it is."""
+    now = state.get()
+    before = now.current
+    if what == "told":
+        said = {name: st.session_state.get(f"compare_{name}") for name in ("kind", "first", "second", "count", "space")}
+        after = history_edits.edited(before, zoo.open_zoo(now.dataset), said)
+    elif what == "drop_last":
+        after = before[:-1]
+    elif what == "swap_last" and len(before) > 1:
+        after = history_edits.swapped(before, len(before) - 2, len(before) - 1)
+    elif what == "shuffle":
+        after = history_edits.shuffled(before, random.Random())
+    elif what == "nothing":
+        after = ()
+    else:
+        after = before
+    state.update(variant=after)
+
+
+def keep() -> None:
+    """The edited history becomes the history."""
+    now = state.get()
+    if now.variant is not None:
+        state.update(history=now.variant, variant=None)
+
+
+def back() -> None:
+    """Back to the history as it was."""
+    state.update(variant=None)
+
+
+def choose_models() -> None:
+    """Which models are shown; the usual ones where none is chosen."""
+    models = zoo.open_zoo(state.get().dataset)
+    wanted = st.session_state.get("compare_models") or []
+    chosen = tuple(name for name in models.bundles if name in wanted)
+    state.update(models=None if list(chosen) in ([], usual_models.usual(models)) else chosen)
+
+
+def clicked() -> None:
+    """A click in the lists."""
+    act(widgets.act("compare_lists"))
+
+
+def act(said: Mapping[str, Any]) -> None:
+    """Adds an item to the history that is shown, or explains it."""
+    now, item_id = state.get(), said.get("id")
+    if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
+        return
+    if said.get("do") == "explain":
+        state.choose(item=item_id)
+    elif said.get("do") == "add":  # and the item to explain is the first one of the new lists again
+        own = {name: text for name, text in now.own.items() if name != "item"}
+        state.add(item_id, own=own)

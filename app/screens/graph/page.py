@@ -1,0 +1,106 @@
+"""Graph: the paths through people and items that carry a recommendation, and what each layer adds to it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export, guard, zoo
+from app.analysis import graph_paths
+from app.components import choice, item_picker
+from app.figures import graph_paths as figures
+from app.session import state
+from app.text import clean, md
+from engine.runtime import Zoo
+
+_DEPTHS = {"1": "History", "2": "and their people", "3": "and the items of these"}
+
+
+def page() -> None:
+    st.title("Graph")
+    now = state.get()
+    models = zoo.open_zoo(now.dataset)
+    st.markdown(
+        "Some models learn along the graph of people and items: whoever shares an item with you shares a path with you. Here the "
+        "tree of paths opens from the history, layer by layer."
+    )
+    able = graph_paths.carriers(models)
+    if not able:
+        st.info("No model of this dataset carries such a graph. Train and export LightGCN or NGCF.")
+        return
+    history = state.numbers(models, now.current)
+    if not history:
+        item_picker.no_history("no path begins")
+        return
+    name = choice.segmented(
+        "Model",
+        "model",
+        {one: f"{zoo.style(models, one).sign} {md(models.bundles[one].manifest.title)}" for one in able},
+        able[0],
+        key=f"graph_model_{models.info.name}",
+    )
+    item = item_picker.choose_explained(models, name, history, key="graph")
+    if item is None:
+        st.info("The model has nothing left to recommend after this history, so no path ends anywhere.")
+        return
+    with guard.watch("the paths"):
+        _paths(models, name, history, item)
+    with guard.watch("the layers"):
+        _layers(models, name, history, item)
+
+
+def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
+    branches = graph_paths.branches(models, name, history, item)
+    ends = {step.item for branch in branches for step in branch.steps}
+    titles = {number: zoo.titled(models, number) for number in {item, *history, *ends}}
+    aimed, title = clean(titles[item]), models.bundles[name].manifest.title
+    st.subheader("Paths from the history")
+    st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
+    depth = int(choice.segmented("Layers", "layers", _DEPTHS, "3", key="graph_layers"))
+    export.figure(
+        figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
+        key="graph_tree",
+        alt=f"A tree of paths from the history through its items and their people to other items, {aimed} among them.",
+        table=graph_paths.table(branches, titles),
+        name=f"paths {name}",
+        columns={
+            "weight": st.column_config.NumberColumn(format="%.5f"),
+            "adds": st.column_config.NumberColumn(format="%+.4f"),
+        },
+    )
+    with st.container(key="graph_list"):
+        st.markdown(graph_paths.phone(branches, item, titles))
+    sums = models.bundles[name].paths is not None
+    st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
+
+
+def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
+    layers = graph_paths.layers(models, name, history, item)
+    title = models.bundles[name].manifest.title
+    if layers is None:
+        st.caption(
+            md(f"This bundle of {title} does not say which layer its numbers are of. Export it again to see them.")
+        )
+        return
+    st.subheader("What each layer adds")
+    meeting, left_out = graph_paths.layers_words(layers.by_layer)
+    score = f"{layers.by_layer.sum():.3f}"
+    st.markdown(f"The score of **{md(zoo.titled(models, item))}**, {score}, is the sum of these: {meeting}.")
+    export.figure(
+        figures.layers(layers.by_layer),
+        key="graph_by_layer",
+        alt=f"A table of {len(layers.by_layer)} layers with what each adds to the score.",
+        table=graph_paths.layers_table(layers.by_layer),
+        name=f"layers {name}",
+        columns={"adds": st.column_config.NumberColumn(format="%+.5f")},
+    )
+    titles = {listed: zoo.titled(models, listed) for listed in layers.items}
+    st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
+    st.dataframe(
+        graph_paths.without_table(layers.ranks, layers.items, titles),
+        hide_index=True,
+        key="graph_without",
+        column_config={"item": st.column_config.TextColumn(width="medium")},
+    )
+
+
+page()

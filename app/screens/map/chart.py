@@ -1,0 +1,198 @@
+"""The figures of the page Map on the screen: what they show, which part of it is looked at, and which items are selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from app import export, guard, spaces, zoo
+from app.analysis import map_points
+from app.analysis.map_colouring import Colouring
+from app.components import widgets
+from app.session import state
+from app.session.address import decode, encode
+from app.spaces import Place
+from app.store.catalogue import Catalogue
+from engine.runtime import Zoo
+
+_HELD_SELECTION = "map_area"  # (dataset, items): a selection that no address can say
+_DRAWN_ON = "map_area_of"  # the key of the figure that was just drawn around in
+
+
+@dataclass(frozen=True)
+class Page:
+    models: Zoo
+    found: Catalogue
+    places: tuple[Place, ...]
+    """One, or two side by side."""
+    colours: Colouring | None
+    """Of items."""
+    by: str
+    """What colours codes."""
+    hits: tuple[int, ...]
+    """Items that the search found."""
+    item: int | None
+    code: tuple[str, str] | None
+    """(tokenizer, level-code) that is chosen."""
+    layers: frozenset[str]
+    selection: tuple[int, ...]
+
+    @property
+    def beside(self) -> bool:
+        return len(self.places) > 1
+
+    @property
+    def height(self) -> int:
+        return 460 if self.beside else 560
+
+
+# --- the selection
+
+
+def selected(models: Zoo) -> tuple[int, ...]:
+    """The items that are selected, ascending."""
+    now = state.get()
+    area = now.own.get("area")
+    if area is None:
+        dataset, items = st.session_state.get(_HELD_SELECTION, (None, ()))
+        return items if dataset == now.dataset else ()
+    return tuple(items_within(models, area).tolist())
+
+
+def items_within(models: Zoo, area: str) -> np.ndarray:
+    """The items that an area of the address selects, by number, ascending."""
+    where, what = map_points.split(area)
+    if where == map_points.IDS:
+        return np.array(sorted(set(state.numbers(models, decode(what)))), np.int64)
+    if where.startswith("prefix."):
+        one = models.tokenizations.get(where.removeprefix("prefix."))
+        return (
+            map_points.beginning(one.own, map_points.prefix(what) or ()) if one is not None else np.empty(0, np.int64)
+        )
+    place, outlines = spaces.able(models).get(where), map_points.outlines(what)
+    if place is None or outlines is None:
+        return np.empty(0, np.int64)
+    found = map_points.within(spaces.points(models, place), outlines)
+    return spaces.codes(models, place).having(found.tolist()) if place.of_codes else found
+
+
+def is_held() -> bool:
+    """Whether the selection is one that no address says."""
+    return "area" not in state.get().own and _HELD_SELECTION in st.session_state
+
+
+def drawn_on(key: str) -> bool:
+    """Whether the selection was drawn in this figure, so that its browser shows it already."""
+    return bool(st.session_state.get(_DRAWN_ON) == key)
+
+
+def select(area: str | None) -> None:
+    """Selects what the text says; None: nothing."""
+    st.session_state.pop(_HELD_SELECTION, None)
+    st.session_state.pop(_DRAWN_ON, None)
+    state.choose(area=area)
+
+
+def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.Outline], carried: list[int]) -> None:
+    """Selects what was drawn around in the figure `key`. carried: the points that the browser says are inside, which may be fewer
+    than those inside the outlines where some were hidden."""
+    points = spaces.points(models, place)
+    text = map_points.told(points, outlines)
+    if text is not None and map_points.within(points, outlines).tolist() == carried:
+        select(f"{place.key}~{text}")
+    else:
+        items = spaces.codes(models, place).having(carried).tolist() if place.of_codes else carried
+        named = f"{map_points.IDS}~{encode(models.item_ids[item] for item in items)}"
+        if not items or (len(items) <= map_points.LISTED and len(named) <= map_points.LONGEST):
+            select(named if items else None)
+        else:
+            select(None)
+            st.session_state[_HELD_SELECTION] = (state.get().dataset, tuple(items))
+    st.session_state[_DRAWN_ON] = key
+
+
+# --- what is chosen
+
+
+def choose(item_id: str) -> None:
+    state.choose(item=item_id)
+
+
+def add(ids: tuple[str, ...]) -> None:
+    for item_id in ids:
+        state.add(item_id)
+    st.rerun()  # the map alone would be drawn anew otherwise, and the history is beside it
+
+
+def positions(models: Zoo) -> map_points.Positions:
+    return map_points.Positions(models.position)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a figure on the screen shows. While nothing else changes it stays the very same, and the browser keeps it."""
+
+    contents: tuple[object, ...]
+    view: widgets.Viewport | None
+    selection: tuple[int, ...]
+
+
+def chart_key(place: Place) -> str:
+    return f"map_{place.slug}"
+
+
+def as_shown(name: str, contents: tuple[object, ...], selection: tuple[int, ...]) -> Shown:
+    """name: the figure's key. contents: all that decides how it looks, but view and selection; dataset and digest first."""
+    before = st.session_state.get(f"{name}_drawn")
+    # What was just drawn around in this figure its browser shows already; drawing it anew would only make it flicker.
+    if isinstance(before, Shown) and before.contents == contents and (drawn_on(name) or before.selection == selection):
+        return before
+    seen = widgets.viewport(name)
+    view_set, view_before = st.session_state.get(f"{name}_view", (None, None))
+    view = view_set if view_set is not None and view_before == seen else seen
+    if isinstance(before, Shown) and before.contents[:2] != contents[:2]:
+        view = None
+    drawn = Shown(contents, view, selection)
+    st.session_state[f"{name}_drawn"] = drawn
+    return drawn
+
+
+def show_figure(
+    fig: export.Figure, page: Page, place: Place, *, alt: str, table: export.Table, take: Callable[[Place], None]
+) -> None:
+    """The figure of a place; take: called when something on it is selected."""
+    name = chart_key(place)
+    export.figure(
+        fig,
+        key=name,
+        alt=alt,
+        table=table,
+        name=f"map {place.slug}",
+        height=page.height,
+        on_select=guard.callback(lambda: take(place)),
+        selection_mode=("points", "box", "lasso"),
+        plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
+    )
+    widgets.watch_viewport(name)
+
+
+def times_moved(name: str) -> int:
+    """How often the view was set from a button."""
+    number = st.session_state.get(f"{name}_moved", 0)
+    return number if isinstance(number, int) else 0
+
+
+def zoom_to(items: tuple[int, ...] | None) -> None:
+    """Shows these items, or their codes, on every map; None: the whole maps."""
+    models = zoo.open_zoo(state.get().dataset)
+    for place in spaces.able(models).values():
+        points, name = spaces.points(models, place), chart_key(place)
+        shown = items
+        if items is not None and place.of_codes:
+            shown = spaces.codes(models, place).held(items)
+        view = points.view(shown or tuple(points.items.tolist()), 0.35 if shown else 0.06)
+        st.session_state[f"{name}_view"] = (view, widgets.viewport(name))
+        st.session_state[f"{name}_moved"] = times_moved(name) + 1

@@ -1,0 +1,160 @@
+"""A map of codes: the vectors of all levels of a tokenizer, who has each code, and the items of the one that is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from app import guard, spaces, zoo
+from app.analysis import map_points
+from app.figures import map as figures
+from app.figures import map_codes as views
+from app.screens.map import item_map
+from app.screens.map.chart import Page, as_shown, chart_key, draw_around, select, show_figure, times_moved, zoom_to
+from app.session import state
+from app.spaces import Place
+from app.text import count, md
+
+
+def show(page: Page, place: Place) -> None:
+    now, models = state.get(), page.models
+    codes = spaces.codes(models, place)
+    marks = _marks(page, place, codes)
+    dark = st.context.theme.type == "dark"
+    name = chart_key(place)
+    contents = (now.dataset, place.digest, page.by, marks, dark, page.beside, times_moved(name))
+    drawn = as_shown(name, contents, codes.held(page.selection) if page.selection else ())
+    fig = views.figure(
+        codes,
+        page.by,
+        replace(marks, selection=drawn.selection),
+        figures.Look.of(dark, place.style.colour, place.style.marker),
+        models.titles,
+        height=page.height,
+        view=drawn.view,
+    )
+    if page.beside:
+        st.markdown(f"**{place.style.sign} {md(place.title)}**")
+    show_figure(
+        fig,
+        page,
+        place,
+        alt=views.alt(place.title, codes, page.by, marks),
+        table=lambda: views.table(codes, models.titles),
+        take=_take,
+    )
+    _legend(page, codes, marks)
+    _trust(place, codes)
+
+
+def about(page: Page) -> None:
+    """The code that is chosen, and its items, below the maps that it is on."""
+    shown = {place.owner.name: place for place in page.places if place.of_codes}
+    if not shown:
+        return
+    st.subheader("A code and its items", anchor=False)
+    place = shown.get(page.code[0]) if page.code is not None else None
+    if place is None or page.code is None or place.tokenizer is None:
+        st.caption("No code is chosen. Click one on the map: the items that have it appear here.")
+        return
+    one, codes = place.tokenizer, spaces.codes(page.models, place)
+    row = codes.rows[page.code[1]]
+    level, code = int(codes.level[row]), int(codes.code[row])
+    cluster = f" · cluster {codes.cluster[row] + 1}" if codes.cluster[row] >= 0 else ""
+    st.markdown(f"**{place.style.sign} {md(one.about.title)} · level {level + 1} · code {code}**{cluster}")
+    items = codes.of(row)
+    prefix = "-".join([*["x"] * level, str(code)])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if level == 0:
+            st.page_link(
+                "screens/semantic_ids/page.py",
+                label="Open in Semantic IDs",
+                icon=":material/account_tree:",
+                query_params=state.link_params(left=one.name, of=one.name, prefix=str(code)),
+            )
+        st.button(
+            "Select its items", key="map_code_select", icon=":material/select_all:", disabled=not len(items),
+            on_click=guard.callback(select), args=(f"prefix.{one.name}~{prefix}",),
+        )  # fmt: skip
+        st.button(
+            "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to),
+            args=(tuple(items.tolist()),),
+        )  # fmt: skip
+        st.button("Let go", key="map_code_clear", type="tertiary", on_click=guard.callback(_let_go))
+    if level:
+        st.caption(
+            f"A code of level {level + 1} says how an item differs from what its earlier codes say of it: after other ones it "
+            "means something else."
+        )
+    if not len(items):
+        st.info("No item has this code. It is a place in the codebook that nothing came near to.")
+        return
+    item_map.item_table(page, items.tolist(), key="map_code", name=f"{one.name} level {level + 1} code {code}")
+
+
+def _marks(page: Page, place: Place, codes: views.Codes) -> views.Marks:
+    firsts = {int(codes.code[row]): row for row in np.flatnonzero(codes.level == 0).tolist()}
+    history = state.numbers(page.models, state.get().current) if "history" in page.layers else ()
+    first = codes.own[:, 0]
+    chosen = page.code if page.code is not None and page.code[0] == place.owner.name else None
+    return views.Marks(
+        history=tuple(firsts[code] for code in first[list(history)].tolist() if code in firsts),
+        found=codes.held(page.hits) if page.hits else (),
+        path=codes.path(page.item) if page.item is not None else (),
+        chosen=codes.rows.get(chosen[1]) if chosen is not None else None,
+    )
+
+
+def _legend(page: Page, codes: views.Codes, marks: views.Marks) -> None:
+    parts = [views.signs(codes), "hollow: no item has it", "the larger, the more items"]
+    if marks.history:
+        parts.append("**❶ …** first codes of the history's items")
+    if marks.found:
+        parts.append("**○** has an item that was found")
+    if marks.path:
+        parts.append("rings and line: the chosen item's codes, level after level")
+    if marks.chosen is not None:
+        parts.append("**★** chosen")
+    st.caption(" · ".join(parts))
+    if page.by == "cluster":
+        st.caption(
+            "Clusters are formed within a level: those of the same number at other levels have nothing in common."
+        )
+
+
+def _trust(place: Place, codes: views.Codes) -> None:
+    how = place.how
+    if how is None:
+        return
+    settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
+    st.caption(
+        md(
+            f"{count(len(codes), 'code')} of {count(codes.levels, 'level')} by their vectors. Trustworthiness "
+            f"{how.trustworthiness:.2f} of 1: how far the {how.neighbours} codes around each one on the map are also near it "
+            "among all vectors.",
+            1_000,
+        ),
+        help=md(f"{how.method}, made once at export: {settings}", 600),
+    )
+
+
+def _take(place: Place) -> None:
+    """A click chooses a code, a box or a lasso selects the items of some."""
+    models, name = zoo.open_zoo(state.get().dataset), chart_key(place)
+    event = st.session_state.get(name)
+    chosen = event.get("selection", {}) if isinstance(event, dict) else {}
+    codes = spaces.codes(models, place)
+    found = map_points.selected(chosen, codes.points, codes.rows, sampled=False)
+    outlines: list[map_points.Outline] = map_points.areas(chosen)
+    if outlines:
+        draw_around(models, place, name, outlines, found)
+    elif len(found) == 1:
+        state.choose(code=f"{place.owner.name}.{codes.name(found[0])}")
+    elif not found:
+        select(None)
+
+
+def _let_go() -> None:
+    state.choose(code=None)

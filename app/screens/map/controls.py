@@ -1,0 +1,175 @@
+"""What the page Map is asked for: which maps, their colours, a search, what is drawn on top. All of it is in the address."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import guard, spaces, zoo
+from app.analysis import map_colouring
+from app.analysis.cache import cached, stamp
+from app.components import choice
+from app.figures import map_codes
+from app.screens.map import parameters
+from app.screens.map.chart import Page, choose, selected, zoom_to
+from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
+from app.session import state
+from app.store.attributes import caption
+from app.store.catalogue import MAX_QUERY, Catalogue
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+MATCHES = 500  # items that a search marks
+_LAYERS = dict(zip(LAYERS, ("History path", "Next items"), strict=True))
+
+
+def show(models: Zoo, found: Catalogue) -> Page:
+    own = state.get().own
+    able = spaces.able(models)
+    possible, left_out = _colourable(found, stamp(models))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        titles = {key: place.title for key, place in able.items()}
+        first, second = parameters.shown(models, own)
+        first = choice.selected("Space", "space", titles, first, key="map_space", width=200)
+        others = {NOTHING: "None", **{key: title for key, title in titles.items() if key != first}}
+        second = choice.selected(
+            "Beside it", "beside", others, second or NOTHING, key="map_second", width=200, disabled=len(others) == 1
+        )
+        places = [able[key] for key in (first, second) if key in able]
+        colour = _colour(models, possible) if any(not place.of_codes for place in places) else NOTHING
+        by = "level"
+        if any(place.of_codes for place in places):
+            by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=180)
+        text = _search()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        layers = _layers(any(place.model is not None for place in places))
+        st.button(
+            "Whole map",
+            icon=":material/zoom_out_map:",
+            type="tertiary",
+            key="map_whole",
+            on_click=guard.callback(zoom_to),
+            args=(None,),
+        )
+        with st.popover("Columns without colours", type="tertiary", key="map_left_out", on_change="rerun") as folded:
+            if folded.open:
+                for name, why in left_out:
+                    st.caption(f"**{md(name)}** – {md(why)}")
+    hits = tuple(hit.item for hit in found.search(text, MATCHES)) if text else ()
+    _told(models, text, hits)
+    return Page(
+        models,
+        found,
+        tuple(places),
+        _colouring_of(models, found, colour),
+        by,
+        hits,
+        models.position(own["item"]) if "item" in own else None,
+        parameters.code(models, own),
+        layers,
+        selected(models),
+    )
+
+
+def _colour(models: Zoo, possible: list[str]) -> str:
+    coded = {f"{CODE}{name}": f"First code by {one.about.title}" for name, one in models.tokenizations.items()}
+    options = {NOTHING: "None", **{name: caption(name) for name in possible}, **coded}
+    return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=200)
+
+
+def _preferred(possible: list[str]) -> str:
+    return next(
+        (name for name in ("genres", "genre", "categories", "category", "popularity") if name in possible), NOTHING
+    )
+
+
+def _search() -> str:
+    text, key = state.get().own.get("find", ""), "map_search"
+    if str(st.session_state.get(key) or "").strip() != text:
+        st.session_state[key] = text  # only then: it would undo what was typed meanwhile
+    st.text_input(
+        "Find on the map",
+        key=key,
+        type="search",
+        live="300ms",
+        max_chars=MAX_QUERY,
+        placeholder="Type a title …",
+        width=240,
+        on_change=guard.callback(_searched),
+        args=(key,),
+    )
+    return text
+
+
+def _searched(key: str) -> None:
+    text = str(st.session_state.get(key) or "").strip()[:MAX_QUERY]
+    state.choose(find=text or None)
+
+
+def _layers(of_models: bool) -> frozenset[str]:
+    """of_models: whether a model's space is shown; others recommend nothing, so there is nothing to offer."""
+    found, key = parameters.layers(state.get().own), "map_layers"
+    offered = LAYERS if of_models else tuple(name for name in LAYERS if name != NEXT)
+    st.session_state[key] = [name for name in offered if name in found]
+    st.pills(
+        "On top",
+        offered,
+        selection_mode="multi",
+        format_func=_LAYERS.__getitem__,
+        key=key,
+        label_visibility="collapsed",
+        on_change=guard.callback(_layered),
+        args=(key, offered),
+    )
+    return found
+
+
+def _layered(key: str, offered: tuple[str, ...]) -> None:
+    """What was not offered stays as it was."""
+    before, chosen = parameters.layers(state.get().own), st.session_state.get(key) or ()
+    wanted = [name for name in LAYERS if name in (chosen if name in offered else before)]
+    state.choose(top=None if len(wanted) == len(LAYERS) else "~".join(wanted) or NOTHING)
+
+
+def _told(models: Zoo, text: str, hits: tuple[int, ...]) -> None:
+    if not text:
+        return
+    if not hits:
+        st.caption(md(f"Nothing like “{clean(text, 60)}” among {len(models):,} titles. Try fewer letters."))
+        return
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        more = "at least " if len(hits) == MATCHES else ""
+        st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose one:", width="content")
+        for item in hits[:6]:
+            st.button(
+                md(zoo.titled(models, item), 50),
+                key=f"map_hit_{item}",
+                on_click=guard.callback(choose),
+                args=(models.item_ids[item],),
+            )
+
+
+# --- kept
+
+
+def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colouring.Colouring | None:
+    if colour == NOTHING:
+        return None
+    if colour in found.items.column_names:
+        return _colouring(found, colour, stamp(models))
+    return _coding(models, colour.removeprefix(CODE))
+
+
+@cached(64, by=lambda catalogue, name, stamp: (name, stamp))
+def _colouring(catalogue: Catalogue, name: str, stamp: str) -> map_colouring.Colouring:
+    return map_colouring.colouring(catalogue.items, name)
+
+
+@cached(16, by=lambda models, name: (name, stamp(models)))
+def _coding(models: Zoo, name: str) -> map_colouring.Colouring:
+    one = models.tokenizations[name]
+    return map_colouring.by_code(one.own[:, 0], f"{CODE}{name}", f"First code by {one.about.title}")
+
+
+@cached(8, by=lambda catalogue, stamp: stamp)
+def _colourable(catalogue: Catalogue, stamp: str) -> tuple[list[str], list[tuple[str, str]]]:
+    return map_colouring.possible(catalogue.items)

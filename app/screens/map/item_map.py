@@ -1,0 +1,254 @@
+"""A map of items, as a model, their words or a tokenizer's latents arrange them; below it what is selected and what is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from app import export, guard, spaces, zoo
+from app.analysis import facets, map_points, recommend
+from app.components import item_picker, neighbours
+from app.figures import map as views
+from app.screens.map.chart import (
+    Page,
+    add,
+    as_shown,
+    chart_key,
+    choose,
+    draw_around,
+    is_held,
+    positions,
+    select,
+    show_figure,
+    times_moved,
+    zoom_to,
+)
+from app.session import state
+from app.spaces import Place
+from app.text import count, md
+from engine.errors import SeqscopeError
+from engine.runtime import Space
+
+NEAR = 8
+
+
+def show(page: Page, place: Place) -> None:
+    now, models = state.get(), page.models
+    points = spaces.points(models, place)
+    history = state.numbers(models, now.current)
+    following, trouble = _following(page, place, history)
+    marks = map_points.Marks(
+        history if "history" in page.layers else (), following, page.hits, page.item, _near(page, place)
+    )
+    dark = st.context.theme.type == "dark"
+    name, colours = chart_key(place), page.colours
+    contents = (
+        now.dataset,
+        place.digest,
+        colours.name if colours else None,
+        marks,
+        dark,
+        page.beside,
+        times_moved(name),
+    )
+    drawn = as_shown(name, contents, page.selection)
+    fig = views.figure(
+        points,
+        colours,
+        replace(marks, selection=drawn.selection),
+        views.Look.of(dark, place.style.colour, place.style.marker),
+        models.titles,
+        models.item_ids,
+        view=drawn.view,
+        height=page.height,
+    )
+    if page.beside:
+        st.markdown(f"**{place.style.sign} {md(place.title)}**")
+    if len(points) > map_points.ALL:
+        st.caption(
+            f"{len(points):,} items as a density image; on it {map_points.SAMPLE:,} of them as points, the same share of "
+            "every group, and everything that is marked. The search covers all."
+        )
+    learned = place.model is not None and place.model.cannot("identifiers") is not None
+    arranged = f"as {place.model.manifest.title} arranges them" if learned and place.model else f"by {place.title}"
+    show_figure(
+        fig,
+        page,
+        place,
+        alt=views.alt(arranged, points, colours, marks),
+        table=map_points.marks_table(marks, points, models.titles, models.item_ids),
+        take=_take,
+    )
+    _legend(marks, place.style.sign, trouble)
+    _trust(place, points, page)
+
+
+def _following(page: Page, place: Place, history: tuple[int, ...]) -> tuple[tuple[int, ...], str | None]:
+    """(what the model recommends next, why it cannot)"""
+    if place.model is None or "next" not in page.layers:
+        return (), None
+    try:
+        return tuple(recommend.top(page.models, place.key, history, state.get().k).items.tolist()), None
+    except SeqscopeError as error:
+        return (), guard.shown(error)
+
+
+def _near(page: Page, place: Place) -> tuple[int, ...]:
+    if page.item is None:
+        return ()
+    try:
+        return tuple(spaces.near(page.models, place, page.item, NEAR).items.tolist())
+    except SeqscopeError:
+        return ()  # the lists of neighbours say why
+
+
+def _legend(marks: map_points.Marks, sign: str, trouble: str | None) -> None:
+    parts = []
+    if marks.history:
+        parts.append("**❶ …** history, oldest first")
+    if marks.following:
+        parts.append(f"**{sign}** recommended next")
+    if marks.matches:
+        parts.append("**○** found")
+    if marks.chosen is not None:
+        parts.append("**★** chosen, lines to its nearest neighbours")
+    if parts:
+        st.caption(" · ".join(parts))
+    if trouble:
+        st.caption(f"No next items: {md(trouble)}")
+
+
+def _trust(place: Place, points: map_points.Points, page: Page) -> None:
+    how = place.how
+    if how is not None:
+        missing = len(page.models) - len(points)
+        also = f" {count(missing, 'item')} of the catalogue not on the map." if missing else ""
+        settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
+        st.caption(
+            md(
+                f"Trustworthiness {how.trustworthiness:.2f} of 1: how far the {how.neighbours} items around each one on the "
+                f"map are also near it in the space itself. {views.verdict(how.trustworthiness)}{also}",
+                1_000,
+            ),
+            help=md(f"{how.method}, made once at export: {settings}", 600),
+        )
+    if place.model is not None and place.model.cannot("identifiers") is None:
+        st.caption(
+            "This model writes codes and has no vectors of items. Drawn is what its tokenizer made the codes of."
+        )
+    elif place.tokenizer is not None:
+        st.caption("What the tokenizer makes codes of, before it is rounded to them. No model's history plays a part.")
+    elif isinstance(place.owner, Space):
+        about = place.owner.about
+        st.caption(md(about.summary, 1_000), help=md(f"Vectors: {about.source}. Licence: {about.licence}", 1_000))
+
+
+def _take(place: Place) -> None:
+    """A click chooses an item, a box or a lasso selects some."""
+    models, name = zoo.open_zoo(state.get().dataset), chart_key(place)
+    event = st.session_state.get(name)
+    chosen = event.get("selection", {}) if isinstance(event, dict) else {}
+    points = spaces.points(models, place)
+    sampled = len(points) > map_points.ALL
+    found = map_points.selected(chosen, points, positions(models), sampled=sampled)
+    outlines = map_points.areas(chosen)
+    if outlines:
+        draw_around(models, place, name, outlines, found)
+    elif len(found) == 1:
+        choose(models.item_ids[found[0]])
+    elif not found:
+        select(None)
+
+
+SHOWN = 200  # rows of a table of items
+
+
+def selected_items(page: Page) -> None:
+    items = page.selection
+    st.subheader("Selected items", anchor=False)
+    if not items:
+        st.caption(
+            "Nothing is selected. Draw around items with the lasso or the box from the bar above the map, and they are listed "
+            "here, to add or to take away."
+        )
+        return
+    if is_held():
+        st.caption("This selection is too long for a link: a reload forgets it.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Zoom to them", key="map_area_zoom", on_click=guard.callback(zoom_to), args=(tuple(items),))
+        st.button(
+            "Clear selection", key="map_area_clear", type="tertiary", on_click=guard.callback(select), args=(None,)
+        )
+    item_table(page, list(items), key="map_area", name=f"{page.models.info.name} selected")
+
+
+def item_table(page: Page, items: list[int], *, key: str, name: str) -> None:
+    """A table of items, the most popular first, to add to the history or to download. name: of the file."""
+    models = page.models
+    order = sorted(items, key=lambda item: -int(models.popularity[item]))
+    most = "most popular" if models.has_log else "first"
+    more = f", the {SHOWN} {most} listed" if len(order) > SHOWN else ""
+    st.caption(f"{count(len(order), 'item')}{more}.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        item_picker.add_button([models.item_ids[item] for item in order], key=f"{key}_add", most=most, on_add=add)
+        export.csv_button(lambda: facets.table(page.found.rows(order)), name, key=key)
+    table = facets.table(page.found.rows(order[:SHOWN]))
+    table.insert(0, "Add", "Add")
+    st.dataframe(
+        table,
+        hide_index=True,
+        alt="These items, the most popular first" if models.has_log else "These items",
+        key=f"{key}_table",
+        column_config={
+            "Add": st.column_config.ButtonColumn(
+                "",
+                key=f"{key}_row",
+                type="tertiary",
+                on_click=guard.callback(_add_row),
+                args=(f"{key}_row", tuple(order[:SHOWN])),
+            )
+        },
+    )
+
+
+def chosen_item(page: Page) -> None:
+    models, item = page.models, page.item
+    st.subheader("An item and its neighbours", anchor=False)
+    if item is None:
+        st.caption(
+            "No item is chosen. Click a point or find a title above: its nearest items in every space appear here, computed in "
+            "that space and not on the map."
+        )
+        return
+    item_id = models.item_ids[item]
+    st.markdown(f"**{md(zoo.titled(models, item), 200)}**")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Add to history",
+            icon=":material/add:",
+            key="map_item_add",
+            on_click=guard.callback(add),
+            args=((item_id,),),
+        )
+        st.page_link(
+            "screens/catalogue/page.py",
+            label="Its card",
+            icon=":material/badge:",
+            query_params={**state.link_params(), "item": item_id},
+        )
+        st.button("Zoom to it", key="map_item_zoom", on_click=guard.callback(zoom_to), args=((item,),))
+        st.button("Let go", key="map_item_clear", type="tertiary", on_click=guard.callback(_let_go))
+    others = [place for place in spaces.able(models).values() if place.model is None and not place.of_codes]
+    neighbours.show(models, item, key="map_item", on_open=choose, k=NEAR, also=others)
+
+
+def _let_go() -> None:
+    state.choose(item=None)
+
+
+def _add_row(key: str, order: tuple[int, ...]) -> None:
+    click = st.session_state.get(key)
+    row = click["row"] if click else None
+    if isinstance(row, int) and 0 <= row < len(order):
+        add((zoo.open_zoo(state.get().dataset).item_ids[order[row]],))

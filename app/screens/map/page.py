@@ -1,0 +1,67 @@
+"""Map: items as each model, their words or a tokenizer arranges them, with the history on top; and the codes of tokenizers."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import guard, spaces, zoo
+from app.screens.map import code_map, controls, item_map
+from app.screens.map.chart import Page
+from app.session import state
+from app.text import md
+from engine.runtime import Zoo
+
+
+def show() -> None:
+    st.title("Map")
+    page()
+
+
+@st.fragment
+def page() -> None:
+    with guard.watch("the map"):
+        now = state.get()
+        models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+        if not spaces.able(models):
+            st.info("Nothing of this dataset has a map.", icon=":material/scatter_plot:")
+            unable(models)
+            st.page_link(
+                "screens/compare/page.py", label="Compare what they recommend", icon=":material/compare_arrows:"
+            )
+            return
+        st.caption(
+            "What is treated alike lies close together: items by a model or by their words, or the codes that tokenizers make of "
+            "them. Every space has a map of its own."
+        )
+        this = controls.show(models, found)
+        maps(this)
+        note = f" {md(this.colours.note)}" if this.colours is not None else ""
+        st.caption(
+            "Distances between far clusters are not meaningful, and the axes have no units: read who is next to whom, "
+            f"not how far apart groups are.{note}"
+        )
+        unable(models)
+        for words, part in (
+            ("the chosen code", code_map.about),
+            ("the selected items", item_map.selected_items),
+            ("the chosen item", item_map.chosen_item),
+        ):
+            with guard.watch(words):
+                part(this)
+
+
+def maps(this: Page) -> None:
+    shown = st.columns(len(this.places), gap="medium") if this.beside else [st.container()]
+    for where, place in zip(shown, this.places, strict=True):
+        with where, guard.watch(f"the map of {place.title}"):
+            part = code_map if place.of_codes else item_map
+            part.show(this, place)
+
+
+def unable(models: Zoo) -> None:
+    for place in spaces.every(models):
+        if place.cannot is not None:
+            st.caption(f":material/block: **{md(place.title)}**: no map. {md(place.cannot, 400)}")
+
+
+show()

@@ -1,0 +1,109 @@
+"""What the page Map has in the address for itself."""
+
+from __future__ import annotations
+
+from app import spaces
+from app.analysis import map_points
+from app.figures import map_codes
+from app.session.address import decode
+from app.session.pages import Own, Parameter, is_item, one_of
+from app.store.catalogue import MAX_QUERY
+from app.text import short
+from engine.runtime import Zoo
+
+NOTHING = "none"
+CODE = "code."
+"""What a colour by first codes begins with; the tokenizer's name follows."""
+NEXT = "next"
+"""What the model of a space recommends; other spaces have none."""
+LAYERS = ("history", NEXT)
+
+
+def shown(models: Zoo, own: Own) -> tuple[str, str | None]:
+    """(the map on the left, the one beside it or None). There is at least one."""
+    able = list(spaces.able(models))
+    first = own["space"] if own.get("space") in able else able[0]
+    second = own.get("beside")
+    return first, second if second in able and second != first else None
+
+
+def layers(own: Own) -> frozenset[str]:
+    """What is drawn on top."""
+    return frozenset(LAYERS if "top" not in own else own["top"].split("~")) & frozenset(LAYERS)
+
+
+def code(models: Zoo, own: Own) -> tuple[str, str] | None:
+    """(tokenizer, level-code) of the chosen code."""
+    name, _, found = own.get("code", "").partition(".")
+    return (name, found) if name in models.tokenizations else None
+
+
+def _is_space(text: str, models: Zoo, own: Own) -> str:
+    found = next((place for place in spaces.every(models) if place.key == text), None)
+    if found is None:
+        return f"The link asks for a map that this dataset does not have: “{short(text)}”."
+    return "" if found.cannot is None else f"The link asks for the map “{short(text)}”. {found.cannot}"
+
+
+def _is_beside(text: str, models: Zoo, own: Own) -> str:
+    return "" if text == NOTHING else _is_space(text, models, own)
+
+
+def _is_colour(text: str, models: Zoo, own: Own) -> str:
+    if text == NOTHING or text in models.items.column_names or text.removeprefix(CODE) in models.tokenizations:
+        return ""
+    return f"The link asks for colours by “{short(text)}”, which this catalogue does not have."
+
+
+def _is_search(text: str, models: Zoo, own: Own) -> str:
+    return "" if len(text) <= MAX_QUERY else f"The link searches for a text of more than {MAX_QUERY} characters."
+
+
+def _are_layers(text: str, models: Zoo, own: Own) -> str:
+    wanted = text.split("~")
+    if text == NOTHING or (set(wanted) <= set(LAYERS) and len(set(wanted)) == len(wanted)):
+        return ""
+    return f"The link draws “{short(text, 20)}” on top; possible is history, next, both with ~ between them, or none."
+
+
+def _is_code(text: str, models: Zoo, own: Own) -> str:
+    name, _, wanted = text.partition(".")
+    place = spaces.able(models).get(f"codes.{name}")
+    if place is not None and wanted in spaces.codes(models, place).rows:
+        return ""
+    return f"The link names a code that no tokenizer of this dataset has: “{short(text)}”."
+
+
+def _is_area(text: str, models: Zoo, own: Own) -> str:
+    where, what = map_points.split(text)
+    if where == map_points.IDS:
+        wanted = decode(what) if len(what) <= map_points.LONGEST else []
+        if 0 < len(wanted) <= map_points.LISTED and all(models.position(one) is not None for one in wanted):
+            return ""
+        return "The link selects items that this dataset does not have, or too many by name."
+    if where.startswith("prefix."):
+        one, codes = models.tokenizations.get(where.removeprefix("prefix.")), map_points.prefix(what)
+        sizes = one.about.shape.own if one is not None else []
+        if codes and len(codes) <= len(sizes) and all(c is None or c < n for c, n in zip(codes, sizes, strict=False)):
+            return ""
+        return f"The link selects items by the codes “{short(text)}”, which no tokenizer of this dataset has."
+    if where in spaces.able(models) and map_points.outlines(what) is not None:
+        return ""
+    return f"The link selects an area of a map that cannot be read: “{short(text)}”."
+
+
+PARAMETERS = (
+    Parameter(
+        "space", "whose map is drawn: a model's name, space.<name>, latents.<tokenizer>, codes.<tokenizer>", _is_space
+    ),
+    Parameter("beside", "the map beside it; none", _is_beside),
+    Parameter(
+        "colour", "of items: a column of the catalogue, code.<tokenizer> for the first code, or none", _is_colour
+    ),
+    Parameter("by", "what colours codes", one_of("colours of codes by", map_codes.BY)),
+    Parameter("find", "a text that titles are searched for", _is_search),
+    Parameter("top", "what is drawn on top: history and next with ~ between them, or none", _are_layers),
+    Parameter("item", "that is chosen, by item_id", is_item),
+    Parameter("code", "that is chosen: <tokenizer>.<level>-<code>, levels counted from 1", _is_code),
+    Parameter("area", "what is selected (see `map_selection`)", _is_area),
+)

@@ -1,0 +1,71 @@
+"""What the page Metrics has in the address for itself."""
+
+from __future__ import annotations
+
+from app import examples
+from app.analysis import evaluation, metrics
+from app.session.pages import Own, Parameter, one_of
+from app.text import listed, short
+from engine.runtime import Zoo, judge
+
+ALONG = ("epoch", "seconds", "step")
+
+
+def protocol(models: Zoo, own: Own) -> str | None:
+    """The protocol that the page shows: the chosen one, else the first; None where no model was evaluated."""
+    found = evaluation.protocols(models)
+    return own["protocol"] if own.get("protocol") in found else next(iter(found), None)
+
+
+def _protocol(text: str, models: Zoo, own: Own) -> str:
+    found = evaluation.protocols(models)
+    if text in found:
+        return ""
+    possible = f"; there is {listed([short(name, 30) for name in found[:10]])}" if found else ""
+    return f"The link asks for the protocol “{short(text, 30)}”, which no model here was evaluated under{possible}."
+
+
+def _metric(text: str, models: Zoo, own: Own) -> str:
+    shown = protocol(models, own)
+    return one_of("metric", tuple(judge.ACCURACY) if shown is None else metrics.metrics_of(shown))(text, models, own)
+
+
+def _is_evaluated(text: str, models: Zoo, own: Own) -> str:
+    """A model with ranks under the protocol."""
+    shown = protocol(models, own)
+    if shown is not None and text in evaluation.people(models, shown)[0]:
+        return ""
+    return f"The link names a model that was not evaluated under this protocol, or that is not here: “{short(text)}”."
+
+
+def _other(text: str, models: Zoo, own: Own) -> str:
+    if text == own.get("first"):
+        return f"The link compares the model “{short(text)}” with itself."
+    return _is_evaluated(text, models, own)
+
+
+def _slicing(text: str, models: Zoo, own: Own) -> str:
+    if text in evaluation.sliceable(
+        models, protocol(models, own) if text in (evaluation.COLD, evaluation.REPEATED) else None
+    ):
+        return ""
+    return f"The link groups people by “{short(text)}”, which this dataset does not have."
+
+
+def _person(text: str, models: Zoo, own: Own) -> str:
+    if examples.user_row(models, text) is not None:
+        return ""
+    return f"The link names the person “{short(text)}”, whom this dataset does not have."
+
+
+PARAMETERS = (
+    Parameter("protocol", "that people were ranked under", _protocol, renewed=metrics.without_users),
+    Parameter("metric", "over people, by its name, such as NDCG; which there are depends on the protocol", _metric),
+    Parameter("at", "how many of the first count", one_of("cut-off", tuple(map(str, judge.CUTOFFS)))),
+    Parameter("baseline", "the model that others are compared with", _is_evaluated),
+    Parameter("by", "what people are grouped by: popularity-10, repeated, cold, length, attribute:genres, …", _slicing),
+    Parameter("first", "a model, of two that differ on people", _is_evaluated),
+    Parameter("second", "the other one", _other),
+    Parameter("person", "whose history can be opened, by user_id", _person),
+    Parameter("along", "what training is drawn along", one_of("curves along", ALONG)),
+)

@@ -1,0 +1,17 @@
+"""The page Report."""
+
+from __future__ import annotations
+
+from app.reports.parameters import PARAMETERS
+from app.session.pages import Page, script
+
+PAGE = Page(
+    name="report",
+    title="Report",
+    icon=":material/description:",
+    section="Bring & take",
+    order=2,
+    help="What you see as a file: HTML, PDF, JSON, CSV; lists for many histories.",
+    script=script(__file__),
+    parameters=PARAMETERS,
+)

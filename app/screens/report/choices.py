@@ -1,0 +1,167 @@
+"""What goes into a report: chosen on the page, kept in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from app import guard, zoo
+from app.analysis import evaluation, usual_models
+from app.components import choice
+from app.reports.address import asked
+from app.reports.document import Asked
+from app.reports.parameters import MAX_TITLE
+from app.reports.parts import PARTS
+from app.session import state
+from app.session.address import decode, encode
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+
+def show(models: Zoo) -> Asked:
+    """The choices, and what they come to."""
+    now = state.get()
+    _title(now.own.get("title", ""), clean(models.info.title, 80))
+    _parts(now.own, _offered(models))
+    with st.expander("More choices", key="report_more", type="compact", icon=":material/tune:"):
+        _details(models, now.own)
+    shown = _shown(models)
+    names = None if len(shown) == len(models.bundles) else tuple(shown)
+    return asked(state.get().own, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user)
+
+
+def _shown(models: Zoo) -> list[str]:
+    return usual_models.shown(models, state.get().models)
+
+
+def _title(chosen: str, dataset: str) -> None:
+    st.session_state["report_title"] = chosen
+    st.text_input(
+        "Title",
+        key="report_title",
+        max_chars=MAX_TITLE,
+        placeholder=f"{dataset}: what comes next?",
+        on_change=guard.callback(_take_title),
+    )
+
+
+def _offered(models: Zoo) -> list[str]:
+    """The parts that can be had of the models that are shown."""
+    return [name for name, part in PARTS.items() if part.possible(models, _shown(models))]
+
+
+def _parts(own: Mapping[str, str], offered: list[str]) -> None:
+    chosen = [part for part in offered if "parts" not in own or part in decode(own["parts"])]
+    st.session_state["report_parts"] = chosen
+    st.pills(
+        "What goes in",
+        offered,
+        selection_mode="multi",
+        format_func=lambda part: PARTS[part].title,
+        key="report_parts",
+        on_change=guard.callback(_take_parts(len(offered))),
+        wrap=True,
+    )
+
+
+def _details(models: Zoo, own: Mapping[str, str]) -> None:
+    shown = _shown(models)
+    titles = {name: clean(models.bundles[name].manifest.title, 60) for name in shown}
+    left, right = st.columns(2, gap="medium")
+    with left:
+        able = [name for name in shown if models.bundles[name].cannot("attention") is None]
+        _several("Attention of", "attention", able, {name: _signed(models, name, titles) for name in able}, own)
+        choice.segmented(
+            "Attention is",
+            "view",
+            {"mean": "Mean over heads, last layer", "rollout": "Rollout through all layers"},
+            "mean",
+            key="report_view",
+            wrap=True,
+        )
+        if own.get("view") == "rollout":
+            for name in able:
+                if (reason := models.bundles[name].cannot("rollout")) is not None:
+                    st.caption(md(f"{titles[name]}: {reason}"))
+        mapped = {name: titles[name] for name in shown if models.bundles[name].cannot("map") is None}
+        if mapped:
+            choice.selected("Map of", "map", mapped, next(iter(mapped)), key=f"report_map_{len(mapped)}")
+    with right:
+        tokenizers = {name: clean(one.about.title, 60) for name, one in models.tokenizations.items()}
+        _several("Codes of", "codes", list(tokenizers), tokenizers, own)
+        protocols = evaluation.protocols(models)
+        if protocols:
+            options = {name: name for name in protocols}
+            choice.selected("Protocol of the metrics", "protocol", options, protocols[0], key="report_protocol")
+        st.session_state["report_slow"] = "slow" in own
+        if any(models.bundles[name].manifest.generator is not None for name in shown):
+            st.toggle(
+                "Effects of slow models, too",
+                key="report_slow",
+                on_change=guard.callback(_switch("slow", "asked", "report_slow")),
+                help="Models that write codes write every item anew for each event left out, which takes a while.",
+            )
+        st.session_state["report_rows"] = "rows" in own
+        st.toggle(
+            "Rows of the data may go in",
+            key="report_rows",
+            on_change=guard.callback(_switch("rows", "yes", "report_rows")),
+            help="The map's points get categories and titles, and the person whose history this is gets their name, with what "
+            "truly came next. Without it a report holds the history, the lists and sums alone.",
+        )
+
+
+def _signed(models: Zoo, name: str, titles: Mapping[str, str]) -> str:
+    return f"{zoo.style(models, name).sign} {titles[name]}"
+
+
+def _several(label: str, name: str, options: list[str], titles: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Some of a few; all where the address says nothing."""
+    if not options:
+        st.caption(md(f"{label}: none of these."))
+        return
+    key = f"report_{name}_{len(options)}"
+    st.session_state[key] = [one for one in options if name not in own or one in decode(own[name])]
+    st.multiselect(
+        label,
+        options,
+        format_func=lambda one: titles.get(one, one),
+        key=key,
+        placeholder=f"None of {count(len(options), 'one', 'these')}",
+        on_change=guard.callback(_take_several(name, key, options)),
+        wrap=True,
+    )
+
+
+# --- what a click does; nothing that comes from the browser is believed
+
+
+def _take_title() -> None:
+    title = clean(st.session_state.get("report_title") or "", MAX_TITLE)
+    state.choose(title=title or None)
+
+
+def _take_parts(offered: int) -> Callable[[], None]:
+    def take() -> None:
+        picked = st.session_state.get("report_parts") or []
+        chosen = [part for part in PARTS if part in picked]
+        state.choose(parts=None if len(chosen) in (0, offered) else encode(chosen))
+
+    return take
+
+
+def _take_several(name: str, key: str, options: list[str]) -> Callable[[], None]:
+    def take() -> None:
+        wanted = st.session_state.get(key) or []
+        chosen = [one for one in options if one in wanted]
+        state.choose(**{name: None if len(chosen) == len(options) else encode(chosen)})
+
+    return take
+
+
+def _switch(name: str, text: str, key: str) -> Callable[[], None]:
+    def take() -> None:
+        state.choose(**{name: text if st.session_state.get(key) else None})
+
+    return take

@@ -1,0 +1,100 @@
+"""Report: what was seen, chosen, looked at as it will be, and taken away; and lists for many histories at once."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from app import guard, zoo
+from app.reports import address, html
+from app.reports import build as building
+from app.reports.document import Asked, Report, sealed
+from app.reports.parameters import SAVED
+from app.screens.report import batch, choices, files, saved
+from app.session import state
+from engine.runtime import Zoo
+
+_HEIGHT = 900  # pixels of the preview
+_FRESH = 60  # seconds that a report keeps its time while nothing else is chosen
+
+
+def page() -> None:
+    st.title("Report")
+    models = zoo.open_zoo(state.get().dataset)
+    st.markdown(
+        "What you see here as a file that anybody can open without the network, and as data that a program can check. "
+        "Nothing goes in but what you choose."
+    )
+    with guard.watch("the saved report"):
+        kept = saved.opened()
+        if kept is not None:
+            _shown(kept)
+            return
+    if not models.bundles:
+        st.info(
+            "No model of this dataset can be opened, so there is nothing to report. Export one with `seqscope export`."
+        )
+        return
+    wanted = choices.show(models)
+    with guard.watch("the report"):
+        report = _built(models, wanted, _link(wanted))
+        _shown(report, live=True)
+    with guard.watch("the batch"):
+        batch.show(models)
+
+
+def _shown(report: Report, live: bool = False) -> None:
+    """What can be had of it, and how it looks. live: of what is chosen now, so that it can be saved."""
+    files.show(report)
+    if live:
+        with guard.watch("what you saved"):
+            saved.show(report)
+    with st.container(border=True, key="report_preview"):
+        st.iframe(
+            html.render(
+                report, scheme=_scheme(), framed=True
+            ).decode(),  # without a script, and its own rules allow none
+            height=_HEIGHT,
+            alt="The report as it will be exported, with drawn figures",
+        )
+    st.caption(
+        "This is the exported page itself. `seqscope report --verify report.json` asks the models again and says whether its "
+        "lists, facts and figures still hold."
+    )
+
+
+def _scheme() -> Literal["", "light", "dark"]:
+    """The app's, which need not be that of the visitor's machine."""
+    found = st.context.theme.type
+    return "dark" if found == "dark" else "light" if found == "light" else ""
+
+
+def _link(wanted: Asked) -> str:
+    """The address of this very page; a person is named in it only where rows of the data may go in."""
+    now = state.get()
+    query = address.query(wanted, now.dataset, {name: text for name, text in now.own.items() if name != SAVED})
+    parts = urlsplit(st.context.url or "")
+    return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
+
+
+def _built(models: Zoo, wanted: Asked, link: str) -> Report:
+    """What models answered is kept for all visitors; the time on it is when this one asked, to the minute or so."""
+    choices = building.content(models, wanted, link)
+    report = building.shared(models, wanted, link)
+    made, created = st.session_state.get("report_made", (None, ""))
+    if made != choices or _age(created) > _FRESH:
+        created = building.now()
+        st.session_state["report_made"] = (choices, created)
+    return sealed(report.model_copy(update={"created": created}))
+
+
+def _age(created: str) -> float:
+    """Seconds."""
+    moments = (datetime.datetime.fromisoformat(at) for at in (building.now(), created))
+    return (next(moments) - next(moments)).total_seconds()
+
+
+page()

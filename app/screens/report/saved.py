@@ -1,0 +1,125 @@
+"""Reports that the visitor keeps under a name: the document as it was, from which every form is made anew."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import streamlit as st
+
+from app import guard, owner
+from app.components import saved
+from app.reports.document import Report, read
+from app.reports.parameters import SAVED
+from app.session import state
+from app.store import records
+from app.store.database import Store
+from app.store.records import MAX_NAME, NotFound
+from app.store.server import open_store
+from app.text import clean, md
+from engine.errors import SeqscopeError
+
+_NAME, _TAKEN = (
+    "report_save_name",
+    "report_save_taken",
+)  # the text field; the name that is to be replaced, if the visitor says so
+
+
+def opened() -> Report | None:
+    """The saved report that the address names, with a word on what it is; None where it names none, or none of this visitor's."""
+    id = state.get().own.get(SAVED)
+    if id is None:
+        return None
+    try:
+        found = open_store().reports.get(owner.required().id, id)
+        if found.dataset != state.get().dataset:
+            raise NotFound(f"The report “{found.name}” is of another dataset.")
+    except SeqscopeError as error:
+        state.choose(**{SAVED: None})
+        st.warning(md(error, 1_000), icon=":material/link_off:")
+        return None
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="report_opened"):
+        st.info(
+            f"“{md(found.name, 100)}”, as it was saved on {found.changed:%-d %B %Y, %H:%M} UTC. The models were not asked again.",
+            icon=":material/bookmark:",
+        )
+        st.button("Close it", key="report_close", icon=":material/close:", on_click=guard.callback(_close))
+    return read(json.dumps(found.document).encode(), f"The saved report “{clean(found.name, 60)}”")
+
+
+def show(report: Report) -> None:
+    """Saves what is shown; lists what was saved of this dataset."""
+    who = owner.get()
+    if who is None:
+        st.caption("Sign in to save reports under a name.")
+        return
+    store = open_store()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.text_input("Save as", key=_NAME, max_chars=MAX_NAME, placeholder=clean(report.title, 60), width=320)
+        st.button(
+            "Save this report",
+            key="report_save",
+            icon=":material/bookmark_add:",
+            help="As it is now: it stays the same when models or data change",
+            on_click=guard.callback(_save),
+            args=(store, who.id, report, False),
+        )
+    taken = st.session_state.get(_TAKEN)
+    if taken is not None and taken == _name(report):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"There is a report named “{md(taken, 60)}” already.")
+            st.button(
+                "Replace it",
+                key="report_save_replace",
+                on_click=guard.callback(_save),
+                args=(store, who.id, report, True),
+            )
+    saved.show_outcome()
+    found = store.reports.of(who.id, state.get().dataset)
+    if found:
+        with st.expander(
+            f"Saved reports ({len(found)})", key="report_saved", icon=":material/bookmark:", type="compact"
+        ):
+            for one in found:
+                saved.row(store, who.id, one, partial(_entry, one))
+
+
+def _entry(one: records.Report) -> None:
+    st.button(
+        md(one.name, 60),
+        key=f"saved_go_{one.id}",
+        type="tertiary",
+        icon=":material/description:",
+        on_click=guard.callback(_open),
+        args=(one.id,),
+    )
+    st.caption(f"{one.changed:%-d %b %Y, %H:%M} UTC")
+
+
+def _name(report: Report) -> str:
+    """What was written, else the report's own title."""
+    return clean(st.session_state.get(_NAME) or report.title, MAX_NAME)
+
+
+def _save(store: Store, who: str, report: Report, replace: bool) -> None:
+    name, dataset = _name(report), state.get().dataset
+    st.session_state.pop(_TAKEN, None)
+    if not replace and any(one.name == name for one in store.reports.of(who, dataset)):
+        st.session_state[_TAKEN] = name
+        return
+    try:
+        made = store.reports.save(who, dataset, name, report.model_dump(mode="json"), replace=replace)
+    except SeqscopeError as error:
+        saved.remember_outcome("warning", guard.shown(error))
+        return
+    st.session_state[_NAME] = ""
+    saved.remember_outcome("success", f"Saved the report “{made.name}”.")
+
+
+def _open(id: str) -> None:
+    saved.end_doing()
+    state.choose(**{SAVED: id})
+
+
+def _close() -> None:
+    state.choose(**{SAVED: None})

@@ -1,0 +1,85 @@
+"""Semantic IDs: the codes that tokenizers give to items, any two side by side; an item's codes, and the items of some codes."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import guard, zoo
+from app.components import choice
+from app.screens.semantic_ids import NOBODY, measures, prefixes, tokenizers
+from app.screens.semantic_ids.selection import Page
+from app.session import state
+from app.text import md
+from engine.errors import SeqscopeError
+
+
+def show() -> None:
+    st.title("Semantic IDs")
+    st.markdown(
+        "A tokenizer gives every item a short sequence of codes, from rough to fine. Models that write identifiers write these "
+        "codes, so what the codes have in common is what such a model can learn at once."
+    )
+    now = state.get()
+    models = zoo.open_zoo(now.dataset)
+    refused = [refusal for refusal in models.refused if refusal.name.startswith("identifiers/")]
+    if not models.tokenizations:
+        st.info(
+            "This dataset has no tokenizer's codes yet. Make some, and export them beside the models:",
+            icon=":material/account_tree:",
+        )
+        st.code(
+            "seqscope tokenize rqvae --dataset data/NAME\nseqscope export runs/NAME/rqvae --to exports/NAME",
+            language=None,
+        )
+    else:
+        page = chosen()
+        for words, part in (
+            ("the figures", measures.figures_of_each),
+            ("the item's codes", prefixes.item_codes),
+            ("the use of the codes", measures.usage),
+            ("the tree", prefixes.code_tree),
+            ("the groups", measures.collisions),
+            ("what models write", measures.written),
+            ("the items by their codes", prefixes.items_by_codes),
+        ):
+            with guard.watch(words):
+                part(page)
+    for refusal in refused:
+        st.caption(f":material/block: {md(f'Refused: {refusal}', 600)}")
+
+
+def chosen() -> Page:
+    """The tokenizers side by side."""
+    now = state.get()
+    models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+    titles = {name: one.about.title for name, one in models.tokenizations.items()}
+    left, right = tokenizers(models, now.own)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        left = choice.selected(
+            "Tokenizer", "left", titles, left, key=f"semantic_left_{now.dataset}", clears=("of", "prefix"), width=260
+        )
+        beside = {NOBODY: "None", **{name: title for name, title in titles.items() if name != left}}
+        choice.selected(
+            "Beside it",
+            "right",
+            beside,
+            right or NOBODY,
+            key=f"semantic_right_{now.dataset}",
+            clears=("of", "prefix"),
+            width=260,
+            disabled=len(titles) == 1,
+        )
+    names = [left] if right is None or right == left else [left, right]
+    shown = []
+    for name in names:
+        try:
+            _ = models.tokenizations[name].own
+            shown.append(name)
+        except SeqscopeError as error:
+            st.error(md(f"{titles[name]} cannot be shown: {guard.shown(error)}", 600), icon=":material/error:")
+    if not shown:
+        raise SeqscopeError("None of the chosen tokenizers can be read. Choose another one, or export them again.")
+    return Page(models, found, tuple(shown))
+
+
+show()

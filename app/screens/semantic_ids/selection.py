@@ -1,0 +1,67 @@
+"""What all parts of the Semantic IDs page speak of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app import looks
+from app.components import choice
+from app.figures.semantic_ids import Named
+from app.session import state
+from app.store.catalogue import Catalogue
+from app.text import md
+from app.zoo import Style
+from engine.runtime import Tokenization, Zoo
+
+WIDE = 34  # characters of a title in a legend
+
+
+@dataclass(frozen=True)
+class Page:
+    """models, found: the dataset; names: of the tokenizers side by side, one or two."""
+
+    models: Zoo
+    found: Catalogue
+    names: tuple[str, ...]
+
+    @functools.cached_property
+    def shown(self) -> list[Tokenization]:
+        return [self.models.tokenizations[name] for name in self.names]
+
+    def look(self, one: Tokenization) -> Style:
+        return looks.tokenizer_style(self.models, one.name)
+
+    def named(self, one: Tokenization) -> Named:
+        return Named(one.about.title, self.look(one))
+
+    def heading(self, one: Tokenization) -> str:
+        """As Markdown."""
+        return f"**{self.look(one).sign} {md(one.about.title)}**"
+
+    def places(self) -> Sequence[st.delta_generator.DeltaGenerator]:
+        """A place for each tokenizer, side by side where there is room."""
+        if len(self.names) == 1:
+            return [st.container()]
+        return st.columns(len(self.names), gap="medium")
+
+    def level(self) -> int:
+        """The level that is looked at, from 0; asked once."""
+        most = max(len(one.about.shape.own) for one in self.shown)
+        return choice.numbered("Level", "level", most, 1, key=f"semantic_level_{most}") - 1
+
+    def at(self, level: int) -> list[Tokenization]:
+        """Those that have this level."""
+        return [one for one in self.shown if level < len(one.about.shape.own)]
+
+
+def choose_item(item_id: str) -> None:
+    state.choose(item=item_id)
+
+
+def choose_prefix(name: str, codes: tuple[int, ...]) -> None:
+    """Shows the items of these codes; no codes: of any."""
+    state.choose(of=name, prefix="-".join(map(str, codes)) or None)

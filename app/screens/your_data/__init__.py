@@ -1,0 +1,16 @@
+"""The page Your data."""
+
+from __future__ import annotations
+
+from app.session.pages import Page, script
+
+PAGE = Page(
+    name="your_data",
+    title="Your data",
+    icon=":material/database_upload:",
+    section="Bring & take",
+    order=1,
+    help="Your own catalogue and log: models for them, trained here.",
+    script=script(__file__),
+    without_datasets=True,
+)

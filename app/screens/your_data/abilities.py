@@ -1,0 +1,128 @@
+"""What each model can do with a dataset: which answer at once, which have to be trained, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from app import home
+from app.analysis import model_card
+from app.jobs import kinds
+from app.store.records import Dataset
+from app.text import count, md
+from engine.cards import Declaration, declarations
+
+_COUNTS = "It counts what people took, which is what a log says."
+_NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
+_WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
+_TASTE = "It reads words already, and learns from a log what people take after what."
+
+
+class Able(NamedTuple):
+    """One model."""
+
+    name: str
+    title: str
+    words: str
+    unsure: str = ""
+    """Why its answers are to be taken with care, in a sentence."""
+
+
+def show(owner: str, dataset: Dataset) -> None:
+    exports = home.dataset(owner, dataset.id).exports
+    now, codes, later = answering(exports), identifiers(exports), waiting(exports, bool(dataset.rows_events))
+    for able in (*now, *codes):
+        if able.unsure:
+            words = f"**{md(able.title, 60)}** may say little of this catalogue. {md(able.unsure)}"
+            st.warning(words, icon=":material/spellcheck:")
+    label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
+    with st.expander(label, icon=":material/fact_check:"):
+        st.markdown("**At once**")
+        for able in now:
+            _line(":material/check_circle:", able)
+        if codes:
+            st.markdown("**Identifiers**")
+            for able in codes:
+                _line(":material/tag:", able)
+        if later:
+            st.markdown("**After training**")
+            for able in later:
+                _line(":material/school:", able)
+
+
+def _line(icon: str, able: Able) -> None:
+    st.caption(f"{icon} **{md(able.title, 60)}** – {md(able.words, 300)}")
+
+
+def answering(exports: Path) -> list[Able]:
+    """The models that answer now."""
+    found = []
+    for path in sorted(exports.glob("*/manifest.json")):
+        manifest = _json(path)
+        carried = manifest.get("zero_shot")
+        if carried:
+            words = f"Carried over from {carried.get('title', 'other data')}: it knows items by their words."
+        elif manifest.get("sentence"):
+            words = "It needs no training: near is what reads alike."
+        else:
+            words = "Trained on your log."
+        part = manifest.get("text") or manifest.get("sentence")
+        found.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
+    return found
+
+
+def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able:
+    """With how many words it knows, where it says so."""
+    heard = model_card.known_words(unknown)
+    title = str(about.get("title") or name)
+    return Able(name, title, f"{words} {heard}".strip(), heard if model_card.too_few_known(unknown) else "")
+
+
+def identifiers(exports: Path) -> list[Able]:
+    """The tokenizers that gave the items codes."""
+    return [
+        _able(path.parent.name, about, "Gave every item a code of its words.", about.get("unknown"))
+        for path in sorted(exports.glob("identifiers/*/about.json"))
+        for about in [_json(path)]
+    ]
+
+
+def waiting(exports: Path, has_log: bool) -> list[Able]:
+    """The models that have not learned anything from this dataset yet."""
+    mend = "Train it below." if has_log else "Add a log to train it."
+    models = kinds.models()
+    found = [
+        Able(name, model.title, f"{_why(model.declaration)} {mend}")
+        for name, model in models.items()
+        if model.declaration.needs_log and not (exports / name / "manifest.json").is_file()
+    ]
+    # they take hours, and several runs before them
+    mend = "With a log it can be trained on the command line (seqscope train)."
+    large = [
+        Able(variant.name, variant.title, f"{_WRITES} {mend}")
+        for declaration in declarations().models.values()
+        if "identifiers" in declaration.needs
+        for variant in declaration.card.variants
+        if variant.name not in models
+    ]
+    return [*found, *large]
+
+
+def _why(model: Declaration) -> str:
+    """Why it has to learn from a log."""
+    if not model.learns:
+        return _COUNTS
+    if "identifiers" in model.needs:
+        return _WRITES
+    return _TASTE if model.unseen_items else _NUMBERS
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

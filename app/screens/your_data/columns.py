@@ -1,0 +1,243 @@
+"""How a file is read and what its columns hold: guessed, said, and changed at will."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import guard
+from app.screens.your_data import upload_file
+from app.screens.your_data import upload_words as views
+from app.screens.your_data.upload_file import Draft
+from app.text import clean, count, md
+from engine.tabular.reading import PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
+
+_NONE = ""
+_ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {
+    "catalogue": (("item_id", "Item id"), ("title", "Item title")),
+    "log": (
+        ("user", "User"),
+        ("item", "Item"),
+        ("time", "Time (optional)"),
+        ("weight", "Rating or weight (optional)"),
+        ("quantity", "Quantity (optional)"),
+    ),
+}
+_KINDS: dict[Role, str] = {"text": "one value", "list": "several values", "flag": "yes or no"}
+_LONGEST_NAME = 40
+_PATTERN = "pattern"
+
+
+def show(draft: Draft, what: FileKind) -> None:
+    guess, reading = draft.guesses[what], draft.readings[what]
+    st.subheader(f"How the {what} is read", anchor=False)
+    asked = [choice for choice in guess.choices if choice.about != "columns"]
+    open_ = bool(guess.stop or guess.foreign or [choice for choice in asked if choice.sure == "unsure"])
+    if asked:
+        with st.expander(md(views.summary(guess), 1_000), expanded=open_, key=draft.key("reading", what, str(open_))):
+            with st.container(horizontal=True, gap="medium"):
+                for choice in asked:
+                    with st.container(width=230, gap="xsmall"):
+                        _choice(draft, what, choice)
+            if guess.foreign:
+                st.caption("The lines that the encoding decides on, as each one reads them:")
+                st.dataframe(views.foreign_table(guess), hide_index=True, alt="Lines as each encoding reads them")
+            if guess.head:
+                st.caption("The first lines as they stand:")
+                st.code("\n".join(clean(line, 160) for line in guess.head), language=None, wrap_lines=True)
+    if guess.stop:
+        st.error(md(guess.stop, 500), icon=":material/view_column:")
+        return
+    _columns(draft, what, reading, {seen.name: seen for seen in guess.seen})
+
+
+# --- encoding, delimiter, quotes, header, times
+
+
+def _choice(draft: Draft, what: FileKind, choice: ReadingChoice) -> None:
+    key = draft.key("choice", what, choice.about)
+    options = views.options(choice)
+    if choice.about == "time":
+        options.append(_PATTERN)
+    st.session_state[key] = choice.value
+    st.selectbox(
+        views.ABOUT[choice.about],
+        options,
+        format_func=lambda value: "another pattern …" if value == _PATTERN else views.called(choice.about, str(value)),
+        key=key,
+        filter_mode=None,
+        on_change=guard.callback(_fix),
+        args=(draft, what, choice.about, key, tuple(options)),
+    )
+    _sure(choice)
+    if choice.about == "time" and draft.fixed.get(what, {}).get("time") == _PATTERN:
+        text = draft.key("pattern", what)
+        st.text_input(
+            "Pattern",
+            key=text,
+            max_chars=60,
+            placeholder="%d.%m.%Y %H:%M",
+            help="%Y year, %m month, %d day, %H:%M:%S time, %b name of the month, %z zone",
+            on_change=guard.callback(_fix),
+            args=(draft, what, "time", text, None),
+        )
+
+
+def _sure(choice: ReadingChoice) -> None:
+    words, colour = views.SURE[choice.sure]
+    st.badge(words, color=colour)  # type: ignore[arg-type]
+    st.caption(md(choice.why), width="content")
+
+
+def _fix(draft: Draft, what: FileKind, about: str, key: str, allowed: tuple[str, ...] | None) -> None:
+    value = str(st.session_state.get(key) or "")
+    if value == _PATTERN:
+        draft.fixed.setdefault(what, {})["time"] = _PATTERN  # the field for it appears
+        return
+    if allowed is None and not (value in TIMES or PATTERN.fullmatch(value)):
+        draft.faults[what] = "This is no pattern of times. Write it like %d.%m.%Y %H:%M."
+        return
+    if allowed is not None and value not in allowed:
+        return
+    fixed = {name: kept for name, kept in draft.fixed.get(what, {}).items() if kept != _PATTERN}
+    if about in ("encoding", "delimiter", "quote", "header"):  # what the columns are is told anew
+        fixed = {name: kept for name, kept in fixed.items() if not name.startswith("role:") and name != "time"}
+    upload_file.read(draft, what, {**fixed, about: value})
+
+
+# --- columns
+
+
+def _columns(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, Seen]) -> None:
+    choice = draft.guesses[what].choice("columns")
+    if choice is not None:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            _sure(choice)
+    names = [column.name for column in reading.columns]
+    with st.container(horizontal=True, gap="medium"):
+        for role, label in _ROLES[what]:
+            column = reading.column(role)
+            key = draft.key("role", what, role)
+            st.session_state[key] = column.name if column else _NONE
+            with st.container(width=330):
+                st.selectbox(
+                    label,
+                    [_NONE, *names],
+                    format_func=lambda name: views.column_words(str(name), seen) if name else "none",
+                    key=key,
+                    on_change=guard.callback(_map),
+                    args=(draft, what, role, key),
+                )
+    if what == "catalogue":
+        _attributes(draft, reading, seen)
+    for fault in reading.faults(what):
+        st.warning(md(fault, 300), icon=":material/view_column:")
+    with st.expander(f"All {count(len(names), 'column')} with their first values", type="compact"):
+        st.dataframe(
+            views.columns_table(reading, draft.guesses[what].seen),
+            hide_index=True,
+            column_config={"Filled": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
+            alt=f"Columns of the {what}, three values of each, and what they are used as",
+        )
+
+
+def _map(draft: Draft, what: FileKind, role: Role, key: str) -> None:
+    name, reading = str(st.session_state.get(key) or _NONE), draft.readings[what]
+    before = reading.column(role)
+    spare: Role = "text" if what == "catalogue" else "skip"
+    draft.changed()
+    if name == _NONE:
+        if before is not None:
+            draft.readings[what] = reading.with_role(before.name, spare)
+        return
+    if name not in {column.name for column in reading.columns}:
+        return
+    other = next(column.role for column in reading.columns if column.name == name)
+    reading = reading.with_role(name, role)
+    if before is not None and other in dict(_ROLES[what]) and before.name != name:
+        reading = reading.with_role(before.name, other)  # the two change places
+    draft.readings[what] = reading
+    if role == "time" or other == "time":
+        roles = {f"role:{column.name}": column.role for column in reading.columns}
+        kept = {name: value for name, value in draft.fixed.get(what, {}).items() if name != "time"}
+        upload_file.read(draft, what, {**kept, **roles})
+
+
+def _attributes(draft: Draft, reading: Reading, seen: dict[str, Seen]) -> None:
+    taken = {column.name for role, _ in _ROLES["catalogue"] if (column := reading.column(role))}
+    names = [column.name for column in reading.columns if column.name not in taken]
+    used = [column.name for column in reading.columns if column.role in _KINDS]
+    called = {column.name: clean(column.called, 40) for column in reading.columns if column.called}
+    if not names:
+        return
+    key = draft.key("attributes")
+    st.session_state[key] = used
+    st.multiselect(
+        "Attributes",
+        names,
+        format_func=lambda name: called.get(name) or clean(name, 40),
+        key=key,
+        placeholder="None",
+        on_change=guard.callback(_use),
+        args=(draft, key),
+        help="What else is known about the items. Models read their words; filters and colours are made of them.",
+    )
+    if used:
+        with st.expander("What the attributes hold, and what they are called", type="compact"):
+            for place, column in enumerate(reading.columns):
+                if column.name in used:
+                    _attribute(draft, reading, place, seen)
+
+
+def _attribute(draft: Draft, reading: Reading, place: int, seen: dict[str, Seen]) -> None:
+    column = reading.columns[place]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(width=260):
+            st.markdown(f"**{md(column.name, 40)}**")
+            samples = seen[column.name].samples if column.name in seen else ()
+            st.caption(md(" · ".join(clean(value, 30) for value in samples) or "no values"))
+        keys = {name: draft.key("attribute", str(place), name) for name in ("role", "separator", "called")}
+        st.session_state[keys["role"]] = column.role
+        st.selectbox(
+            "Holds", list(_KINDS), format_func=lambda role: _KINDS.get(role, str(role)), key=keys["role"], width=170,
+            on_change=guard.callback(_change), args=(draft, place, "role", keys["role"]), filter_mode=None,
+        )  # fmt: skip
+        if column.role == "list":
+            st.session_state[keys["separator"]] = column.separator
+            st.selectbox(
+                "Between them", list(SEPARATORS), format_func=lambda sign: SEPARATORS.get(sign, str(sign)), width=160,
+                key=keys["separator"], on_change=guard.callback(_change), filter_mode=None,
+                args=(draft, place, "separator", keys["separator"]),
+            )  # fmt: skip
+        st.session_state[keys["called"]] = column.called
+        st.text_input(
+            "Called", key=keys["called"], max_chars=_LONGEST_NAME, placeholder=clean(column.name, 40), width=200,
+            on_change=guard.callback(_change), args=(draft, place, "called", keys["called"]),
+        )  # fmt: skip
+
+
+def _use(draft: Draft, key: str) -> None:
+    wanted = set(map(str, st.session_state.get(key) or ()))
+    reading = draft.readings["catalogue"]
+    guessed = {column.name: column.role for column in draft.guesses["catalogue"].reading.columns}
+    for column in reading.columns:
+        if column.name in wanted and column.role == "skip":
+            role = guessed.get(column.name, "text")
+            reading = reading.with_role(column.name, role if role in _KINDS else "text")
+        elif column.name not in wanted and column.role in _KINDS:
+            reading = reading.with_role(column.name, "skip")
+    draft.readings["catalogue"] = reading
+    draft.changed()
+
+
+def _change(draft: Draft, place: int, what: str, key: str) -> None:
+    value = str(st.session_state.get(key) or "")
+    allowed = {"role": tuple(_KINDS), "separator": tuple(SEPARATORS)}.get(what)
+    if allowed is not None and value not in allowed:
+        return
+    reading = draft.readings["catalogue"]
+    columns = list(reading.columns)
+    columns[place] = columns[place].model_copy(
+        update={what: clean(value, _LONGEST_NAME) if what == "called" else value}
+    )
+    draft.readings["catalogue"] = reading.model_copy(update={"columns": tuple(columns)})
+    draft.changed()

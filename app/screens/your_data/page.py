@@ -1,0 +1,234 @@
+"""Your data: what the visitor brought, what models can do with it, and training on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from app import batches, guard, home, owner, work, zoo
+from app.components import account
+from app.components.jobs import batches_of
+from app.owner import Owner
+from app.screens.your_data import abilities, jobs, training, upload
+from app.session import state
+from app.store.records import MAX_NAME, Dataset, keep_days
+from app.store.server import open_store
+from app.text import clean, count, md
+from engine.errors import SeqscopeError
+
+_DOING = "data_doing"  # (what, id) that a card asks about
+_SAID = "data_said"
+_STATES = {
+    "uploaded": ("Not checked yet", "gray", ":material/hourglass_empty:"),
+    "checked": ("Not prepared yet", "gray", ":material/hourglass_empty:"),
+    "ready": ("Ready", "green", ":material/check:"),
+    "failed": ("Preparation failed", "red", ":material/error:"),
+}
+
+
+def show() -> None:
+    st.title("Your data")
+    who = owner.get()
+    if who is None:
+        st.markdown("Bring a catalogue of your own, and the log of what people took where there is one.")
+        st.info("What you bring belongs to your account: sign in first.", icon=":material/login:")
+        account.sign_in("page")
+        return
+    try:
+        open_store()
+    except SeqscopeError as error:
+        st.error(md(guard.shown(error), 1_000), title="Nothing can be kept here now", icon=":material/error:")
+        return
+    st.markdown(_whose(who))
+    with guard.watch("your datasets"):
+        there = _datasets(who.id)
+        _room(who.id, there)
+    with guard.watch("your lists"):
+        _lists(who.id)
+    st.header("Add a dataset" if there else "Bring a catalogue", anchor="add")
+    with guard.watch("the upload"):
+        upload.add_dataset(who.id)
+
+
+def _whose(who: Owner) -> str:
+    if who.kind == "account":
+        return "What you bring belongs to your account. It is kept until you delete it, and nobody else sees it."
+    days = keep_days()
+    kept = count(int(days), "day") if days == int(days) else f"{days:g} days"
+    if who.kind == "session":
+        return (
+            "This browser sent no cookie, so what you bring belongs to this tab alone and is lost to you when it is closed; "
+            f"it is deleted after {kept}."
+        )
+    return (
+        f"What you bring belongs to this browser, and nobody else sees it. It is deleted {kept} after it was last used. "
+        "With your key (*Yours …* in the sidebar) you have it in another browser, too."
+    )
+
+
+def _lists(who: str) -> None:
+    """For many histories, of the server's datasets: those of one's own are on its card."""
+    own = {dataset.id for dataset in open_store().datasets.of(who)}
+    found = [one for one in batches.of(who) if one.row.dataset not in own]
+    if found:
+        st.header("Lists for many histories", anchor="lists")
+        batches_of(who, found, zoo.datasets())
+
+
+def _room(who: str, there: int) -> None:
+    if there:
+        used, most = open_store().quota.usage(who), open_store().quota.limits
+        st.caption(f"{there} of {count(most.datasets, 'dataset')}, {size(used.bytes)} of {size(most.bytes)}")
+
+
+def _datasets(owner: str) -> int:
+    """How many there are."""
+    said = st.session_state.pop(_SAID, "")
+    if said:
+        st.success(md(said), icon=":material/check:")
+    datasets = open_store().datasets.of(owner)
+    for dataset in datasets:
+        with st.container(border=True, key=f"data_card_{dataset.id}"), guard.watch("the dataset"):
+            _card(owner, dataset)
+    return len(datasets)
+
+
+def _card(owner: str, dataset: Dataset) -> None:
+    works = work.of(owner, dataset.id)
+    active = next((one for one in works if not one.over), None)
+    ready = work.can_open(home.dataset(owner, dataset.id))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(md(dataset.title, 100), anchor=False, width="content")
+        if active is not None:
+            st.badge(
+                "Being prepared" if active.row.kind == "prepare" else "At work", color="blue", icon=":material/sync:"
+            )
+        else:
+            words, colour, icon = _STATES[dataset.state]
+            st.badge(words, color=colour, icon=icon)  # type: ignore[arg-type]
+    st.caption(md(" · ".join(_facts(dataset)), 400))
+    doing, which = st.session_state.get(_DOING, ("", ""))
+    if which == dataset.id and doing == "rename":
+        _rename(owner, dataset)
+    elif which == dataset.id and doing == "delete":
+        _delete(owner, dataset, active is not None)
+    else:
+        adding = which == dataset.id and doing == "log" and active is None and upload.can_add_log(dataset)
+        _buttons(dataset, ready, busy=active is not None, adding=adding)
+        if adding:
+            with st.container(key=f"data_adding_{dataset.id}"), guard.watch("the log"):
+                upload.add_log(owner, dataset)
+    if not home.dataset(owner, dataset.id).path.is_dir():
+        st.error(f"{work.GONE} Bring it again, and delete this one.", icon=":material/error:")
+        return
+    jobs.show(owner, dataset, works)
+    if ready:
+        abilities.show(owner, dataset)
+    training.show(owner, dataset, active is not None)
+
+
+def _facts(dataset: Dataset) -> list[str]:
+    facts = [count(dataset.rows_items, "item")]
+    facts.append(count(dataset.rows_events, "event") if dataset.rows_events else "no log")
+    facts.append(size(dataset.bytes))
+    facts.append(f"from {dataset.created:%-d %b %Y}")
+    if dataset.expires is not None:
+        days = (dataset.expires - datetime.now(UTC)).total_seconds() / 86_400
+        left = count(round(days), "day") if days >= 1.5 else f"{max(1, round(days * 24))} h"
+        facts.append(f"deleted on {dataset.expires:%-d %b %Y} (in {left}) unless it is used")
+    return facts
+
+
+def size(bytes: int) -> str:
+    """For people."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if bytes >= 0.1 * scale:
+            return f"{bytes / scale:,.1f} {unit}".replace(".0 ", " ")
+    return f"{round(bytes / 1e3):,} kB"
+
+
+def _buttons(dataset: Dataset, ready: bool, *, busy: bool, adding: bool) -> None:
+    with st.container(horizontal=True, gap="small"):
+        if st.button(
+            "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
+            disabled=not ready, help=None if ready else "Nothing is ready to be looked at yet",
+        ):  # fmt: skip
+            st.switch_page("screens/compare/page.py", query_params={"ds": dataset.id})
+        if adding:
+            st.button(
+                "Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log), args=(dataset.id,)
+            )
+        elif upload.can_add_log(dataset):
+            st.button(
+                "Add a log", key=f"data_addlog_{dataset.id}", icon=":material/playlist_add:", disabled=busy,
+                help="When its preparation has ended" if busy else "Who took what: models learn from it",
+                on_click=guard.callback(_ask), args=("log", dataset.id),
+            )  # fmt: skip
+        for what, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
+            st.button(
+                what, key=f"data_{what.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
+                args=(what.lower(), dataset.id),
+            )  # fmt: skip
+
+
+def _ask(what: str, id: str) -> None:
+    st.session_state[_DOING] = (what, id)
+
+
+def _no_log(id: str) -> None:
+    upload.leave(id)
+    _leave()
+
+
+def _leave() -> None:
+    st.session_state.pop(_DOING, None)
+
+
+def _rename(owner: str, dataset: Dataset) -> None:
+    key = f"data_title_{dataset.id}"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.text_input("New title", dataset.title, key=key, max_chars=MAX_NAME)
+        st.button(
+            "Save",
+            key=f"data_renamed_{dataset.id}",
+            type="primary",
+            on_click=guard.callback(_renamed),
+            args=(owner, dataset.id),
+        )
+        st.button("Cancel", key=f"data_unnamed_{dataset.id}", on_click=_leave)
+
+
+def _renamed(owner: str, id: str) -> None:
+    found = work.rename(owner, id, clean(st.session_state.get(f"data_title_{id}") or "", MAX_NAME))
+    _leave()
+    st.session_state[_SAID] = f"It is called “{found.title}” now."
+
+
+def _delete(owner: str, dataset: Dataset, busy: bool) -> None:
+    also = "Its jobs are cancelled. " if busy else ""
+    st.warning(
+        f"Delete **{md(dataset.title, 100)}**, its files, models, reports, and the histories and comparisons saved of it? "
+        f"{also}This cannot be undone.",
+        icon=":material/delete:",
+    )
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Delete it all", key=f"data_deleted_{dataset.id}", type="primary", on_click=guard.callback(_deleted),
+            args=(owner, dataset.id),
+        )  # fmt: skip
+        st.button("Keep it", key=f"data_kept_{dataset.id}", on_click=_leave)
+
+
+def _deleted(owner: str, id: str) -> None:
+    _leave()
+    store = open_store()
+    title = store.datasets.get(owner, id).title
+    store.datasets.delete(owner, id)
+    others = zoo.datasets()
+    if others and state.get().dataset == id:
+        state.choose_dataset(next(iter(others)))
+    st.session_state[_SAID] = f"Deleted “{title}” and everything that was made of it."
+
+
+show()

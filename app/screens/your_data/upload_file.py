@@ -1,0 +1,201 @@
+"""The files of an upload that is not finished: chosen, dropped or pasted; or a template or sample to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import streamlit as st
+
+from app import downloads, drafts, guard, received
+from app.screens.your_data import upload_words as views
+from app.store.server import open_store
+from app.text import clean, md
+from app.uploads import files, samples
+from app.uploads.limits import UploadLimits
+from app.uploads.runner import Progress
+from engine.errors import SeqscopeError
+from engine.tabular.findings import CheckResult
+from engine.tabular.limits import MB
+from engine.tabular.reading import KINDS, FileKind, Guess, Reading
+
+
+@dataclass
+class Draft:
+    """What has been brought and how it is read; in the session until it is used or discarded."""
+
+    owner: str
+    limits: UploadLimits
+    round: int
+    """Part of the keys of all widgets: another draft begins with new ones."""
+    of: str = ""
+    """The dataset that it is for, where that is there already."""
+    known: Path | None = None
+    """The clean items of that dataset."""
+    staged: Path | None = None
+    names: dict[FileKind, str] = field(default_factory=dict)
+    """What the visitor's files are called; shown, and used for nothing."""
+    guesses: dict[FileKind, Guess] = field(default_factory=dict)
+    readings: dict[FileKind, Reading] = field(default_factory=dict)
+    """As guessed, and changed by the visitor."""
+    fixed: dict[FileKind, dict[str, str]] = field(default_factory=dict)
+    faults: dict[FileKind, str] = field(default_factory=dict)
+    """Why a file could not be read, or not like that."""
+    checked: CheckResult | None = None
+    fault: str = ""
+    """Why the check came to nothing."""
+    uploads: int = 0
+    todo: Callable[[Progress], None] | None = None
+    doing: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie; made when the first one comes."""
+        if self.staged is None:
+            self.staged = drafts.begin(self.owner)
+        return self.staged
+
+    def bounded(self, more: int = 1) -> UploadLimits:
+        """The limits of a step that begins now: it takes no more of the disk than its owner has left. more: bytes that it brings.
+
+        Raises QuotaReached where they have nothing left.
+        """
+        quota = open_store().quota
+        quota.check(self.owner, bytes=more)
+        return self.limits.model_copy(update={"disk": max(MB, min(self.limits.disk, quota.left(self.owner)))})
+
+    def key(self, *words: str) -> str:
+        return "_".join(("later", self.of, *words, str(self.round)) if self.of else ("upload", *words, str(self.round)))
+
+    @property
+    def kinds(self) -> tuple[FileKind, ...]:
+        """The files that it may have."""
+        return ("log",) if self.of else KINDS
+
+    def changed(self) -> None:
+        """What was checked is no longer what would be used."""
+        self.checked, self.fault = None, ""
+
+    def forget(self, what: FileKind) -> None:
+        for of_file in (self.names, self.guesses, self.readings, self.fixed, self.faults):
+            of_file.pop(what, None)
+        files.forget(self.folder, [what])
+        self.uploads += 1
+        self.changed()
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """How the files are read, as the store keeps it."""
+        return {what: reading.model_dump(mode="json") for what, reading in files.readings(self.folder).items()}
+
+
+_MOST_PASTED = 500_000  # characters; more is better a file
+_WORDS: dict[FileKind, tuple[str, str]] = {
+    "catalogue": ("Catalogue", "One item per row: an id, a title, and what else is known about it."),
+    "log": ("Log", "One event per row: a user, an item, and the time where it is known."),
+}
+
+
+def show(draft: Draft, what: FileKind) -> None:
+    title, words = _WORDS[what]
+    st.subheader(title if what == "catalogue" or draft.of else f"{title} (optional)", anchor=False)
+    if what not in draft.names:
+        st.caption(words)
+        _choose(draft, what)
+        _begin(draft, what)
+    else:
+        guess = draft.guesses.get(what)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=draft.key("file", what)):
+            st.markdown(f":material/description: **{md(draft.names[what], 60)}**", width="content")
+            st.button(
+                "Another file",
+                key=draft.key("other", what),
+                type="tertiary",
+                icon=":material/swap_horiz:",
+                on_click=guard.callback(draft.forget),
+                args=(what,),
+            )
+        if guess is not None:
+            st.caption(md(views.file_words(guess)))
+    if what in draft.faults:
+        st.error(md(draft.faults[what], 1_000), icon=":material/error:")
+
+
+def read(draft: Draft, what: FileKind, fixed: dict[str, str]) -> None:
+    """Looks at the upload (anew) before the page is drawn the next time. fixed: what the visitor has chosen."""
+
+    def look(say: Progress) -> None:
+        draft.faults.pop(what, None)
+        try:
+            guess = files.guess(draft.folder, what, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
+        except SeqscopeError as error:
+            draft.faults[what] = guard.shown(error)
+            return
+        draft.guesses[what], draft.fixed[what] = guess, fixed
+        draft.readings[what] = guess.reading
+        draft.changed()
+
+    draft.todo, draft.doing = look, f"Looking at the {what}"
+
+
+def _choose(draft: Draft, what: FileKind) -> None:
+    most = draft.limits.upload // MB
+    uploaded = st.file_uploader(
+        f"{_WORDS[what][0]} file",
+        key=draft.key("file", what, str(draft.uploads)),
+        max_upload_size=most,
+        label_visibility="collapsed",
+    )
+    if uploaded is not None:
+        _keep(draft, what, cast(BinaryIO, uploaded), uploaded.size, uploaded.name)
+        received.drop(uploaded)
+        st.rerun()
+
+
+def _begin(draft: Draft, what: FileKind) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        with st.popover("Paste text", icon=":material/content_paste:"):
+            key = draft.key("paste", what, str(draft.uploads))
+            st.text_area(
+                "Rows with a header",
+                key=key,
+                max_chars=_MOST_PASTED,
+                height=180,
+                placeholder="item_id,title\nA100,Teapot",
+            )
+            st.button(
+                "Read it", key=draft.key("pasted", what), on_click=guard.callback(_paste), args=(draft, what, key)
+            )
+        for kind, make in (("Template", samples.template), ("Sample", samples.sample)):
+            downloads.button(
+                kind,
+                partial(make, what),
+                f"seqscope-{what}-{kind.lower()}.csv",
+                "text/csv",
+                key=draft.key(kind.lower(), what),
+                type="tertiary",
+                help="With a few mistakes, to see what a check says" if kind == "Sample" else "Rows to write over",
+            )
+
+
+def _paste(draft: Draft, what: FileKind, key: str) -> None:
+    text = st.session_state.get(key) or ""
+    content = text[:_MOST_PASTED].encode("utf-8", "replace")
+    _keep(draft, what, content, len(content), "Pasted text")
+
+
+def _keep(draft: Draft, what: FileKind, content: BinaryIO | bytes, size: int, name: str) -> None:
+    try:
+        files.keep(draft.folder, what, content, draft.bounded(max(1, size)))
+    except SeqscopeError as error:
+        draft.faults[what] = guard.shown(error)
+        draft.uploads += 1  # the browser's copy goes
+        return
+    draft.names[what] = clean(name, 80) or "A file without a name"
+    draft.faults.pop(what, None)
+    draft.uploads += 1
+    draft.changed()
+    read(draft, what, {})

@@ -1,0 +1,87 @@
+"""What an address says: its parameters, and how any texts stand in one of them. Nothing is looked up here.
+
+encode(("a b", "c~d")) == "a%20b~c%7Ed"        decode takes it apart again
+Address.read({"ds": "films", "h": "a~b"})     Address(dataset="films", history=("a", "b"))
+
+    v   version of this form, 1          h   history, oldest first: item_ids, each percent-encoded, with ~ between them
+    ds  dataset                          b   the edited history of the what-if, in the same form; pages look at it then
+    k   length of the lists              m   models, with ~ between them; the usual ones where it is missing
+    u   user_id of a person with a held-out item whose history this is (then h is left out)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+VERSION = "1"
+MAX_HISTORY = 200
+MAX_K = 100
+DEFAULT_K = 10
+MAX_ID = 500  # characters of one item_id in an address
+
+PARAMETERS = ("v", "ds", "h", "k", "m", "b", "u")
+
+Ids = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """The parameters that all pages share, decoded; None where one is missing. Whether there are such items is not known."""
+
+    version: str = VERSION
+    dataset: str | None = None
+    history: Ids | None = None
+    user: str | None = None
+    """Only where there is no history."""
+    variant: Ids | None = None
+    k: str | None = None
+    models: Ids | None = None
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, str]) -> Address:
+        """Of an address's parameters; histories are cut to the characters that a longest one may have."""
+
+        def ids(name: str, most: int | None = None) -> Ids | None:
+            return decode(parameters[name][:most]) if name in parameters else None
+
+        return cls(
+            version=parameters.get("v", VERSION),
+            dataset=parameters.get("ds"),
+            history=ids("h", MAX_HISTORY * MAX_ID),
+            user=unquoted(parameters["u"]) if "u" in parameters and "h" not in parameters else None,
+            variant=ids("b", MAX_HISTORY * MAX_ID),
+            k=parameters.get("k"),
+            models=ids("m"),
+        )
+
+    @property
+    def length(self) -> int | None:
+        """k as a number; None where it is none that lists can have."""
+        text = str(DEFAULT_K) if self.k is None else self.k
+        possible = text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MAX_K
+        return int(text) if possible else None
+
+
+def encode(ids: Iterable[str]) -> str:
+    """Any texts → one text that `decode` takes apart again."""
+    return _encoded(tuple(ids))
+
+
+@functools.lru_cache(256)  # a page writes a dozen links, each with the same history
+def _encoded(ids: Ids) -> str:
+    return "~".join(quoted(item_id) for item_id in ids)
+
+
+def decode(text: str) -> Ids:
+    return tuple(unquoted(part) for part in text.split("~")) if text else ()
+
+
+def quoted(text: str) -> str:
+    return quote(text, safe="").replace("~", "%7E") if text else "%"  # an empty id is no missing id
+
+
+def unquoted(text: str) -> str:
+    return "" if text == "%" else unquote(text, errors="replace")

@@ -1,0 +1,91 @@
+"""What if the history had been another? Edits of a history, as pure functions on tuples of item_ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.runtime import Zoo
+
+KINDS = ("Remove one", "Swap two", "Keep the latest", "Replace one by its nearest neighbour", "Turn it round")
+
+Ids = tuple[str, ...]
+
+
+def without(history: Ids, place: int) -> Ids:
+    """One event removed."""
+    return history[:place] + history[place + 1 :]
+
+
+def moved(history: Ids, place: int, by: int) -> Ids:
+    """One event moved by so many places, at most to either end."""
+    if not 0 <= place < len(history):
+        return history
+    rest = list(without(history, place))
+    rest.insert(min(max(0, place + by), len(rest)), history[place])
+    return tuple(rest)
+
+
+def swapped(history: Ids, first: int, second: int) -> Ids:
+    """Two events exchanged."""
+    edited = list(history)
+    edited[first], edited[second] = edited[second], edited[first]
+    return tuple(edited)
+
+
+def latest(history: Ids, count: int) -> Ids:
+    """The latest so many events."""
+    return history[-count:] if count > 0 else ()
+
+
+def replaced(history: Ids, place: int, item_id: str) -> Ids:
+    """Another item in one place."""
+    return (*history[:place], item_id, *history[place + 1 :])
+
+
+def backwards(history: Ids) -> Ids:
+    """The newest first."""
+    return history[::-1]
+
+
+def shuffled(history: Ids, rng: random.Random) -> Ids:
+    """The same items in any other order; where there is none (all items equal), the same."""
+    edited = list(history)
+    for _ in range(20):
+        rng.shuffle(edited)
+        if tuple(edited) != history:
+            break
+    return tuple(edited)
+
+
+def edited(history: Ids, models: Zoo, said: Mapping[str, Any]) -> Ids:
+    """The edit that somebody described; the same history where it describes none.
+
+    said: kind (one of `KINDS`), first and second (places), count, space (a model's name). Comes from outside: checked here.
+    """
+    kind, first, second, count = said.get("kind"), said.get("first"), said.get("second"), said.get("count")
+    if kind == "Turn it round":
+        return backwards(history)
+    if kind == "Keep the latest" and isinstance(count, int):
+        return latest(history, count)
+    if not isinstance(first, int) or not 0 <= first < len(history):
+        return history
+    if kind == "Remove one":
+        return without(history, first)
+    if kind == "Swap two" and isinstance(second, int) and 0 <= second < len(history):
+        return swapped(history, first, second)
+    if kind == "Replace one by its nearest neighbour":
+        return neighboured(history, first, models, str(said.get("space")))
+    return history
+
+
+def neighboured(history: Ids, place: int, models: Zoo, name: str) -> Ids:
+    """The nearest item, in one model's space, that is not in the history already, in the place of another."""
+    item = models.position(history[place])
+    if item is None or name not in models.bundles or models.bundles[name].cannot("neighbours") is not None:
+        return history
+    near = models.bundles[name].neighbours(item, len(history) + 1).items
+    fresh = [models.item_ids[other] for other in near if models.item_ids[other] not in history]
+    return replaced(history, place, fresh[0]) if fresh else history

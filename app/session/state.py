@@ -1,0 +1,382 @@
+"""What one visitor is looking at, and the address that says the same.
+
+    now = state.get()                  # dataset, history, k, models, variant, user
+    state.add("alien-1979")            # from a callback: changes the history and the address
+    state.choose(layer="2")            # from a callback: changes what this page has for itself, and the address
+    state.numbers(models, now.history) # item_ids → item numbers
+
+Everything that another person needs to see the same is in the address, by item_id: what all pages share (`address`), and what a
+page has for itself, such as the model that Attention looks into (`pages`).
+
+An address that names something unknown shows the rest, and says what it could not find. One without a dataset means the one that
+the app opens with (`engine.runtime.EMBEDDED`); the app leaves the dataset out only where everything is as it opens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from app import examples
+from app.session import history_edits, pages
+from app.session.address import DEFAULT_K, MAX_HISTORY, MAX_K, PARAMETERS, VERSION, Address, Ids, encode, quoted
+from app.session.pages import Own, Page
+from app.text import count, short
+from engine.errors import SeqscopeError
+
+if TYPE_CHECKING:
+    from engine.runtime import Zoo
+
+_KEY, _ADDRESS = "seqscope_state", "seqscope_address"
+_UNHEARD = "seqscope_unheard"  # addresses that a request may still carry: the browser has not named the latest one yet
+# whether the address of this run is not the browser's word, but was written by a callback of it
+_WRITTEN = "seqscope_written"
+_MOST_UNHEARD = 50
+_PAGE, _OWN = "seqscope_page", "seqscope_own"  # what is shown; what each page had for itself when it was last seen
+_PASSED = (
+    "seqscope_passed"  # pages that the menu led to, so that no parameters there do not mean those of a first visit
+)
+_DATASETS = "seqscope_datasets"
+
+OpenZoo = Callable[[str], "Zoo"]
+"""Name of a dataset → its models. Raises SeqscopeError where it cannot be opened."""
+
+
+@dataclass(frozen=True)
+class _Datasets:
+    """Where the ids of an address are looked up; `sync` is given it in every run."""
+
+    names: Ids
+    """At least one; the first is where a visitor without an address begins."""
+    open_zoo: OpenZoo
+
+
+@dataclass(frozen=True)
+class State:
+    """What one visitor is looking at. Changed by `update` alone."""
+
+    dataset: str
+    history: Ids = ()
+    """item_ids, oldest first; all of them exist in the dataset."""
+    k: int = DEFAULT_K
+    models: Ids | None = None
+    """Names of the models that are shown; None: the usual ones."""
+    variant: Ids | None = None
+    """The edited history of the what-if, None: no what-if."""
+    user: str | None = None
+    """user_id of the person whose history this is, to the letter; their held-out item is known."""
+    own: Own = field(default_factory=dict, hash=False)
+    """What the page has for itself: parameter → text in the address, let pass by the checks of the page."""
+    problems: Ids = field(default=(), compare=False)
+    """What the address asked for and could not be found, in sentences."""
+
+    @property
+    def current(self) -> Ids:
+        """The history that every page looks at: B, the edited one, where there is one."""
+        return self.history if self.variant is None else self.variant
+
+
+# --- reading
+
+
+def get() -> State:
+    """The visitor's state. `sync` must have run in this session."""
+    found: State = st.session_state[_KEY]
+    return found
+
+
+def coming(datasets: Sequence[str]) -> str:
+    """The dataset that `sync` will come to, for what must be known before: the address's, the visitor's, or the first."""
+    asked = st.query_params.get("ds")
+    if asked is None and _KEY in st.session_state:
+        asked = get().dataset
+    return asked if asked is not None and asked in datasets else datasets[0]
+
+
+def numbers(models: Zoo, ids: Iterable[str]) -> tuple[int, ...]:
+    """Item numbers of item_ids; those that the catalogue does not have (any more) are left out."""
+    found = (models.position(item_id) for item_id in ids)
+    return tuple(item for item in found if item is not None)
+
+
+def target(models: Zoo) -> int | None:
+    """The held-out item that truly came next; None where the history is not that of a person of the dataset, or items have no
+    order."""
+    row = examples.user_row(models, get().user)
+    return None if row is None else models.next_item(row)
+
+
+# --- changing, from callbacks
+
+
+def update(**changes: object) -> None:
+    """Changes the state and writes the address. A changed history is no longer that of a person of the dataset."""
+    before = get()
+    if changes.get("history", before.history) != before.history:
+        changes = {"user": None, "variant": None, **changes}
+    st.session_state[_KEY] = dataclasses.replace(before, **{"problems": (), **changes})  # type: ignore[arg-type]
+    publish()
+
+
+def edit(history: Ids, **changes: object) -> None:
+    """Changes the history that is looked at, which is the edited one where there is one."""
+    update(**{"history" if get().variant is None else "variant": history}, **changes)
+
+
+def add(item_id: str, **changes: object) -> None:
+    """Puts an item at the end of the history; the oldest goes where it would be longer than allowed."""
+    edit((*get().current, item_id)[-MAX_HISTORY:], **changes)
+
+
+def remove(place: int) -> None:
+    edit(history_edits.without(get().current, place))
+
+
+def move(place: int, by: int) -> None:
+    edit(history_edits.moved(get().current, place, by))
+
+
+def clear() -> None:
+    edit(())
+
+
+def choose(**own: str | None) -> None:
+    """Changes what the page has for itself; None takes a choice back."""
+    wanted = {**get().own, **own}
+    update(own={name: text for name, text in wanted.items() if text is not None})
+
+
+def choose_dataset(name: str) -> None:
+    """Another dataset, with its first example."""
+    st.session_state[_KEY] = default(name, _datasets().open_zoo)
+    st.session_state.pop(_OWN, None)
+    publish()
+
+
+def choose_user(models: Zoo, user_id: str) -> None:
+    """The history of a person with a held-out item."""
+    row = examples.user_row(models, user_id)
+    if row is not None:
+        update(history=_history_of(models, row), user=user_id)
+
+
+def reset() -> None:
+    choose_dataset(get().dataset)
+
+
+def default(name: str, open_zoo: OpenZoo) -> State:
+    """How a dataset opens: its first example; without a history where it cannot be opened at all."""
+    try:
+        return State(dataset=name, history=examples.of(open_zoo(name))[0].history)
+    except SeqscopeError:  # the page says what is wrong when it opens the dataset itself
+        return State(dataset=name)
+
+
+# --- the address
+
+
+def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -> None:
+    """Takes over what the address says, where a link or the browser's back button brought another one than was written.
+
+    datasets: names, at least one; the first is where a visitor without an address begins. page: the one that is shown.
+    """
+    st.session_state[_DATASETS] = _Datasets(tuple(datasets), open_zoo)
+    stays = _PAGE not in st.session_state or _page_name() == ("" if page is None else page.name)
+    st.session_state[_PAGE] = page
+    address = _read()
+    known = _KEY in st.session_state and get().dataset in datasets
+    if known and stays and address == st.session_state.get(_ADDRESS):
+        if not st.session_state.pop(_WRITTEN, False):
+            st.session_state.pop(_UNHEARD, None)
+        return
+    if known and stays and _is_late(address):
+        _write(st.session_state[_ADDRESS])
+        return
+    if known and not address and (not _went_back() or _page_name() in st.session_state.get(_PASSED, ())):
+        _enter(_page_name())
+        return
+    st.session_state[_KEY] = parse(address, datasets, open_zoo, page)
+    st.session_state[_ADDRESS] = address
+    _remember()
+    st.session_state.pop(_UNHEARD, None)
+    st.session_state.pop(_WRITTEN, None)
+
+
+def _enter(page: str) -> None:
+    """Streamlit's menu leads to a page without parameters: the visitor still looks at the same, and at what the page last had.
+
+    The browser takes that for a step of its own, so its back button comes through here once more.
+    """
+    own = st.session_state.get(_OWN, {}).get(page, {})
+    st.session_state[_KEY] = dataclasses.replace(get(), own=own)
+    publish()
+    st.session_state.pop(_WRITTEN, None)
+    if st.session_state[_ADDRESS]:
+        st.session_state.setdefault(_PASSED, set()).add(page)
+
+
+def publish() -> None:
+    """Writes the state into the address; nothing where it is what a visitor without an address sees."""
+    now = get()
+    address = params(now) if now != _front() else {}
+    unheard = [*st.session_state.get(_UNHEARD, []), st.session_state.get(_ADDRESS)]
+    st.session_state[_UNHEARD] = unheard[-_MOST_UNHEARD:]
+    st.session_state[_ADDRESS] = address
+    st.session_state[_WRITTEN] = True
+    _remember()
+    _write(address)  # at once: the browser's back button counts every change
+
+
+def link(page_url: str) -> str:
+    """The address of what is on the screen now. page_url: that of the page, with or without parameters."""
+    now = get()
+    page = page_url.partition("#")[0].partition("?")[0]
+    return f"{page}?{urlencode({**_others(), **params(now)}, doseq=True)}"
+
+
+def link_params(**own: str) -> dict[str, str]:
+    """The parameters of a link to a page that has `own` for itself."""
+    return params(dataclasses.replace(get(), own=own))
+
+
+def link_to(page: str, **own: str) -> dict[str, str]:
+    """The parameters of a link to a page as it was last seen, with some of its choices changed."""
+    before: Own = st.session_state.get(_OWN, {}).get(page, {})
+    return params(dataclasses.replace(get(), own={**before, **own}))
+
+
+def params(now: State) -> dict[str, str]:
+    """The address parameters of a state."""
+    address = {"v": VERSION, "ds": now.dataset}
+    address |= {"h": encode(now.history)} if now.user is None else {"u": quoted(now.user)}
+    address["k"] = str(now.k)
+    if now.models is not None:
+        address["m"] = encode(now.models)
+    if now.variant is not None:
+        address["b"] = encode(now.variant)
+    return {**address, **now.own}
+
+
+def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -> State:
+    """The state an address asks for; what it cannot have is left out and told in `problems`."""
+    link = Address.read(parameters)
+    problems: list[str] = []
+    if link.version != VERSION:
+        problems.append(f"This link was made by another version of Seqscope (form {short(link.version, 20)}).")
+    name = datasets[0] if link.dataset is None else link.dataset
+    if name not in datasets:
+        problems.append(f"There is no dataset “{short(name)}” here; this is {datasets[0]}.")
+        return dataclasses.replace(default(datasets[0], open_zoo), problems=tuple(problems))
+    try:
+        models = open_zoo(name)
+    except SeqscopeError:
+        return State(dataset=name, problems=tuple(problems))
+    now = default(name, open_zoo)
+    changes: dict[str, object] = {}
+    if link.history is not None:
+        changes["history"] = _existing(models, link.history, "the history", problems)
+    elif link.user is not None:
+        row = examples.user_row(models, link.user)
+        if row is None:
+            problems.append(f"The link names the person “{short(link.user)}”, whom this dataset does not have.")
+        else:
+            changes.update(user=link.user, history=_history_of(models, row))
+    if link.variant is not None:
+        changes["variant"] = _existing(models, link.variant, "the edited history", problems)
+    if link.length is None:
+        problems.append(
+            f"The link asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}."
+        )
+    else:
+        changes["k"] = link.length
+    if link.models is not None:
+        unknown = [short(model) for model in link.models if model not in models.bundles]
+        if unknown:
+            problems.append(
+                f"The link names {count(len(unknown), 'model')} that this dataset does not have: {_some(unknown)}."
+            )
+        changes["models"] = tuple(model for model in models.bundles if model in link.models) or None
+    changes["own"], unfit = pages.read(() if page is None else page.parameters, parameters, models)
+    problems += unfit
+    return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
+
+
+def _existing(models: Zoo, ids: Ids, name: str, problems: list[str]) -> Ids:
+    """Those that the catalogue has, the latest of them. name: of the history, in a sentence."""
+    missing = [short(item_id) for item_id in ids if models.position(item_id) is None]
+    if missing:
+        items = count(len(missing), "item")
+        problems.append(f"The link names {items} in {name} that this dataset does not have: {_some(missing)}.")
+    existing = tuple(item_id for item_id in ids if models.position(item_id) is not None)
+    if len(existing) > MAX_HISTORY:
+        problems.append(f"A history may have {MAX_HISTORY} items; the link's {len(existing):,} are cut to the latest.")
+    return existing[-MAX_HISTORY:]
+
+
+def _some(words: list[str]) -> str:
+    quoted = ", ".join(f"“{word}”" for word in words[:10])
+    return f"{quoted} and {len(words) - 10} more" if len(words) > 10 else quoted
+
+
+def _history_of(models: Zoo, row: int) -> Ids:
+    """The history of a person, cut to what the app shows."""
+    return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
+
+
+def _front() -> State:
+    datasets = _datasets()
+    return default(datasets.names[0], datasets.open_zoo)
+
+
+def _datasets() -> _Datasets:
+    datasets: _Datasets = st.session_state[_DATASETS]
+    return datasets
+
+
+def _page_name() -> str:
+    page: Page | None = st.session_state.get(_PAGE)
+    return "" if page is None else page.name
+
+
+def _read() -> dict[str, str]:
+    return {name: st.query_params[name] for name in _ours() if name in st.query_params}
+
+
+def _write(address: dict[str, str]) -> None:
+    st.query_params.from_dict({**_others(), **address})
+
+
+def _ours() -> Ids:
+    page: Page | None = st.session_state.get(_PAGE)
+    return PARAMETERS if page is None else (*PARAMETERS, *(parameter.name for parameter in page.parameters))
+
+
+def _others() -> dict[str, list[str]]:
+    """The parameters that are not the state's, such as the item of Catalogue."""
+    ours = _ours()
+    return {name: st.query_params.get_all(name) for name in st.query_params if name not in ours}
+
+
+def _remember() -> None:
+    kept = st.session_state.get(_OWN, {})
+    st.session_state[_OWN] = {**kept, _page_name(): get().own}
+
+
+def _went_back() -> bool:
+    """Whether the browser's back or forward button brought this address, where Streamlit says so."""
+    return bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
+
+
+def _is_late(address: dict[str, str]) -> bool:
+    """A quick second click is sent before the browser knows the address that the first one led to.
+
+    How long that takes is up to the machine; it is over once the browser names the new address. Its back button may bring an
+    earlier one before; `_went_back` tells that apart.
+    """
+    return not _went_back() and address in st.session_state.get(_UNHEARD, [])

@@ -1,1 +1,0 @@
-"""Words of pages: pure functions of plain data, without Streamlit."""
