@@ -183,7 +183,7 @@ def opened(root: Path, monkeypatch: pytest.MonkeyPatch, screen: str, toys: tuple
     names = [screen, *(name for name in ("catalogue", "map", "compare") if name != screen)]
     (root / "main.py").write_text(
         "import streamlit as st\n"
-        "from app import state, zoo\n"
+        "from app import zoo\nfrom app.session import state\n"
         "state.sync(list(zoo.datasets()), zoo.open_zoo)\n"
         f"st.navigation([st.Page(f'screens/{{name}}/page.py', url_path=name) for name in {names}]).run()\n"
     )
