@@ -11,10 +11,11 @@ Address.read({"ds": "films", "h": "a~b"})     Address(dataset="films", history=(
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
+
+from app.analysis.cache import cached
 
 VERSION = "1"
 MAX_HISTORY = 200
@@ -70,7 +71,7 @@ def encode(ids: Iterable[str]) -> str:
     return _encoded(tuple(ids))
 
 
-@functools.lru_cache(256)  # a page writes a dozen links, each with the same history
+@cached(256)  # a page writes a dozen links, each with the same history
 def _encoded(ids: Ids) -> str:
     return "~".join(quoted(item_id) for item_id in ids)
 

@@ -290,10 +290,11 @@ def test_clicks_in_the_lists(open_app: Open) -> None:
         import streamlit as st
 
         from app import zoo
+        from app.screens import PAGES
         from app.screens.compare import actions
         from app.session import state
 
-        state.sync(list(zoo.datasets()), zoo.open_zoo)
+        state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["compare"])
         actions.act(st.session_state["said"])
 
     open_app(ds="toys")  # which says where the toys are
