@@ -7,9 +7,10 @@ k-core, and users with a shorter history than --min-history; last, items that no
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -28,13 +29,12 @@ from engine.data.sources import SOURCES, Source, Workshop, guess_source
 from engine.data.sources.items import open_items
 from engine.data.sources.lines import read_item_map
 from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
-from engine.data.write import NAME, fill_dataset, refuse_existing, staging
+from engine.data.write import NAME, refuse_existing, staging, write_dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular.database import connect_file, first_line
 from engine.tabular.findings import Finding, Findings
 
 SHOWN_PROBLEMS = 20
-ALL = 1 << 62
 DAY = 86_400
 LARGE = 100_000_000
 """Bytes; a larger log takes long enough to say so."""
@@ -63,6 +63,20 @@ class BadRows(SeqscopeError):
 
 def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda line: None) -> ImportResult:
     """Carry out `options`; `say` takes what was guessed, line by line."""
+    check_paths(options)
+    if options.source is None:
+        name, why = guess_source(options.paths, options.encoding, tested=options.test is not None)
+        say(f"format: {name}, because {why} (--source names another)")
+        options = dataclasses.replace(options, source=name)
+    if options.source not in SOURCES:
+        raise UsageError(f"--source {options.source}: one of {', '.join(SOURCES)}")
+    _check_sets(SOURCES[options.source], options)
+    with open_workshop(options, say) as (folder, workshop):
+        return _import(options, workshop, folder)
+
+
+def check_paths(options: ImportOptions) -> None:
+    """Raises SeqscopeError where the dataset cannot be called or placed so, or where a file is missing."""
     if not NAME.fullmatch(options.name or options.out.name):
         given = (
             f"--name {options.name}" if options.name else f"--out {options.out}: the last part is the dataset's name"
@@ -72,20 +86,17 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
     for path in (*options.paths, options.test, options.items, options.item_map):
         if path is not None and not path.exists():
             raise SeqscopeError(f"{path} does not exist.")
-    if options.source is None:
-        name, why = guess_source(options.paths, options.encoding, tested=options.test is not None)
-        say(f"format: {name}, because {why} (--source names another)")
-        options = dataclasses.replace(options, source=name)
-    if options.source not in SOURCES:
-        raise UsageError(f"--source {options.source}: one of {', '.join(SOURCES)}")
-    _check_sets(SOURCES[options.source], options)
+
+
+@contextlib.contextmanager
+def open_workshop(options: ImportOptions, say: Callable[[str], None]) -> Iterator[tuple[Path, Workshop]]:
+    """The dataset's folder, staged, and a workshop in it, which is gone when the folder takes its place."""
     with staging(options.out, overwrite=options.overwrite) as folder:
         work = folder / "work"
         work.mkdir()
         with connect_file(work, memory=options.memory, threads=options.threads) as con:
-            result = _import(options, Workshop(con, work, Findings(con, ALL), say), folder)
+            yield folder, Workshop(con, work, Findings(con, each=None), say)
         shutil.rmtree(work)
-    return result
 
 
 def _check_sets(source: Source, options: ImportOptions) -> None:
@@ -176,8 +187,9 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
 
     time = log.time
     time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
-    info = fill_dataset(
-        folder, name=options.name or options.out.name, title=options.title or source.title, source=options.about or source.about,
+    info = write_dataset(
+        folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,
+        source=options.about or source.about,
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
         users=log.users, user=log.user, item=log.item, timestamp=time, time_unit=time_unit, split=options.split,
         options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,

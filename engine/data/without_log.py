@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,17 @@ from engine import __version__
 from engine.data.catalogue import Notices, attribute_table, choose_id_column, read_catalogue
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.options import ImportOptions
-from engine.data.prepare import ALL, SHOWN_PROBLEMS, ImportResult, stop_for_bad_rows, write_report
+from engine.data.prepare import (
+    SHOWN_PROBLEMS,
+    ImportResult,
+    check_paths,
+    open_workshop,
+    stop_for_bad_rows,
+    write_report,
+)
 from engine.data.sources import Workshop
 from engine.data.sources.items import open_items
-from engine.data.write import NAME, refuse_existing, staging, write_events
-from engine.errors import SeqscopeError, UsageError
-from engine.tabular.database import connect_file
-from engine.tabular.findings import Findings
+from engine.data.write import write_events
 
 NO_LOG = "none"
 """The split of a dataset without a log."""
@@ -37,20 +40,9 @@ LICENCE = "Not stated."
 
 def import_catalogue(options: ImportOptions, say: Callable[[str], None] = lambda line: None) -> ImportResult:
     """Make a dataset of the one item file in `options.paths`; what is said of logs in `options` plays no part."""
-    (path,) = options.paths
-    name = options.name or options.out.name
-    if not NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name of a dataset: use lowercase letters, digits and single dashes")
-    refuse_existing(options.out, options.overwrite)
-    if not path.exists():
-        raise SeqscopeError(f"{path} does not exist.")
-    with staging(options.out, overwrite=options.overwrite) as folder:
-        work = folder / "work"
-        work.mkdir()
-        with connect_file(work, memory=options.memory, threads=options.threads) as con:
-            result = _import(path, name, options, Workshop(con, work, Findings(con, ALL), say), folder)
-        shutil.rmtree(work)
-    return result
+    check_paths(options)
+    with open_workshop(options, say) as (folder, workshop):
+        return _import(options.paths[0], options.name or options.out.name, options, workshop, folder)
 
 
 def _import(path: Path, name: str, options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:

@@ -95,6 +95,7 @@ def write_dataset(
     negative: np.ndarray | None = None,
     tested: np.ndarray | None = None,
     overwrite: bool = False,
+    staged: bool = False,
 ) -> DatasetInfo:
     """Split a log, write it as the dataset folder `out`, open it once as a check, and only then let it appear.
 
@@ -106,93 +107,63 @@ def write_dataset(
     time_unit: "second", "day" (times are midnights), "order" (no times) or "none" (no times and no order).
     negative: bool [events], the quantity is negative; None where the source has no quantities.
     tested: bool [events], what the test asks for; of a given split alone.
+    staged: `out` is a folder that the caller has staged.
     """
-    with staging(Path(out), overwrite=overwrite) as folder:
-        return fill_dataset(
-            folder, name=name, title=title, source=source, licence=licence, simulated=simulated, items=items, users=users,
-            user=user, item=item, timestamp=timestamp, time_unit=time_unit, split=split, options=options, left_out=left_out,
-            repeats=repeats, measured=measured,
-            negative=negative, tested=tested,
+    with contextlib.nullcontext(Path(out)) if staged else staging(Path(out), overwrite=overwrite) as folder:
+        if not NAME.fullmatch(name):
+            raise UsageError(f"dataset name {name!r}: use lowercase letters, digits and single dashes, such as ml-1m")
+        if not isinstance(users, pa.ChunkedArray):
+            users = pa.chunked_array([pa.array(users, pa.string())])
+        offsets = _check_log(items, len(users), user, item, timestamp, time_unit)
+        roles, described = split_roles(split, offsets, timestamp, tested)
+        events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
+        item_ids = items["item_id"].to_pylist()
+        test_rows = np.flatnonzero(roles == Role.TEST)
+        info = DatasetInfo(
+            name=name,
+            title=title,
+            source=source,
+            licence=licence,
+            simulated=simulated,
+            counts={
+                "users": len(users), "items": items.num_rows, "events": len(events.values),
+                "train": int(np.count_nonzero(roles == Role.TRAIN)),
+                "valid": len(np.unique(user[roles == Role.VALID])),
+                "test": len(np.unique(user[test_rows])),
+            },
+            lengths={
+                "min": float(events.lengths.min()), "median": float(np.median(events.lengths)),
+                "mean": round(float(events.lengths.mean()), 4), "max": float(events.lengths.max()),
+            },
+            sparsity=1 - len(events.values) / (len(users) * items.num_rows),
+            time=describe_time(user, timestamp, time_unit),
+            split=described,
+            options=dict(options or {}),
+            left_out=dict(left_out or {}),
+            fingerprint=fingerprint(item_ids, events, timestamp, roles, repeats),
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            created_by=f"seqscope {__version__}",
+            attributes=[column for column in items.column_names if column not in ("item_id", "title")],
+            repeats=repeats,
+            measured=dict(measured or {}),
+            # nothing comes before an item of a set
+            held_out={} if split.sets else held_out.count(test_rows, offsets, events.values, timestamp, negative),
         )  # fmt: skip
 
+        numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
+        order = ["item_id", "title", *info.attributes]
+        pq.write_table(items.select(order).add_column(0, "item", numbers), folder / "items.parquet", compression="zstd")
+        numbers = pa.array(np.arange(len(users), dtype=np.int32))
+        pq.write_table(pa.table({"user": numbers, "user_id": users}), folder / "users.parquet", compression="zstd")
+        write_events(folder / "interactions.parquet", user, item, timestamp, roles)
+        (folder / "dataset.json").write_text(info.to_json(), "utf-8")
 
-def fill_dataset(
-    folder: Path,
-    *,
-    name: str,
-    title: str,
-    source: str,
-    licence: str,
-    simulated: bool,
-    items: pa.Table,
-    users: Sequence[str] | pa.Array | pa.ChunkedArray,
-    user: np.ndarray,
-    item: np.ndarray,
-    timestamp: np.ndarray | None,
-    time_unit: str,
-    split: SplitOptions,
-    options: Mapping[str, Any] | None,
-    left_out: Mapping[str, int] | None,
-    repeats: Literal["count", "first"] | None = None,
-    measured: Mapping[str, float] | None = None,
-    negative: np.ndarray | None = None,
-    tested: np.ndarray | None = None,
-) -> DatasetInfo:
-    """`write_dataset` into a folder that exists, for callers that hold their own staging folder."""
-    if not NAME.fullmatch(name):
-        raise UsageError(f"dataset name {name!r}: use lowercase letters, digits and single dashes, such as ml-1m")
-    if not isinstance(users, pa.ChunkedArray):
-        users = pa.chunked_array([pa.array(users, pa.string())])
-    offsets = _check_log(items, len(users), user, item, timestamp, time_unit)
-    roles, described = split_roles(split, offsets, timestamp, tested)
-    events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
-    item_ids = items["item_id"].to_pylist()
-    test_rows = np.flatnonzero(roles == Role.TEST)
-    info = DatasetInfo(
-        name=name,
-        title=title,
-        source=source,
-        licence=licence,
-        simulated=simulated,
-        counts={
-            "users": len(users), "items": items.num_rows, "events": len(events.values),
-            "train": int(np.count_nonzero(roles == Role.TRAIN)),
-            "valid": len(np.unique(user[roles == Role.VALID])),
-            "test": len(np.unique(user[test_rows])),
-        },
-        lengths={
-            "min": float(events.lengths.min()), "median": float(np.median(events.lengths)),
-            "mean": round(float(events.lengths.mean()), 4), "max": float(events.lengths.max()),
-        },
-        sparsity=1 - len(events.values) / (len(users) * items.num_rows),
-        time=describe_time(user, timestamp, time_unit),
-        split=described,
-        options=dict(options or {}),
-        left_out=dict(left_out or {}),
-        fingerprint=fingerprint(item_ids, events, timestamp, roles, repeats),
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        created_by=f"seqscope {__version__}",
-        attributes=[column for column in items.column_names if column not in ("item_id", "title")],
-        repeats=repeats,
-        measured=dict(measured or {}),
-        # nothing comes before an item of a set
-        held_out={} if split.sets else held_out.count(test_rows, offsets, events.values, timestamp, negative),
-    )  # fmt: skip
-
-    numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
-    order = ["item_id", "title", *info.attributes]
-    pq.write_table(items.select(order).add_column(0, "item", numbers), folder / "items.parquet", compression="zstd")
-    numbers = pa.array(np.arange(len(users), dtype=np.int32))
-    pq.write_table(pa.table({"user": numbers, "user_id": users}), folder / "users.parquet", compression="zstd")
-    write_events(folder / "interactions.parquet", user, item, timestamp, roles)
-    (folder / "dataset.json").write_text(info.to_json(), "utf-8")
-
-    written = Dataset(folder)
-    if fingerprint(item_ids, written.events, written.timestamps, written.roles, repeats) != info.fingerprint:
-        raise SeqscopeError(
-            f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
-        )
-    return info
+        written = Dataset(folder)
+        if fingerprint(item_ids, written.events, written.timestamps, written.roles, repeats) != info.fingerprint:
+            raise SeqscopeError(
+                f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
+            )
+        return info
 
 
 def write_events(

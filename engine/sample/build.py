@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from engine.data.dataset import DatasetInfo
 from engine.data.split import SplitOptions
-from engine.data.write import fill_dataset, staging, write_dataset
+from engine.data.write import staging, write_dataset
 from engine.sample.films import Film, read_films
 from engine.sample.log import simulate
 from engine.sample.procedural import ProceduralStory, procedural_items, procedural_log
@@ -35,8 +35,9 @@ def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> Datase
         for name in KEPT:
             if (out / name).is_file():
                 shutil.copyfile(out / name, folder / name)
-        return fill_dataset(
+        return write_dataset(
             folder,
+            staged=True,
             name="sample",
             title="Films, simulated viewers",
             source=(

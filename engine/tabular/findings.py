@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -175,9 +176,11 @@ class Cell(NamedTuple):
 class Findings:
     """The tables `findings` (of each problem the first) and `left` (all lines that are left out)."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, each: int = EACH) -> None:
-        """each: how many findings of one problem in one file are written."""
-        self.con, self.each = con, each
+    def __init__(self, con: duckdb.DuckDBPyConnection, each: int | None = EACH) -> None:
+        """each: how many findings of one problem in one file are written; None: all."""
+        self.con = con
+        self.each = sys.maxsize if each is None else each
+        self._first = "" if each is None else f"ORDER BY line LIMIT {each}"
         self._files: dict[str, int] = {}
         self._lineless = itertools.count(-1, -1)  # rows of files without lines are told apart by negative ones
         self._found: list[tuple[str, str, int | None, str, str]] = []  # of Python: file, problem, line, column, value
@@ -185,7 +188,7 @@ class Findings:
         con.execute(
             'CREATE TABLE findings (file VARCHAR, line BIGINT, "column" VARCHAR, value VARCHAR, problem VARCHAR, note VARCHAR)'
         )
-        con.execute('CREATE TABLE "left" (file UTINYINT, rank USMALLINT, line BIGINT)')
+        con.execute('CREATE TABLE "left" (file USMALLINT, rank USMALLINT, line BIGINT)')
         con.execute(
             "CREATE TABLE problems (problem VARCHAR, kind UTINYINT, place UTINYINT, words VARCHAR, fix VARCHAR)"
         )
@@ -228,7 +231,7 @@ class Findings:
             if number:
                 rows = value(self.con, "INSERT INTO counted SELECT line FROM hit ANTI JOIN counted USING (line)")
                 self._count(file, problem, rows, number, note)
-                first = f"SELECT line FROM hit ORDER BY line LIMIT {self.each}"
+                first = f"SELECT line FROM hit {self._first}"
                 query = f"SELECT line, {rule.cell} AS value FROM rows SEMI JOIN ({first}) USING (line)"
                 self._keep(file, problem, query, rule.column, note)
         self.con.execute("DROP TABLE counted; DROP TABLE IF EXISTS hit")
@@ -266,7 +269,7 @@ class Findings:
         self.con.execute(
             f"INSERT INTO findings SELECT {sql(file)}, CASE WHEN line > 0 THEN line END, {sql(column[:VALUE])}, "
             f"left(coalesce(value, ''), {VALUE}), "
-            f"{sql(problem)}, {sql(note)} FROM ({query}) ORDER BY line LIMIT {self.each}"
+            f"{sql(problem)}, {sql(note)} FROM ({query}) {self._first}"
         )
 
     # --- answers

@@ -74,7 +74,9 @@ def test_wrong_delimiter(bench: Bench) -> None:
     log = bench.write("log.csv", LOG.replace(",", ";"))
     assert "separated by semicolons" in bench.fails(log, "--delimiter", ",")
     assert bench.load(log).info.counts["events"] == 16 and "separated by semicolons" in bench.err
-    assert bench.load(log, "--delimiter", ";").info.counts["events"] == 16
+    items = bench.write("items.csv", "item,title\n1,One; or two\n")
+    dataset = bench.load(log, "--delimiter", ";", "--items", items)  # which is the log's alone
+    assert dataset.info.counts["events"] == 16 and item_rows(dataset)[0]["title"] == "One; or two"
     message = bench.fails(bench.write("words.txt", "user item time\na b 1\n"), "--source", "table")
     assert "only one column" in message and "--delimiter" in message
 

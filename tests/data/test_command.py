@@ -59,7 +59,7 @@ def test_an_existing_dataset_is_refused_before_any_work(bench: Bench) -> None:
 def test_an_interrupted_import_leaves_the_old_dataset(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     log = bench.write("log.csv", LOG)
     first = bench.load(log, name="toy")
-    monkeypatch.setattr(prepare, "fill_dataset", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(prepare, "write_dataset", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     assert bench.run("import", log, "--out", bench.folder / "toy", "--overwrite") == 130
     assert sorted(path.name for path in bench.folder.iterdir()) == ["log.csv", "toy"]
     assert DatasetInfo.read(bench.folder / "toy" / "dataset.json") == first.info

@@ -86,7 +86,7 @@ def test_it_is_known_by_ids_and_texts() -> None:
         ("item_id,title\n", [], 1, "no good row is left"),
         ("item_id,title\na,A\na,B\n", ["--strict"], 1, "nothing was written"),
         ("name,title\na,A\n", [], 2, "which column is the item's id"),
-        ("item_id,title\na,A\n", ["--name", "Not OK"], 2, "no name of a dataset"),
+        ("item_id,title\na,A\n", ["--name", "Not OK"], 2, "use lowercase letters"),
     ],
 )
 def test_what_is_refused(

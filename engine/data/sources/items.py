@@ -50,7 +50,7 @@ def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFi
         # Optional keys may be missing from the first line.
         names = list(dict.fromkeys(key for line in (first, *more[:99]) for key in parse_object(line) or ()))
         return _columns(path, json_records(workshop, path, options.encoding), names, options, workshop)
-    reading = delimited_reading(path, options, workshop, header=True)
+    reading = delimited_reading(path, options, workshop)
     names = [column.name for column in reading.columns]
     lists = {name for name in names if name.lower() in LIST_COLUMNS or name in options.list_columns}
     return _columns(path, table_records(workshop, path, reading, lists), names, options, workshop)

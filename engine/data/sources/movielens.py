@@ -91,7 +91,7 @@ def _open(
     """encoding: of the catalogue, where the options name none; None takes the one of its MovieLens file."""
     log = only_file(options.paths, log_name, options.source or "MovieLens")
     if delimiter == ",":
-        with_header = delimited_reading(log, options, workshop, header=True)
+        with_header = delimited_reading(log, options, workshop, delimiter=delimiter)
         names = [column.name for column in with_header.columns]
         if missing := [name for name in _HEADER if name not in names]:
             raise SeqscopeError(

@@ -28,7 +28,7 @@ def table_reading(path: Path, options: ImportOptions, workshop: Workshop) -> Rea
             return Reading(format="parquet", columns=_unread(describe(path, UNLIMITED)[1]))
     lines = first_lines(path, options.encoding)
     if not lines[0].lstrip().startswith("{"):
-        return delimited_reading(path, options, workshop, header=options.header)
+        return delimited_reading(path, options, workshop, header=options.header, delimiter=options.delimiter)
     # Optional keys may be missing from the first line.
     names = list(dict.fromkeys(key for line in lines[:100] for key in parse_object(line) or ()))
     if not names:
@@ -36,9 +36,12 @@ def table_reading(path: Path, options: ImportOptions, workshop: Workshop) -> Rea
     return Reading(format="jsonl", gzip=packed(path), encoding=options.encoding or "utf-8", columns=_unread(names))
 
 
-def delimited_reading(path: Path, options: ImportOptions, workshop: Workshop, *, header: bool) -> Reading:
+def delimited_reading(
+    path: Path, options: ImportOptions, workshop: Workshop, *, header: bool = True, delimiter: str | None = None
+) -> Reading:
+    """How a delimited file is read, all of its columns as texts. delimiter: None: the likeliest."""
     lines = first_lines(path, options.encoding)
-    sign = options.delimiter or find_delimiter(path, lines, workshop)
+    sign = delimiter or find_delimiter(path, lines, workshop)
     rows = records(lines, Splitter(sign, '"'))
     if not rows:
         raise SeqscopeError(f"{path}: the first row cannot be read: its quotes are not in order.")
