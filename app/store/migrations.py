@@ -37,7 +37,7 @@ STEPS: tuple[str, ...] = (
     );
     """,
     # change: file.py. deleted, lost: folders that owners deleted, and what was put aside (sweep.py, lost.py). clock: when a
-    # server last ran (clock.py); of an older store, when the thing that expires last was used.
+    # server last ran (server.py); of an older store, when the thing that expires last was used.
     """
     create table change (number bigint not null);
     insert into change values (0);

@@ -167,6 +167,7 @@ def address(root: Path) -> Iterator[str]:
     ray.shutdown()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_job_on_a_real_cluster(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_RAY_PYTHON", sys.executable)

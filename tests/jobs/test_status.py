@@ -54,7 +54,7 @@ def test_readers_never_see_half_of_one(tmp_path: Path) -> None:
 
 def test_a_writer_that_is_killed_leaves_a_whole_one(tmp_path: Path, root: Path) -> None:
     last = 0
-    for turn in range(8):
+    for turn in range(3):
         child = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], cwd=root)
         try:
             until = time.monotonic() + 30
@@ -62,7 +62,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_one(tmp_path: Path, root: Path) 
             while time.monotonic() < until:
                 if (tmp_path / status.FILE).exists() and (tmp_path / status.FILE).stat().st_ino != before:
                     break
-            time.sleep(0.01 * turn)
+            time.sleep(0.02 * turn)
         finally:
             os.kill(child.pid, signal.SIGKILL)
             child.wait()
