@@ -62,7 +62,7 @@ METRIC = """
 import json
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
-from app.reports import build, document, html, pdf, tables
+from app.reports import build, document, files, html, pdf
 from engine.cli import main
 from engine.runtime import Zoo
 
@@ -77,7 +77,7 @@ seen = {
     "bundle": list(measured),
     "report": sorted({one.metric for one in again.metrics.estimates}),
     "largest": [one.value("largest") for one in again.metrics.beyond],
-    "tables": [tables.tables(report)["metrics-beyond"].columns],
+    "tables": [files.tables(report)["metrics-beyond"].columns],
     "html": html.render(report).decode(),
     "pdf": len(pdf.render(report)),
 }

@@ -155,33 +155,37 @@ def strongest(weights: Float, called: Names, many: int = _STRONGEST) -> tuple[pd
     return pd.concat([pd.DataFrame([rest]), whole.loc[kept]], ignore_index=True), whole
 
 
-def sentence(model: str, weights: Float, called: Names, pooled: bool) -> str:
-    """What drew the most attention, in words."""
-    total = float(weights.sum())
+def quoted(title: str, limit: int = 60, *, plain: bool = False) -> str:
+    """A title within a sentence: bold in Markdown, or plain text in quotes."""
+    return f"“{short(clean(title), limit)}”" if plain else f"**{md(short(title, limit))}**"
+
+
+def sentence(model: str, weights: Float, called: Names, pooled: bool, *, plain: bool = False) -> str:
+    """What drew the most attention, in words: Markdown, or plain text."""
+    total, model = float(weights.sum()), clean(model) if plain else md(model)
+    names = [
+        f"the position of {NEXT} itself" if number == "next" else quoted(title, plain=plain)
+        for number, title in zip(called.numbers, called.titles, strict=True)
+    ]
     if len(weights) == 1:
-        return f"{md(model)} had one position to look at, {_named(called, 0)}: all of its weight is there."
+        return f"{model} had one position to look at, {names[0]}: all of its weight is there."
     first, second = np.argsort(-weights, kind="stable")[:2]
     even = total / len(weights)
     how = "On average over all positions, " if pooled else ""
-    who = f"{how}{md(model)}"
+    who = f"{how}{model}"
     if weights[first] < 1.5 * even:
         return (
             f"{who} spread its attention almost evenly over {count(len(weights), 'position')}: the most went to "
-            f"{_named(called, first)}, {weights[first]:.3f} where an even share is {even:.3f}."
+            f"{names[first]}, {weights[first]:.3f} where an even share is {even:.3f}."
         )
     text = (
-        f"{who} looked most at {_named(called, first)} ({weights[first]:.0%} of its weight), "
-        f"then at {_named(called, second)} ({weights[second]:.0%})."
+        f"{who} looked most at {names[first]} ({weights[first]:.0%} of its weight), "
+        f"then at {names[second]} ({weights[second]:.0%})."
     )
     latest = [place for place, number in enumerate(called.numbers) if number != "next"][-3:]
     if len(called) > 6 and len(latest) == 3:
         text += f" The latest three items hold {weights[latest].sum():.0%} together."
     return text
-
-
-def _named(called: Names, place: int) -> str:
-    title = called.titles[place]
-    return f"the position of {NEXT} itself" if called.numbers[place] == "next" else f"**{md(short(title, 60))}**"
 
 
 # --- the map

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from app import looks
-from app.analysis.attention import Float, Names, names
+from app.analysis.attention import Float, Names, names, quoted
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, md, short
+from app.text import clean, count, md
 from engine.runtime import Agreement, CrossAttention, Trace, Zoo
 
 LISTED = 20  # prefixes per step in the table that were not followed
@@ -254,24 +254,27 @@ def steps(found: CrossAttention, level_names: Sequence[str]) -> list[str]:
     return [f"{name}: {'end' if code < 0 else code}" for name, code in zip(called, found.codes.tolist(), strict=True)]
 
 
-def sentence(model: str, item: str, shares: Float, called: Names) -> str:
-    """What drew the most attention while the item was written, in words; shares: [steps, positions]."""
+def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool = False) -> str:
+    """What drew the most attention while the item was written, in words: Markdown, or plain text. shares: [steps, positions]"""
     mean = shares.mean(axis=0)
     total = float(mean.sum())
-    text = f"While {md(model)} wrote the codes of **{md(item, 80)}**, it looked "
+    names = [quoted(title, plain=plain) for title in called.titles]
+    text = (
+        f"While {clean(model) if plain else md(model)} wrote the codes of {quoted(item, 80, plain=plain)}, it looked "
+    )
     if len(mean) == 1:
-        text += f"at {_at(called, 0)}, the only one there is."
+        text += f"at {names[0]}, the only one there is."
     else:
         first, second = np.argsort(-mean, kind="stable")[:2]
         if mean[first] < 1.5 * total / len(mean):
             text += (
-                f"almost evenly at {count(len(mean), 'item')}: the most at {_at(called, int(first))}, "
+                f"almost evenly at {count(len(mean), 'item')}: the most at {names[first]}, "
                 f"{mean[first] / max(total, 1e-12):.0%} of what it gave to the history."
             )
             return text + _rest(total)
         text += (
-            f"most at {_at(called, int(first))} ({mean[first] / max(total, 1e-12):.0%} of what it gave to the history), "
-            f"then at {_at(called, int(second))} ({mean[second] / max(total, 1e-12):.0%})."
+            f"most at {names[first]} ({mean[first] / max(total, 1e-12):.0%} of what it gave to the history), "
+            f"then at {names[second]} ({mean[second] / max(total, 1e-12):.0%})."
         )
     return text + _rest(total)
 
@@ -280,10 +283,6 @@ def _rest(total: float) -> str:
     if total >= 0.98:
         return ""
     return f" {1 - total:.0%} of its attention went to the codes that it had already written."
-
-
-def _at(called: Names, place: int) -> str:
-    return f"**{md(short(called.titles[place], 60))}**"
 
 
 def wide(shares: Float, called: Names, rows: Sequence[str]) -> pd.DataFrame:

@@ -206,19 +206,6 @@ def marks_table(marks: Marks, points: Points, titles: Sequence[str], ids: Sequen
     return pd.DataFrame(rows, columns=["Mark", "Place", "Item", "Item id", "x", "y"])
 
 
-def points_table(points: Points, titles: Sequence[str], ids: Sequence[str]) -> pd.DataFrame:
-    """Every item on the map with its place."""
-    items = points.items
-    return pd.DataFrame(
-        {
-            "Item": [titles[i] for i in items],
-            "Item id": [ids[i] for i in items],
-            "x": points.x[items],
-            "y": points.y[items],
-        }
-    )
-
-
 # --- what is selected, in the address
 
 

@@ -187,8 +187,8 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     """where: None where nobody said; then also what visitors of this server brought."""
     from app import home
     from app.reports import verify
-    from app.reports.compared import TOLERANCE
     from app.reports.document import load
+    from app.reports.part import TOLERANCE
     from app.reports.provenance import when
     from engine.runtime import Zoo
 

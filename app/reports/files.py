@@ -1,17 +1,20 @@
-"""The files of a report: one in each form, or all in a zip; written so that a reader sees a whole file or none."""
+"""The files of a report: one in each form, a CSV per table, or all in a zip; a reader sees a whole file or none."""
 
 from __future__ import annotations
 
+import csv
 import datetime
 import io
 import re
 import zipfile
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from app.reports import html, pdf
+from app.reports.blocks import Table
 from app.reports.document import Report, schema, write
-from app.reports.tables import csv_bytes, tables
+from app.reports.provenance import models_table
+from app.text import cell
 
 Form = Literal["html", "pdf", "json", "csv", "zip"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -67,3 +70,28 @@ def zipped(report: Report, figures: html.Kind = "static") -> bytes:
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(entry, data)
     return packed.getvalue()
+
+
+# --- tables
+
+
+def tables(report: Report) -> dict[str, Table]:
+    """Name → table, those alone that have rows."""
+    every = {name: table for part, content in report.content() for name, table in part.tables(content, report).items()}
+    return {name: table for name, table in (every | {"models": models_table(report)}).items() if table.rows}
+
+
+def csv_bytes(table: Table) -> bytes:
+    """CSV in UTF-8 with a byte-order mark (spreadsheets ask for it); texts that a spreadsheet would run are neutralised."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([_plain(value) for value in row])
+    return text.getvalue().encode("utf-8-sig")
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return ""
+    return cell("; ".join(map(str, value)) if isinstance(value, (list, tuple)) else value)

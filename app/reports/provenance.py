@@ -13,8 +13,8 @@ from typing import Any
 
 from app.looks import style
 from app.reports.blocks import Block, Table, h3, quiet, sign, table
-from app.reports.compared import Checked, same
 from app.reports.document import Asked, Dataset, Model, Program, Report
+from app.reports.part import Checked, same
 from app.reports.parts import PARTS
 from app.text import clean, count, listed
 from engine import __version__

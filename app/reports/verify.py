@@ -15,8 +15,8 @@ from typing import Any
 
 from app.reports import provenance
 from app.reports.build import build
-from app.reports.compared import Checked, same
 from app.reports.document import Asked, Report, seal
+from app.reports.part import Checked, same
 from app.reports.parts import PARTS
 from app.text import listed
 from engine.errors import SeqscopeError

@@ -15,9 +15,9 @@ from app.looks import titled
 from app.reports import document, html, pdf
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
+from app.reports.files import tables
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
-from app.reports.tables import tables
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
 from tests.reports.conftest import HISTORY

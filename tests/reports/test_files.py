@@ -11,7 +11,7 @@ import pytest
 
 from app.reports import document, files
 from app.reports.document import Report
-from app.reports.tables import csv_bytes, tables
+from app.reports.files import csv_bytes, tables
 from app.text import cell
 from engine.files import replacing
 

@@ -15,8 +15,8 @@ import pytest
 
 from app.reports import document, verify
 from app.reports.build import build
-from app.reports.compared import TOLERANCE
 from app.reports.document import PARTS, Asked, Report
+from app.reports.part import TOLERANCE
 from app.reports.parts.metrics import verdict
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from app.analysis import attention as analysis
-from app.analysis.beam_search import by_event, cross_attention
+from app.analysis import beam_search
 from app.figures import attention as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, number, numbers
 from app.reports.part import ByModel, Source
-from app.text import clean, short
+from app.text import clean
 from engine.errors import SeqscopeError
 from engine.runtime import last_row
 
@@ -149,7 +149,7 @@ def _written(source: Source, model: str) -> Written | None:
         item = next(iter(bundle.recommend_one(source.history, 1).items.tolist()), None)
     if item is None:
         return None
-    weights = by_event(cross_attention(models, model, source.history, item))
+    weights = beam_search.by_event(beam_search.cross_attention(models, model, source.history, item))
     return Written(
         **source.item(item).model_dump(),
         positions=[Position(place=place + 1, item_id=models.item_ids[source.history[place]]) for place in weights],
@@ -198,40 +198,23 @@ def _place(position: Position) -> int | str:
     return "next" if position.place is None else position.place
 
 
-def words(one: Attention, report: Report) -> str:
-    """What drew the most attention."""
-    title, (positions, weights) = report.titles[one.model], one.of_prediction
-    order = sorted(range(len(weights)), key=lambda at: -weights[at])[:2]
-    if not order:
+def words(entry: Attention, report: Report) -> str:
+    """What drew the most attention, and how it was summed up."""
+    title, (positions, weights) = report.titles[entry.model], entry.of_prediction
+    if not weights:
         return ""
-    rollout = one.view == "rollout"
-    whole = 1.0 if one.written is None else sum(weights) or 1.0
-    of = ["of its weight" if one.written is None else "of what it gave to the history", ""]
-    most = [
-        f"{_named(positions[at], report)} ({weights[at] / whole:.0%}{f' {unit}' if unit else ''})"
-        for at, unit in zip(order, of, strict=False)
-    ]
-    if one.written is not None:
+    names, rollout = _names(positions, report), entry.view == "rollout"
+    if entry.written is not None:
+        most = beam_search.sentence(title, entry.written.title, np.array([weights]), names, plain=True)
         rolled = "rollout through all layers" if rollout else "mean over the heads of the last layer"
-        return (
-            f"While {title} wrote the codes of “{short(clean(one.written.title), 60)}”, it looked most at "
-            f"{', then at '.join(most)}. Mean over codes, heads and layers of its decoder. The map is that of what reads the "
-            f"history: {rolled}."
-        )
+        return f"{most} Mean over codes, heads and layers of its decoder. The map is that of what reads the history: {rolled}."
     how = "Mean over the heads of the last layer" + (
-        ", and over all rows, as the model averages them" if one.pooled else ""
+        ", and over all rows, as the model averages them" if entry.pooled else ""
     )
     if rollout:
         how = "Rollout through all layers (Abnar & Zuidema 2020), each half residual: an approximation"
-    grouped = "; an item's codes are taken together" if one.grouped else ""
-    return f"{title} looked most at {', then at '.join(most)}. {how}{grouped}."
-
-
-def _named(position: Position, report: Report) -> str:
-    if position.place is None:
-        return "the position of the next item"
-    title = report.item_titles.get(position.item_id or "")
-    return f"“{short(clean(title), 60)}”" if title else f"place {position.place}"
+    grouped = "; an item's codes are taken together" if entry.grouped else ""
+    return f"{analysis.sentence(title, np.array(weights), names, entry.pooled, plain=True)} {how}{grouped}."
 
 
 def _names(positions: list[Position], report: Report) -> analysis.Names:

@@ -13,9 +13,8 @@ from app.analysis.recommend import Answer
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
-from app.reports.compared import TOLERANCE, Checked, difference, each
 from app.reports.fields import Item, ItemId, Name, ReportModel, number
-from app.reports.part import Part, Source
+from app.reports.part import TOLERANCE, Checked, Part, Source, difference, each
 from app.text import clean, percent, short
 
 if TYPE_CHECKING:

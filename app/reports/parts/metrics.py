@@ -16,9 +16,8 @@ from app.figures import metrics as drawing
 from app.looks import with_users
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
-from app.reports.compared import Checked, same
 from app.reports.fields import Name, ReportModel, number, number_or_none
-from app.reports.part import Part, Source
+from app.reports.part import Checked, Part, Source, same
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError
 from engine.runtime import STILL_IMPROVING, Zoo, judge, protocols

@@ -12,8 +12,8 @@ from app.analysis.cache import cached
 from app.components import choice
 from app.reports import files, pdf
 from app.reports.document import Report
+from app.reports.files import csv_bytes, tables
 from app.reports.html import Kind
-from app.reports.tables import csv_bytes, tables
 from app.text import listed, md
 from engine.errors import SeqscopeError
 
