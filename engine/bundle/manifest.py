@@ -189,7 +189,7 @@ class Sentence(Strict):
         return stated(write(self), "unknown")
 
 
-class Graph(Strict):
+class PeopleGraph(Strict):
     """A model that learnt along the graph of people and items, with that graph: people.parquet has a row for each of them,
     `items` list<int32>, what they have in training, each item once and ascending. See `engine/runtime/graph_paths.py`."""
 
@@ -329,7 +329,7 @@ class Manifest(Strict):
     """Where it knows items by vectors of their words; schema_version is at least 3 then."""
     zero_shot: ZeroShot | None = None
     """Where it was trained on another catalogue; schema_version is at least 3 then."""
-    graph: Graph | None = None
+    graph: PeopleGraph | None = None
     """Where it learnt along a graph and carries it; schema_version is at least 4 then."""
     index: Index
     capabilities: Capabilities

@@ -150,7 +150,7 @@ class Alike(Strict):
     """The same for items paired at random."""
 
 
-class Ranked(Strict):
+class RankedByCodes(Strict):
     """Whether codes tell a model of the log what its own item vectors tell it: NDCG@10 over the test items."""
 
     of: str
@@ -188,7 +188,7 @@ class Figures(Strict):
     reconstruction: float | None = None
     """Share of the variance of the item vectors that codes do not reproduce; None where no vectors are quantised."""
     neighbours: Alike | None = None
-    ranking: Ranked | None = None
+    ranking: RankedByCodes | None = None
 
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class _Write(nn.Module):
         return logits[0, :, 0], now.keys[0], now.values[0], looked
 
 
-class _Attention(nn.Module):
+class _CodeAttention(nn.Module):
     def __init__(self, model: Generator) -> None:
         super().__init__()
         self.model = model
@@ -87,7 +87,7 @@ def write_generator(model: Generator, draft: Draft) -> None:
 def write_graphs(model: Generator, folder: Path) -> None:
     """encoder.onnx, decoder.onnx and attention.onnx."""
     graphs.save(_Read(model), {"items": graphs.histories(model)}, MEMORY, folder / "encoder.onnx")
-    graphs.save(_Attention(model), {"items": graphs.histories(model)}, ["attention"], folder / "attention.onnx")
+    graphs.save(_CodeAttention(model), {"items": graphs.histories(model)}, ["attention"], folder / "attention.onnx")
     shape, steps = (model.layers, model.heads), 2  # of an example: a step that is none of 0 and 1 stays free
     memory = torch.zeros(1, *shape, 7, model.head_dim)
     past = torch.zeros(3, *shape, steps, model.head_dim)

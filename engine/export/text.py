@@ -49,7 +49,7 @@ class _Item(nn.Module):
         return self.model.direction(self.model.opened(tokens, kinds, real.long(), real, tokens))
 
 
-class _Attention(nn.Module):
+class _WordAttention(nn.Module):
     def __init__(self, model: Recformer) -> None:
         super().__init__()
         self.model = model
@@ -70,7 +70,7 @@ def write_text(model: Recformer, draft: Draft) -> None:
     widen(model, words)
     unknown = round(texts.understood(draft.recipe.model, draft.data, parse(words.tokenizer)).share, 4)
     items = {"items": graphs.histories(model)}
-    graphs.save(_Attention(model), items, ["attention", "words"], folder / "attention.onnx")
+    graphs.save(_WordAttention(model), items, ["attention", "words"], folder / "attention.onnx")
     example, free = torch.ones(2, 7, dtype=torch.int64), {0: "batch", 1: "length"}
     inputs = {"tokens": (example, free), "kinds": (example.clone(), free)}
     graphs.save(_Item(model.item_encoder()), inputs, ["rows"], folder / "item_encoder.onnx")

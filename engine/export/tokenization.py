@@ -24,7 +24,7 @@ from engine.bundle.tokenizers import (
     Collisions,
     Figures,
     Plane,
-    Ranked,
+    RankedByCodes,
     Teacher,
     Tokenization,
 )
@@ -178,7 +178,7 @@ def _figures(report: dict[str, Any]) -> Figures:
         moved=int(report.get("moved", 0)),
         reconstruction=report.get("reconstruction"),
         neighbours=None if near is None else Alike(**{key: near[key] for key in Alike.model_fields}),
-        ranking=None if ranked is None else Ranked(**{key: ranked[key] for key in Ranked.model_fields}),
+        ranking=None if ranked is None else RankedByCodes(**{key: ranked[key] for key in RankedByCodes.model_fields}),
     )
 
 

@@ -18,7 +18,7 @@ import torch
 
 from engine import __version__
 from engine.bundle.embedding_spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
-from engine.bundle.manifest import Check, Graph, Index
+from engine.bundle.manifest import Check, Index, PeopleGraph
 from engine.data.dataset import Cases, Dataset
 from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
@@ -147,7 +147,7 @@ def write_graph(model: GraphRecommender, draft: Draft) -> None:
         use_dictionary=False,
     )
     depth = len(model.layers()) - 1
-    draft.graph = Graph(layers=depth, people=len(people), edges=len(people.values), layer_dim=model.layer_dim)
+    draft.graph = PeopleGraph(layers=depth, people=len(people), edges=len(people.values), layer_dim=model.layer_dim)
     if not model.sums_paths:
         return
     of_items, of_people = model.items.weight.detach().numpy(), model.users.weight.detach().numpy()[with_items]

@@ -119,7 +119,7 @@ class Sequences:
         """The same number for the pieces of one word of one item."""
 
 
-class Layer(bert.Layer):
+class Layer(bert.BertLayer):
     """BERT's, post-LN, with a choice of what is looked at."""
 
     def __init__(self, config: RecformerConfig) -> None:

@@ -36,7 +36,7 @@ from engine.runtime.graph_paths import (
 )
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out, no_probability
 from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
-from engine.runtime.sessions import Graph
+from engine.runtime.sessions import ItemsGraph
 from engine.runtime.text import Reader, SentenceReader, WordAttention
 
 History = Sequence[int] | npt.NDArray[np.integer]
@@ -94,11 +94,13 @@ class Bundle:
         for file in (PEOPLE, EMBEDDINGS) if manifest.graph is not None else ():
             if file in files:  # read on first use, of whatever size: one page alone needs them
                 folder.size(file, limit=TABLE_BYTES, expected=files[file])
-        self._attention: Graph | None = None
+        self._attention: ItemsGraph | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
             sizes = (None, shape.layers, shape.heads, None, None)
-            self._attention = Graph(folder, "attention.onnx", files, manifest.encoder.max_length, "attention", sizes)
+            self._attention = ItemsGraph(
+                folder, "attention.onnx", files, manifest.encoder.max_length, "attention", sizes
+            )
         self._tables = {file: self._table(file, columns) for file, columns in side_tables(items).items()}
 
     @classmethod
@@ -193,7 +195,7 @@ class Bundle:
         left_out = self.check_items(exclude)
         checked = [self.check_history(history) for history in histories]
         excluded = (self._without(left_out, events, exclude_history) for events in checked)
-        best_of = ((row, *self._answers.top(checked[row], k, out)) for row, out in enumerate(excluded))
+        best_of = ((row, *self._answers.recommend(checked[row], k, out)) for row, out in enumerate(excluded))
         return self._table_of(len(histories), k, best_of)
 
     def recommend_one(
@@ -217,7 +219,7 @@ class Bundle:
         checked = [self.check_items(history) for history in histories]
         able = [row for row, events in enumerate(checked) if len(events) >= self.manifest.encoder.min_history]
         excluded = [self._without(left_out, checked[row], exclude_history) for row in able]
-        best_of = self._answers.top_many([checked[row] for row in able], k, excluded)
+        best_of = self._answers.recommend_many([checked[row] for row in able], k, excluded)
         return self._table_of(len(histories), k, ((able[place], items, scores) for place, items, scores in best_of))
 
     def scores(self, history: History) -> Float32:

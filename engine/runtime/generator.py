@@ -90,7 +90,7 @@ class Generated:
 
     # --- what every model answers
 
-    def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
+    def recommend(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         """By beam search, wider where more items are asked for; exact where the tree is small or the beam would be too wide."""
         width = max(self.shape.beam, k)
         allowed = self._allowed(left_out)
@@ -101,12 +101,12 @@ class Generated:
             return ranked, scores[ranked]
         return self._ranked(search(self.decoder, self.trie, self._memory(events), width, allowed=allowed), allowed, k)
 
-    def top_many(
+    def recommend_many(
         self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
     ) -> Iterator[tuple[int, Int32, Float32]]:
         """Each history alone: a beam is a batch already."""
         for place, (events, out) in enumerate(zip(histories, left_out, strict=True)):
-            yield place, *self.top(events, k, out)
+            yield place, *self.recommend(events, k, out)
 
     def scores(self, events: Events, *, constrained: bool = True) -> Float32:
         return walk(self.decoder, self.trie, self._memory(events), constrained=constrained)

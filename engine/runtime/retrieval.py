@@ -12,7 +12,7 @@ from engine.bundle.files import EAGER_BYTES, Folder, Lazy
 from engine.bundle.index import Float32, Int32, ItemIndex, best, read_index
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES
-from engine.runtime.sessions import Graph
+from engine.runtime.sessions import ItemsGraph
 
 Events = npt.NDArray[np.int64]
 
@@ -27,13 +27,13 @@ class Answerer(Protocol):
     def warm(self) -> None:
         """Reads what is read on first use, makes the sessions and asks them once."""
 
-    def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
+    def recommend(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         """The k best items but those left out (fewer where there are fewer), best first, equal ones by number; their scores."""
 
-    def top_many(
+    def recommend_many(
         self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
     ) -> Iterator[tuple[int, Int32, Float32]]:
-        """As `top`, for each history once, in any order: (its place, items, scores). Many are encoded together."""
+        """As `recommend`, for each history once, in any order: (its place, items, scores). Many are encoded together."""
 
     def scores(self, events: Events) -> Float32:
         """float32 [items], a new array, finite."""
@@ -87,7 +87,7 @@ class Indexed:
         files, items, dim = manifest.files, manifest.num_items, manifest.encoder.dim
         identity = manifest.index.kind == "identity"
         longest = manifest.encoder.max_length
-        self._encoder = Graph(folder, "encoder.onnx", files, longest, "query", (None, dim))
+        self._encoder = ItemsGraph(folder, "encoder.onnx", files, longest, "query", (None, dim))
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
@@ -105,13 +105,13 @@ class Indexed:
     def warm(self) -> None:
         self.scores(np.zeros(1, np.int64))
 
-    def top(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
+    def recommend(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         scores = self.scores(events)
         scores[left_out] = -np.inf
         ranked = best(scores, k)
         return ranked, scores[ranked]
 
-    def top_many(
+    def recommend_many(
         self, histories: Sequence[Events], k: int, left_out: Sequence[npt.NDArray[np.int64]]
     ) -> Iterator[tuple[int, Int32, Float32]]:
         """In padded batches of like lengths, and one matrix product per batch."""

@@ -122,7 +122,7 @@ class Session(abc.ABC):
         return tensors
 
 
-class Graph(Session):
+class ItemsGraph(Session):
     """A graph with the one input `items` int64 [batch, length] and one float32 output called as given here.
 
     longest: the most columns it is ever asked with; shape: the output's, None where a size varies.
@@ -155,7 +155,7 @@ class Network(Session):
     """A graph with several inputs and outputs, all named.
 
     inputs: name → (element type, shape), where OPEN stands for a size that the graph must leave open and None for one that it
-    may fix; outputs: name → shape, all float32. An `items` input is the one of `Graph`.
+    may fix; outputs: name → shape, all float32. An `items` input is the one of `ItemsGraph`.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ from engine.bundle.onnx_graph import INT64
 from engine.bundle.tables import Column, read_matrix, read_table
 from engine.data.words import KEY, TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
-from engine.runtime.sessions import OPEN, Graph, Network
+from engine.runtime.sessions import OPEN, ItemsGraph, Network
 from engine.text.attributes import SEPARATOR, plain, shorten
 from engine.text.attributes import Field as Attribute
 
@@ -303,7 +303,11 @@ class Reader:
         return vectors
 
     def attention(
-        self, graph: Graph, items: npt.NDArray[np.int64], places: npt.NDArray[np.int64], history: npt.NDArray[np.int64]
+        self,
+        graph: ItemsGraph,
+        items: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+        history: npt.NDArray[np.int64],
     ) -> WordAttention:
         """items: int64 [1, length] as the graph is asked; places, history: int64 [read], the events read and their items."""
         shape, table = self.manifest.attention, self._words.value()

@@ -49,7 +49,7 @@ class BertConfig:
     """The token that fills up short sequences and that nobody looks at."""
 
 
-class Layer(nn.Module):
+class BertLayer(nn.Module):
     """One transformer layer: attention with an output projection, then a feed-forward network with GELU (erf)."""
 
     def __init__(self, config: BertConfig) -> None:
@@ -84,7 +84,7 @@ class Bert(nn.Module):
         self.positions = nn.Embedding(config.positions, config.dim)
         self.types = nn.Embedding(config.types, config.dim)
         self.norm = nn.LayerNorm(config.dim, eps=config.epsilon)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(BertLayer(config) for _ in range(config.layers))
         if generator is not None:
             for module in self.modules():
                 if isinstance(module, nn.Linear | nn.Embedding):

@@ -36,7 +36,7 @@ CHUNK = 1024
 """Texts whose vectors are lost at most when the work is interrupted."""
 
 
-class Catalogue(Protocol):
+class HasItems(Protocol):
     """What is asked of a dataset: the folder with its items.parquet."""
 
     @property
@@ -58,7 +58,7 @@ class Stored:
 
 
 def vectors(
-    dataset: Catalogue | Path | str,
+    dataset: HasItems | Path | str,
     encoder: str | Encoder = "minilm",
     fields: Fields = None,
     cache: Path | None = None,
@@ -72,7 +72,7 @@ def vectors(
 
 
 def embed(
-    dataset: Catalogue | Path | str,
+    dataset: HasItems | Path | str,
     encoder: str | Encoder = "minilm",
     fields: Fields = None,
     cache: Path | None = None,
@@ -105,7 +105,7 @@ def embed(
     return Stored(vectors, encoder, tuple(map(str, chosen)), words, target, cached, time.monotonic() - start)
 
 
-def understood(embedded: Stored, dataset: Catalogue | Path) -> Known:
+def understood(embedded: Stored, dataset: HasItems | Path) -> Known:
     """Of the words that were embedded: how many the encoder knows."""
 
     items = read_items(dataset if isinstance(dataset, Path) else dataset.path)
