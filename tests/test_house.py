@@ -64,12 +64,12 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("64,047")
+@not_yet("64,010")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
 
-@not_yet("386")
+@not_yet("384")
 def test_its_modules_are_few() -> None:
     assert len(CODE) <= 280
 
@@ -78,7 +78,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("43,073")
+@not_yet("43,074")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 
@@ -120,7 +120,7 @@ def test_no_switches_over_models() -> None:
     assert not switches
 
 
-@not_yet("26")
+@not_yet("23")
 def test_modules_and_functions_bear_the_names_of_textbooks() -> None:
     assert sorted(vague_names()) == []
 
@@ -146,7 +146,7 @@ def test_variables_bear_the_names_of_what_they_hold() -> None:
     assert vague.total() == 0
 
 
-@not_yet("11")
+@not_yet("4")
 def test_no_class_name_stands_for_three_things() -> None:
     names = Counter(node.name for path in CODE for node in tree(path).body if isinstance(node, ast.ClassDef))
     assert {name: count for name, count in names.items() if count >= 3} == {}
