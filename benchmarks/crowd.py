@@ -39,7 +39,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from engine.files import write_json
 from engine.runtime import Zoo
-from engine.training.device import processor
+from engine.training.compute import processor
 from tests import clients
 from tests.clients import Server, Visitor
 

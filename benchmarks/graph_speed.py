@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 
 from engine.doctor import find_public_data
 from engine.models.graph import Graph, Propagation
-from engine.training import device as devices
+from engine.training import compute as devices
 from engine.training.distributed import World
 from engine.training.loop import Trainer
 from engine.training.materials import Material, Materials

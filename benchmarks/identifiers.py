@@ -39,7 +39,7 @@ from engine.tokenizers.p5 import together
 from engine.tokenizers.recipe import load
 from engine.tokenizers.report import Judge, categories, describe, figures, neighbours, shared, unit
 from engine.tokenizers.run import tokenize
-from engine.training import device as devices
+from engine.training import compute as devices
 from engine.training.run import commit
 
 ROOT = Path(__file__).resolve().parents[1]

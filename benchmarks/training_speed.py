@@ -25,19 +25,19 @@ from pathlib import Path
 import numpy as np
 
 from engine.data.dataset import Dataset
-from engine.training import device as devices
+from engine.training import compute as devices
 
 OURS = """
 import json, sys, time, torch
 from pathlib import Path
 from engine.data.dataset import Dataset
-from engine.training import device, recipe, run
+from engine.training import compute, recipe, run
 from engine.training.distributed import World
 from engine.training.loop import Trainer
 from engine.training.objectives import OBJECTIVES
 dataset, steps = Dataset(sys.argv[1]), int(sys.argv[2])
 found = recipe.load("sasrec", dataset.info.name, sys.argv[3], sys.argv[4:])
-where = device.choose("auto")
+where = compute.choose("auto")
 model = run.build_model(found, dataset.num_items, dataset.num_users).to(where)
 items = torch.from_numpy(dataset.training.values.astype("int64")).to(where)
 offsets = torch.from_numpy(dataset.training.offsets).to(where)

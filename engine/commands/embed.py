@@ -68,7 +68,7 @@ def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) ->
     from engine.data.dataset import Dataset
     from engine.export.staging import check_name_and_title, exported_fingerprint
     from engine.text.embeddings import embed, understood
-    from engine.training.device import choose
+    from engine.training.compute import choose
 
     if args.to is not None:  # before anything is computed
         check_name_and_title(args.name or "encoder", args.title)

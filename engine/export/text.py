@@ -34,7 +34,7 @@ from engine.runtime.text import ABOUT, CENTRE, TEXT_ENCODER, TEXT_ENCODERS, Text
 from engine.text.embeddings import find
 from engine.text.encoder import Encoder
 from engine.training import texts
-from engine.training.vectors import SCRATCH, TextVectors
+from engine.training.materials import SCRATCH, TextVectors
 
 ITEMS = 64
 

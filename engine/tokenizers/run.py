@@ -38,7 +38,7 @@ from engine.tokenizers.collisions import extend, settle
 from engine.tokenizers.recipe import TokenizerRecipe, from_dict
 from engine.tokenizers.registry import tokenizers
 from engine.tokenizers.report import Judge, describe, find_judge
-from engine.training import device as devices
+from engine.training import compute as devices
 from engine.training.loop import seed_of
 from engine.training.run import provenance
 from engine.training.settings import build_table

@@ -46,7 +46,7 @@ class State:
     """One entry per epoch: epoch, step, seconds, loss, valid_ndcg (None between validations)."""
     finished: bool = False
     compute: dict[str, Any] = field(default_factory=dict)
-    """An engine.training.precision.Compute; empty before the first step, and in a checkpoint of before there was one."""
+    """An engine.training.compute.Compute; empty before the first step, and in a checkpoint of before there was one."""
     identity: str = ""
     """Digest of recipe and dataset: a checkpoint continues nothing else."""
 

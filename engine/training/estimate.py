@@ -27,7 +27,7 @@ from engine.evaluation.ranks import full_ranks, search_width
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.training import checkpoint
-from engine.training import device as devices
+from engine.training import compute as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe

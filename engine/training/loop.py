@@ -23,12 +23,12 @@ from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.files import write_json
 from engine.models import Recommender
-from engine.training import checkpoint, precision
+from engine.training import checkpoint, compute
 from engine.training.checkpoint import State
+from engine.training.compute import Compute
 from engine.training.distributed import World
 from engine.training.objectives import Annealed, Objective, Staged
 from engine.training.optimiser import Average, build, climb, learning_rate
-from engine.training.precision import Compute
 from engine.training.recipe import Recipe
 
 CURVE = "curve.json"
@@ -109,7 +109,7 @@ class Trainer:
         self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
         self.annealed: Annealed | None = objective if hasattr(objective, "begin_step") else None  # type: ignore[assignment]
         self.state = State()
-        self.compute = Compute("float32", precision.available(device), precision.available(device), "not chosen yet")
+        self.compute = Compute("float32", compute.available(device), compute.available(device), "not chosen yet")
         self.progress: Progress | None = None
 
     @property
@@ -131,13 +131,13 @@ class Trainer:
         """
         setting, state = self.recipe.training.precision, self.state
         before = Compute(**state.compute) if state.compute else None
-        threads = precision.available(self.device)
+        threads = compute.available(self.device)
         if before and before.available == threads:
             self.compute = before
         elif setting != "auto":
             self.compute = Compute(setting, threads, threads, "the recipe says so")
         else:
-            choices = precision.supported(self.device)
+            choices = compute.supported(self.device)
             if before:
                 choices = [before.precision]
             elif state.total_steps:  # begun before this was measured: bfloat16 wherever there were instructions for it
@@ -170,7 +170,7 @@ class Trainer:
             return self.world.broadcast([time.perf_counter()], self.device)[0]
 
         self.model.train()
-        return precision.fastest(precisions, self.device, step, clock)
+        return compute.fastest(precisions, self.device, step, clock)
 
     def _autocast(self, name: str) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=name == "bfloat16")
@@ -246,7 +246,7 @@ class Trainer:
         return examples / max(train_seconds, 1e-9)
 
     def _step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
-        with precision.on_threads(self.compute.threads, self.device):
+        with compute.on_threads(self.compute.threads, self.device):
             return self._compute_step(examples, steps)
 
     def _compute_step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from engine.console import note
@@ -17,11 +18,14 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError
-from engine.files import replacing
+from engine.files import replacing, write_json
 from engine.models.graph import Graph, GraphRecommender
+from engine.models.text_neighbours import TextNeighboursConfig
 from engine.registry import MODELS
 from engine.text.attributes import attributes
-from engine.training import texts, vectors
+from engine.text.embeddings import Stored, embed, find, understood
+from engine.text.tokenizer import Known
+from engine.training import texts
 from engine.training.recipe import Recipe
 
 VECTORS = ("latents.npy", "codebooks.npy")
@@ -212,20 +216,20 @@ class _Vectors:
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        found, words = vectors.make(recipe.model, dataset)
+        found, words = make_vectors(recipe.model, dataset)
         said = words.sentence(found.encoder, "set model.encoder=scratch")
         return replace(_Vectors._material(found, dataset.path), note=said)
 
     @staticmethod
     def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        return _Vectors._material(vectors.TextVectors.read(folder), folder)
+        return _Vectors._material(TextVectors.read(folder), folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
         material.origin.write(folder)
 
     @staticmethod
-    def _material(found: vectors.TextVectors, source: Path) -> Material:
+    def _material(found: TextVectors, source: Path) -> Material:
         return Material(found.rows, found.identity(), source, found)
 
 
@@ -247,3 +251,75 @@ KINDS: dict[str, type[Kind]] = {
     "vectors": _Vectors,
     "graph": _Graph,
 }
+
+
+# --- the vectors of a catalogue's words, for models that match nothing else: made by a text encoder, kept in the run folder
+#
+# text_vectors.npy     float32 [items, d]; zeros for an item without words
+# text_vectors.json    which encoder, which columns
+
+
+TABLE, ABOUT = "text_vectors.npy", "text_vectors.json"
+SCRATCH = "scratch"
+
+
+@dataclass(frozen=True)
+class TextVectors:
+    rows: np.ndarray
+    encoder: str
+    """Its name."""
+    place: str
+    """What `engine.text.embeddings.find` takes to have it again: its name, or a folder."""
+    title: str
+    digest: str
+    fields: tuple[str, ...]
+    """Columns that make up a text, as `engine.text.attributes` has them."""
+    unknown: float | None = None
+    """Share of the catalogue's words that the encoder does not know; None in runs that are older than this figure."""
+
+    @property
+    def without(self) -> int:
+        """Items without words."""
+        return int((~self.rows.any(1)).sum())
+
+    def identity(self) -> str:
+        return hashlib.sha256(self.digest.encode() + np.ascontiguousarray(self.rows).tobytes()).hexdigest()
+
+    def write(self, folder: Path) -> None:
+        with replacing(folder / TABLE) as staged, staged.open("wb") as file:
+            np.save(file, self.rows, allow_pickle=False)
+        about = {name: value for name, value in vars(self).items() if name != "rows"}
+        write_json(folder / ABOUT, about)
+
+    @classmethod
+    def read(cls, folder: Path) -> TextVectors:
+        try:
+            about = json.loads((folder / ABOUT).read_text("utf-8"))
+            about["fields"] = tuple(about["fields"])
+            return cls(np.load(folder / TABLE, allow_pickle=False), **about)
+        except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise SeqscopeError(
+                f"{folder} holds no vectors of items that can be read ({reason}). Train again."
+            ) from None
+
+
+def make_vectors(config: TextNeighboursConfig, dataset: Dataset, device: str = "cpu") -> tuple[TextVectors, Known]:
+    """The vectors of the dataset's items, by the encoder of the configuration, and how many words that knows."""
+    found = embed(dataset, config.encoder, config.fields or None, device=device)
+    encoder = found.encoder
+    rows = found.vectors * np.array([[bool(text)] for text in found.texts])
+    place = config.encoder
+    if place in ("auto", SCRATCH):  # one that was trained on this very catalogue has its folder as a name
+        place = str(_trained(found)) if encoder.name == SCRATCH else encoder.name
+    words = understood(found, dataset)
+    made = TextVectors(
+        rows.astype(np.float32), encoder.name, place, encoder.title, encoder.digest, found.fields, round(words.share, 4)
+    )
+    return made, words
+
+
+def _trained(found: Stored) -> Path:
+    """The folder of the encoder that was trained on the catalogue: it lies beside the vectors."""
+    folders = sorted(path.parent for path in found.path.parent.glob(f"{SCRATCH}-*/scratch.json"))
+    return next((folder for folder in folders if find(str(folder)).digest == found.encoder.digest), found.path.parent)

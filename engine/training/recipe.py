@@ -44,7 +44,7 @@ class TrainingConfig:
     """Validation uses at most so many users, drawn once."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of matrix products (sums, softmax and parameters stay float32). auto: measured when a training starts, together with the
-    number of threads (engine/training/precision.py); a precision that is named is taken, on all threads."""
+    number of threads (engine/training/compute.py); a precision that is named is taken, on all threads."""
     compile: bool = False
     """torch.compile the model (needs a C++ compiler; pays off on a GPU)."""
     checkpoint_seconds: float = 60.0

@@ -26,7 +26,7 @@ from engine.files import claimed, write_json
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.training import checkpoint
-from engine.training import device as devices
+from engine.training import compute as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import Trainer, Validation, seed_of

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -22,7 +23,6 @@ from engine.text.attributes import Field, attributes, choose_fields, fields_else
 from engine.text.bert import Sentence
 from engine.text.embeddings import find
 from engine.text.tokenizer import Known, known, learn
-from engine.training import started
 
 PRETRAINED = "minilm"
 BEST = "best.safetensors"
@@ -35,7 +35,7 @@ def tokenizer(config: RecformerConfig, dataset: Dataset, folder: Path) -> Any:
         return learn((value for pairs in found for pair in pairs for value in pair), config.vocabulary)
     if config.start == PRETRAINED:
         return find(PRETRAINED).tokenizer
-    if started.is_bundle(Path(config.start)):
+    if is_bundle(Path(config.start)):
         return parse((Path(config.start) / TOKENIZER).read_text("utf-8"))
     return parse((_run(config.start, folder, TOKENIZER) / TOKENIZER).read_text("utf-8"))
 
@@ -64,8 +64,8 @@ def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | No
         encoder = find(PRETRAINED)
         assert isinstance(encoder.module, Sentence)
         return dict(encoder.module.bert.state_dict()), encoder.digest
-    if started.is_bundle(Path(config.start)):
-        return started.weights(Path(config.start) / started.GRAPH)
+    if is_bundle(Path(config.start)):
+        return exported_weights(Path(config.start) / GRAPH)
     path = _run(config.start, folder, BEST) / BEST
     try:
         with safe_open(path, "pt") as file:
@@ -97,3 +97,46 @@ def _fields(config: RecformerConfig, dataset: Dataset, elsewhere: bool) -> tuple
 def _attributes(config: RecformerConfig, dataset: Dataset, elsewhere: bool = False) -> list[list[tuple[str, str]]]:
     table = pq.read_table(dataset.path / "items.parquet").sort_by("item")
     return attributes(table, _fields(config, dataset, elsewhere))
+
+
+# --- weights to start from that an exported bundle holds: a server has bundles where it has no runs
+#
+# Its item encoder is the network as it was when it encoded the items, so histories and items begin alike.
+
+
+GRAPH = "item_encoder.onnx"
+_OURS = "model."
+
+
+def is_bundle(path: Path) -> bool:
+    return (path / "manifest.json").is_file() and (path / GRAPH).is_file()
+
+
+def exported_weights(path: Path) -> tuple[dict[str, Tensor], str]:
+    """The weights by name, and a digest of the files that hold them. Raises SeqscopeError."""
+    import onnx  # a bare GPU box has none, and needs none
+    from onnx import numpy_helper
+
+    try:
+        inside = onnx.load(path, load_external_data=False).graph.initializer
+        outside = sorted({entry.value for one in inside for entry in one.external_data if entry.key == "location"})
+        graph = onnx.load(path).graph
+        arrays = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    except Exception as error:  # protobuf's, onnx's and those of reading
+        raise SeqscopeError(f"{path} cannot be read ({error}). Export it again.") from error
+    found = {name.removeprefix(_OURS): array for name, array in arrays.items() if name.startswith(_OURS)}
+    made = {node.output[0]: node for node in graph.node}
+    # PyTorch's exporter keeps every name but those of matrices, which it turns over: the bias that is added says whose they are
+    for node in graph.node:
+        if node.op_type != "Add":
+            continue
+        for bias, product in (node.input, reversed(node.input)):
+            source = made.get(product)
+            if source is None or source.op_type != "MatMul" or source.input[1] not in arrays:
+                continue
+            if bias in arrays and bias.startswith(_OURS):
+                found[bias.removeprefix(_OURS).removesuffix("bias") + "weight"] = arrays[source.input[1]].T
+    digest = hashlib.sha256()
+    for file in (path.name, *outside):
+        digest.update(path.with_name(file).read_bytes())
+    return {name: torch.from_numpy(array.copy()) for name, array in found.items()}, digest.hexdigest()

@@ -15,7 +15,7 @@ from engine.generation import beam_search, exact_scores
 from engine.generation.language import TASKS, LanguageModel, open_base
 from engine.generation.search import item_scores, path_scores
 from engine.training.materials import gather
-from engine.training.objectives.instructions import ANSWER, Instructions
+from engine.training.objectives.generation import ANSWER, Instructions
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import build_model, open_run, train
 from tests.generation.learn import ITEMS, circle, store

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from engine.data.ragged import Ragged
 from engine.generation import Generator
-from engine.training.objectives.identifier import Identifier, IdentifierConfig
+from engine.training.objectives.generation import Identifier, IdentifierConfig
 from tests.generation.small import ITEMS, build
 
 SEQUENCES = [[1, 2], [7], [3, 4, 5, 6], [], list(range(20)), list(range(10, 27)), [8] * 3]

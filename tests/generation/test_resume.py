@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.training.objectives.identifier import Identifier
+from engine.training.objectives.generation import Identifier
 from engine.training.run import train
 from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, write_log

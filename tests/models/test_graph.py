@@ -14,7 +14,7 @@ from engine.export import graphs
 from engine.models.graph import Graph, GraphRecommender, Propagation, distinct
 from engine.models.ngcf import NGCF
 from engine.registry import MODELS
-from engine.training.objectives.pairs import Pairs, PairsConfig
+from engine.training.objectives.sets import Pairs, PairsConfig
 from tests.models import numpy_graph
 from tests.models.contract import ITEMS, build, move, small
 from tests.models.numpy_graph import HISTORIES

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.export import graphs
 from engine.models import mult_vae
 from engine.models.mult_vae import MultVAE
-from engine.training.objectives.multinomial import Multinomial, MultinomialConfig
+from engine.training.objectives.sets import Multinomial, MultinomialConfig
 from tests.models import numpy_mult_vae
 from tests.models.contract import ITEMS, batch, build, histories
 

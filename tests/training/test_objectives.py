@@ -15,9 +15,7 @@ from engine.models.attrec import AttRec
 from engine.models.bert4rec import BERT4Rec
 from engine.models.sasrec import SASRec
 from engine.registry import MODELS
-from engine.training.objectives.cloze import Cloze, ClozeConfig
-from engine.training.objectives.next_item import NextItem, NextItemConfig
-from engine.training.objectives.window import WindowConfig, Windows
+from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
 from engine.training.sampling import Taken, gather_last, windows
 from tests.models import numpy_attrec
 from tests.models.contract import move, small

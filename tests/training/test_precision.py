@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from engine.data.dataset import Dataset
-from engine.training import checkpoint, precision
+from engine.training import checkpoint, compute
+from engine.training.compute import Compute, fastest, on_threads
 from engine.training.loop import Trainer
-from engine.training.precision import Compute, fastest, on_threads
 from engine.training.recipe import Recipe
 from engine.training.run import build_model, build_trainer, train
 from tests.training.tiny import recipe
@@ -91,9 +91,9 @@ def test_where_there_is_one_way_nothing_is_measured() -> None:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """Both precisions can be had, and this test says what they take."""
     machine = Machine({("float32", 1): 0.2, ("bfloat16", 1): 0.1})
-    monkeypatch.setattr(precision, "supported", lambda device: BOTH)
+    monkeypatch.setattr(compute, "supported", lambda device: BOTH)
     monkeypatch.setattr(
-        precision, "fastest", lambda names, device, step, clock: fastest(names, device, machine.step, machine.clock)
+        compute, "fastest", lambda names, device, step, clock: fastest(names, device, machine.step, machine.clock)
     )
     yield machine
 
@@ -134,8 +134,8 @@ def test_measuring_changes_nothing(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """A training that measures, and ends up in float32, is to the last bit the one whose recipe says float32."""
-    monkeypatch.setattr(precision, "supported", lambda device: BOTH)
-    monkeypatch.setattr(precision, "LEVEL", float("inf"))  # all are as good: the plainest is taken
+    monkeypatch.setattr(compute, "supported", lambda device: BOTH)
+    monkeypatch.setattr(compute, "LEVEL", float("inf"))  # all are as good: the plainest is taken
     settings = {"epochs": 1, "precision": "auto"}
     record = train(recipe(name, training=settings), dataset, tmp_path / "auto", device="cpu")
     train(recipe(name, training=settings | {"precision": "float32"}), dataset, tmp_path / "set", device="cpu")
@@ -143,8 +143,8 @@ def test_measuring_changes_nothing(
     assert all(torch.equal(one[key], other[key]) for key in one)
     assert record["compute"]["precision"] == "float32" and len(record["compute"]["milliseconds"]) == 2
     assert record["compute"]["processor"] in record["device"]
-    compute = checkpoint.read_state(tmp_path / "auto" / "checkpoint.safetensors").compute
-    assert record["compute"] == {**compute, "processor": record["compute"]["processor"]}
+    chosen = checkpoint.read_state(tmp_path / "auto" / "checkpoint.safetensors").compute
+    assert record["compute"] == {**chosen, "processor": record["compute"]["processor"]}
     assert json.loads((tmp_path / "set" / "run.json").read_text("utf-8"))["compute"]["milliseconds"] == {}
 
 

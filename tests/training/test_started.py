@@ -9,7 +9,7 @@ import pytest
 
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
-from engine.training import started
+from engine.training import texts
 from engine.training.materials import gather
 from engine.training.recipe import load
 from engine.training.run import build_model
@@ -38,8 +38,8 @@ def test_a_bundle_of_other_sizes_is_refused(root: Path, tmp_path: Path) -> None:
 
 def test_a_graph_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    assert not started.is_bundle(tmp_path)
-    (tmp_path / started.GRAPH).write_bytes(b"no graph")
-    assert started.is_bundle(tmp_path)
+    assert not texts.is_bundle(tmp_path)
+    (tmp_path / texts.GRAPH).write_bytes(b"no graph")
+    assert texts.is_bundle(tmp_path)
     with pytest.raises(SeqscopeError, match="Export it again"):
-        started.weights(tmp_path / started.GRAPH)
+        texts.exported_weights(tmp_path / texts.GRAPH)

@@ -9,14 +9,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from engine.training.objectives.cloze import Cloze, ClozeConfig
-from engine.training.objectives.identifier import Identifier, IdentifierConfig
-from engine.training.objectives.instructions import InstructionConfig, Instructions
-from engine.training.objectives.multinomial import Multinomial, MultinomialConfig
-from engine.training.objectives.next_item import NextItem, NextItemConfig
-from engine.training.objectives.pairs import Pairs, PairsConfig
+from engine.training.objectives.generation import Identifier, IdentifierConfig, InstructionConfig, Instructions
+from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
+from engine.training.objectives.sets import Multinomial, MultinomialConfig, Pairs, PairsConfig
 from engine.training.objectives.text import TextConfig, text
-from engine.training.objectives.window import WindowConfig, Windows
 
 
 class Objective(Protocol):

@@ -1,19 +1,55 @@
-"""In which precision, and on how many threads of a CPU, a training computes its steps: measured on a step of its own.
-
-Flags of a processor do not tell: with AVX512-BF16 and without AMX, bfloat16 is faster on an AMD EPYC and slower on an Intel Xeon.
-And where steps are small, a second thread only waits for the first.
-"""
+"""Where and how steps are computed: the device, by looking at the machine; precision and threads, by measuring."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
+
+from engine.errors import UsageError
+
+
+def choose(name: str, local: int = 0) -> torch.device:
+    """`name`: "auto", "cpu" or "cuda"; auto takes a GPU when there is one."""
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise UsageError("--device cuda: this machine has no CUDA device that PyTorch can use; see `seqscope doctor`")
+    device = torch.device("cuda", local)
+    torch.cuda.set_device(device)
+    return device
+
+
+def describe(device: torch.device, threads: int | None = None) -> str:
+    """The name of what computes. threads: of a CPU, those that are taken; None: all there are."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    count = torch.get_num_threads() if threads is None else threads
+    return f"{processor()}, {count} thread{'' if count == 1 else 's'}"
+
+
+def processor() -> str:
+    """The name that this machine's processor gives itself; "CPU" where it gives none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        name = next(line.partition(":")[2] for line in lines if line.startswith("model name"))
+    except (OSError, UnicodeDecodeError, StopIteration):
+        name = platform.processor()
+    return " ".join(name.split()) or "CPU"
+
+
+# --- in which precision, and on how many threads of a CPU, a training computes its steps: measured on a step of its own
+#
+# Flags of a processor do not tell: with AVX512-BF16 and without AMX, bfloat16 is faster on an AMD EPYC and slower on an Intel
+# Xeon. And where steps are small, a second thread only waits for the first.
+
 
 TURNS, SECONDS = 8, 1.0
 """Every way is tried so often, or until all of them took so long together; at least twice, or once where that took LONGEST: the

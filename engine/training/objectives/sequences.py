@@ -1,0 +1,281 @@
+"""Objectives on sequences of items: the next item at every position, hidden items (cloze), windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.models.attrec import AttRec
+from engine.models.bert4rec import BERT4Rec
+from engine.models.layers import dropout
+from engine.models.sasrec import SASRec
+from engine.training import losses
+from engine.training.sampling import Taken, by_length, gather_last, shuffled, stride, windows
+from engine.training.settings import added
+
+Batch = tuple[Tensor, ...]
+
+# --- next item at every position: the input is a window without its last item, the targets are the window without its first
+
+
+@dataclass(frozen=True)
+class NextItemConfig:
+    """Every position of a sequence predicts the item after it (SASRec)."""
+
+    loss: Literal["bce", "gbce", "sampled-softmax", "cross-entropy"] = "bce"
+    """bce: one or more sampled negatives; gbce: BCE corrected for sampling; cross-entropy: the whole catalogue."""
+    negatives: int = 1
+    """Uniform negatives per target, outside the user's training items (all losses but cross-entropy)."""
+    gbce_t: float = 0.75
+    """Calibration t of gBCE."""
+    step: float = added(0.0)
+    """Windows over sequences longer than max_length start every step · max_length items; 0: the latest window alone (authors)."""
+
+
+class NextItem:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+
+    def __init__(
+        self,
+        config: NextItemConfig,
+        model: SASRec,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+    ) -> None:
+        self.config, self.batch_size = config, batch_size
+        self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
+        self.items = items
+        starts, size = offsets.cpu(), model.max_length
+        ends, lengths = windows(starts, size + 1, stride(config.step, size))
+        self.users = (torch.searchsorted(starts, ends - 1, right=True) - 1).to(items.device)
+        self.ends, self.lengths = ends.to(items.device), (lengths - 1).to(items.device)
+        self.sampled = config.loss != "cross-entropy"
+        self.taken = Taken(items, offsets, model.num_items) if self.sampled else None
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.ends) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return float(self.lengths.sum()) / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        lengths, ends = self.lengths[rows], self.ends[rows]
+        width = int(lengths.max())
+        sequence = gather_last(self.items, ends, lengths + 1, width + 1, self.pad)
+        # the first target belongs to the first input; what stands left of it is padding in both
+        inputs, targets = sequence[:, :-1], sequence[:, 1:]
+        targets = targets.masked_fill(inputs == self.pad, self.pad)
+        if self.taken is None:
+            return inputs, targets
+        shape = (len(rows), width, self.config.negatives)
+        return inputs, targets, self.taken.negatives(self.users[rows][:, None, None], shape, generator)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return (batch[1] != self.pad).sum(1)
+
+    def loss(self, model: SASRec, batch: Batch) -> Tensor:
+        inputs, targets = batch[:2]
+        real = targets != self.pad
+        hidden = model.hidden(inputs)[real]  # [targets, dim]
+        wanted = targets[real]
+        if not self.sampled:
+            return losses.cross_entropy(hidden, model.table[: self.num_items], None, wanted)
+        positive = (hidden * F.embedding(wanted, model.table)).sum(-1)
+        negative = (hidden.unsqueeze(1) * F.embedding(batch[2][real], model.table)).sum(-1)
+        if self.config.loss == "bce":
+            return losses.binary_cross_entropy(positive, negative)
+        if self.config.loss == "gbce":
+            return losses.generalised_binary_cross_entropy(positive, negative, self.num_items, self.config.gbce_t)
+        return losses.sampled_softmax(positive, negative)
+
+    def after_step(self, model: SASRec) -> None:
+        pass
+
+
+# --- cloze: hidden items are filled in from both sides (BERT4Rec, 3.6). Every hidden item becomes [MASK], none is left or
+# swapped
+#
+# Examples are windows of at most max_length items over each training sequence, the last one first and the others every step ·
+# max_length items before it. A share of examples hides the last item alone, as recommendation does.
+
+
+@dataclass(frozen=True)
+class ClozeConfig:
+    """Items hidden behind [MASK] are filled in (BERT4Rec)."""
+
+    mask_share: float = 0.2
+    """Share ρ of items hidden (authors: .6 Beauty, .4 Steam, .2 MovieLens)."""
+    max_masked: int = 40
+    """At most this many hidden items per sequence (authors: 30 Beauty, 20 Steam, 40 ML-1M, 20 ML-20M)."""
+    last_only: float = 0.1
+    """Share of examples in which the last item alone is hidden, as at recommendation time (authors: one more copy beside
+    10 randomly masked ones)."""
+    step: float = 0.5
+    """Windows over sequences longer than max_length start every step · max_length items (authors: .5; Beauty .1); 0: the last
+    window alone."""
+
+
+class Cloze:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+
+    def __init__(
+        self,
+        config: ClozeConfig,
+        model: BERT4Rec,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+    ) -> None:
+        self.config, self.batch_size = config, batch_size
+        self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
+        self.items = items
+        size = model.config.max_length
+        ends, lengths = windows(offsets.cpu(), size, stride(config.step, size))
+        self.ends, self.lengths = ends.to(items.device), lengths.to(items.device)
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.ends) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        hidden = (self.lengths * self.config.mask_share).round().clamp(1, self.config.max_masked)
+        share = self.config.last_only
+        return float(hidden.sum() * (1 - share) + len(hidden) * share) / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        lengths = self.lengths[rows]
+        width = int(lengths.max())
+        tokens = gather_last(self.items, self.ends[rows], lengths, width, self.pad)
+        # a random order of each row's items; the first ones are hidden, at least one and at most max_masked
+        order = torch.rand(tokens.shape, generator=generator, device=tokens.device)
+        order = order.masked_fill(tokens == self.pad, 2.0).argsort(1).argsort(1)
+        wanted = (lengths * self.config.mask_share).round().long().clamp(1, self.config.max_masked)
+        hidden = order < wanted[:, None]
+        last = torch.rand(len(rows), generator=generator, device=tokens.device) < self.config.last_only
+        only_last = torch.zeros_like(hidden)
+        only_last[:, -1] = True
+        hidden = torch.where(last[:, None], only_last, hidden)
+        return tokens.masked_fill(hidden, self.mask), tokens.masked_fill(~hidden, self.pad)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return (batch[1] != self.pad).sum(1)
+
+    def loss(self, model: BERT4Rec, batch: Batch) -> Tensor:
+        tokens, targets = batch
+        hidden = targets != self.pad
+        states = model.transform(model.hidden(tokens)[hidden])
+        return losses.cross_entropy(states, model.table[: self.num_items], model.bias, targets[hidden])
+
+    def after_step(self, model: BERT4Rec) -> None:
+        pass
+
+
+# --- windows: L items in a row predict the T that follow, by distance (AttRec, 3.5)
+#
+# Each training sequence gives one window per position that has a following item; windows near the start are padded on the
+# left, windows near the end have fewer targets.
+
+
+@dataclass(frozen=True)
+class WindowConfig:
+    """L items in a row predict the T after them (AttRec)."""
+
+    targets: int = 3
+    """Items predicted per window, T."""
+    negatives: int = 1
+    """Negatives per target, uniform outside the user's training items."""
+    margin: float = 0.5
+    """Hinge margin γ."""
+    dropout: float = 0.0
+    """On the gathered vectors of users and items (an option of later implementations)."""
+    l2: float = 0.001
+    """Weight of ½‖·‖² over the vectors that an example touches (authors' code: .001 over whole tables)."""
+
+
+class Windows:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+
+    def __init__(
+        self,
+        config: WindowConfig,
+        model: AttRec,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+    ) -> None:
+        self.config, self.batch_size, self.items = config, batch_size, items
+        self.pad, self.size = model.pad, model.config.window
+        lengths = offsets.diff()
+        user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
+        place = torch.arange(len(items), device=items.device) - offsets[user]
+        first = (place > 0).nonzero().squeeze(1)  # first target of each window
+        self.first, self.user = first, user[first]
+        self.before = place[first]
+        self.after = (offsets[1:][self.user] - first).clamp(max=config.targets)
+        self.taken = Taken(items, offsets, model.num_items)
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.first) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return float(self.after.sum()) / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from shuffled(len(self.first), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        first, user = self.first[rows], self.user[rows]
+        window = gather_last(self.items, first, self.before[rows], self.size, self.pad)
+        ahead = torch.arange(self.config.targets, device=rows.device)
+        real = ahead < self.after[rows][:, None]
+        targets = torch.where(real, self.items[(first[:, None] + ahead).clamp(max=len(self.items) - 1)], self.pad)
+        shape = (len(rows), self.config.targets, self.config.negatives)
+        return user, window, targets, self.taken.negatives(user[:, None, None], shape, generator)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return (batch[2] != self.pad).sum(1)
+
+    def loss(self, model: AttRec, batch: Batch) -> Tensor:
+        users, window, targets, negatives = batch
+        config = self.config
+        real = (targets != self.pad).float()
+        intent, _ = model.attended(window)
+        people = dropout(model.users(users), config.dropout, model.training)
+        intent = dropout(intent, config.dropout, model.training)
+        wanted = torch.cat([targets.unsqueeze(-1), negatives], dim=-1)  # [batch, T, 1 + negatives]
+        taste, aim = model.taste(wanted), model.intent(wanted)
+        omega = model.config.omega
+        distance = omega * (people[:, None, None] - taste).square().sum(-1)
+        distance = distance + (1 - omega) * (intent[:, None, None] - aim).square().sum(-1)
+        wrong = F.relu(config.margin + distance[..., :1] - distance[..., 1:]).sum(-1)
+        loss = (wrong * real).sum()
+        if config.l2:
+            norms = (taste.square() + aim.square()).sum(-1)
+            norms = norms[..., 0] * real + norms[..., 1:].sum(-1) * real
+            touched = people.square().sum(-1) + model.intent(window).square().sum((-1, -2))
+            loss = loss + config.l2 / 2 * (norms.sum() + touched.sum() + model.project.weight.square().sum())
+        return loss / real.sum().clamp(min=1)
+
+    def after_step(self, model: AttRec) -> None:
+        if model.config.clip:
+            model.clip_to_ball()

@@ -1,0 +1,190 @@
+"""Objectives on sets of items: pairs of an item that a user has and one that the user has not, and draws of one multinomial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.models.base import score
+from engine.models.graph import GraphRecommender
+from engine.models.mult_vae import MultVAE
+from engine.training.sampling import Taken, gather_last, shuffled
+
+Batch = tuple[Tensor, ...]
+
+# --- pairs: an item that a user has scores above one that the user has not (BPR; LightGCN, NGCF)
+#
+# loss = mean of −log σ(y_ui − y_uj) + λ/2 · (Σ‖·‖² of what the batch touches) / batch, as in the authors' code. All layers
+# are computed once per batch, whatever its size: large batches mean fewer propagations an epoch.
+
+
+@dataclass(frozen=True)
+class PairsConfig:
+    """An item that a user has scores above one that the user has not: BPR (LightGCN, NGCF)."""
+
+    sampling: Literal["pairs", "users"] = "pairs"
+    """pairs: every training pair once an epoch, as BPR is defined. users: as many draws of a uniform user and one of their items,
+    as both authors' code does, so that users with few items weigh as much as those with many."""
+    negatives: int = 1
+    """Negatives per pair, uniform outside the user's training items."""
+    l2: float = 1e-4
+    """λ of ½‖·‖² per example (LightGCN: 10⁻⁴ over the batch's rows of E⁰; NGCF: 10⁻⁵)."""
+
+
+class Pairs:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+
+    def __init__(
+        self,
+        config: PairsConfig,
+        model: GraphRecommender,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+    ) -> None:
+        self.config, self.batch_size = config, batch_size
+        self.taken = Taken(items, offsets, model.num_items)
+        self.users, self.items = self.taken.keys // model.num_items, self.taken.keys % model.num_items
+        self.somebody, self.counts = torch.unique_consecutive(self.users, return_counts=True)
+        self.starts = self.counts.cumsum(0) - self.counts
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.items) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return len(self.items) / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from shuffled(len(self.items), self.batch_size, generator)
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        """users int64 [batch], their items int64 [batch], negatives int64 [batch, negatives]"""
+        device = self.items.device
+        if self.config.sampling == "pairs":
+            pairs = examples.to(device)
+        else:
+            place = torch.randint(len(self.somebody), (len(examples),), generator=generator, device=device)
+            share = torch.rand(len(examples), dtype=torch.float64, generator=generator, device=device)
+            pairs = self.starts[place] + (share * self.counts[place]).long()
+        users, items = self.users[pairs], self.items[pairs]
+        return users, items, self.taken.negatives(users[:, None], (len(users), self.config.negatives), generator)
+
+    def targets(self, batch: Batch) -> Tensor:
+        return torch.ones_like(batch[0])
+
+    def loss(self, model: GraphRecommender, batch: Batch) -> Tensor:
+        users, items, negatives = batch
+        people, rows = model.final(model.layers())
+        compared = torch.cat([items[:, None], negatives], dim=1)
+        # embedding, not an index: its gradient is added up in the same order every time
+        user, item = F.embedding(users, people), F.embedding(compared, rows)
+        scores = (user[:, None] * item).sum(-1)
+        loss = F.softplus(scores[:, 1:] - scores[:, :1]).mean()
+        if self.config.l2:
+            touched = model.penalised(users, compared, (user, item)) / len(users)
+            # by the whole batch, of which this may be one process's share
+            loss = loss + self.config.l2 / 2 * (touched + model.penalised_matrices() / self.batch_size)
+        return loss
+
+    def after_step(self, model: GraphRecommender) -> None:
+        pass
+
+
+# --- the items of a history as draws of one multinomial distribution (Mult-VAE, 2.2): −Σ_i log π_i + β · KL(q(z | x) ‖ N(0, 1))
+#
+# An example is a user with all training items, each once. β grows from 0 by the same amount with every step of a training
+# until it has its cap; it follows the number of the step, so that an interruption does not change it.
+
+
+@dataclass(frozen=True)
+class MultinomialConfig:
+    """All items of a history are draws of one distribution (Mult-VAE)."""
+
+    beta: float = 0.2
+    """Cap of β, the weight of the KL divergence (authors: .2 on ML-20M; best on validation, so each dataset has its own)."""
+    anneal_steps: int = 200_000
+    """β grows from 0 by 1 / anneal_steps a step until it has its cap, after beta · anneal_steps (authors: 200,000, thus 40,000);
+    0: it has its cap from the beginning."""
+
+
+class Multinomial:
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+
+    A batch is histories, int64 [users, width], and each one's β, float32 [users].
+    """
+
+    def __init__(
+        self,
+        config: MultinomialConfig,
+        model: MultVAE,
+        items: Tensor,
+        offsets: Tensor,
+        batch_size: int,
+    ) -> None:
+        self.config, self.batch_size, self.pad, self.beta = config, batch_size, model.pad, 0.0
+        lengths = offsets.diff()
+        user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
+        to_come = offsets[1:][user] - torch.arange(len(items), device=items.device)
+        read = to_come <= model.max_length
+        users_items = torch.unique(user[read] * model.num_items + items[read])
+        self.items = users_items % model.num_items
+        self.lengths = torch.unique_consecutive(users_items // model.num_items, return_counts=True)[1]
+        self.ends = self.lengths.cumsum(0)
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.ends) // self.batch_size)
+
+    @property
+    def typical_targets(self) -> float:
+        return len(self.ends) / self.steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        yield from shuffled(len(self.ends), self.batch_size, generator)
+
+    def begin_step(self, step: int) -> None:
+        steps = self.config.anneal_steps
+        self.beta = min(self.config.beta, step / steps) if steps else self.config.beta
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        rows = examples.to(self.items.device)
+        lengths = self.lengths[rows]
+        histories = gather_last(self.items, self.ends[rows], lengths, int(lengths.max()), self.pad)
+        return histories, torch.full((len(rows),), self.beta, device=rows.device)
+
+    def targets(self, batch: Batch) -> Tensor:
+        """Every user weighs the same."""
+        return torch.ones_like(batch[0][:, 0])
+
+    def loss(self, model: MultVAE, batch: Batch) -> Tensor:
+        histories, beta = batch
+        mean, log_variance = model.code(histories)
+        loss = negative_log_likelihood(score(model.decode(mean, log_variance), model.index()), histories)
+        if log_variance is not None:
+            loss = loss + beta * divergence(mean, log_variance)
+        return loss.mean()
+
+    def after_step(self, model: MultVAE) -> None:
+        pass
+
+
+def negative_log_likelihood(logits: Tensor, histories: Tensor) -> Tensor:
+    """−Σ log softmax(logits) over the items of each history, float32 [users].
+
+    logits: [users, items]; histories: int64 [users, width], padded with the number of items.
+    """
+    real = histories < logits.shape[1]
+    log_shares = F.log_softmax(logits.float(), 1).gather(1, histories.clamp(max=logits.shape[1] - 1))
+    return -(log_shares * real).sum(1)
+
+
+def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """KL(N(mean, e^log_variance) ‖ N(0, 1)), [users], of [users, dim] each."""
+    return 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum(1)
