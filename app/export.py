@@ -86,7 +86,7 @@ class _AsItIs(BaseFigure):
         return self._written
 
 
-def drawn(make: Callable[..., go.Figure], *data: Any, about: Hashable = None) -> BaseFigure:
+def shared_figure(make: Callable[..., go.Figure], *data: Any, about: Hashable = None) -> BaseFigure:
     """What `make` draws of the data, drawn once for all who look at the same.
 
     For figures that depend on the models and not on the history: Plotly checks and copies every value that it is given, most of

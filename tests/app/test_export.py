@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.export import config, csv_bytes, drawn, file_name
+from app.export import config, csv_bytes, file_name, shared_figure
 
 
 def test_tables_in_utf8_with_neutralised_cells() -> None:
@@ -101,9 +101,9 @@ def test_a_figure_is_drawn_once_for_the_same_data() -> None:
         made.append(table["x"].tolist())
         return go.Figure(go.Bar(x=table["x"]))
 
-    first, again, other = (drawn(bars, pd.DataFrame({"x": x})) for x in ([1, 2], [1, 2], [1, 3]))
+    first, again, other = (shared_figure(bars, pd.DataFrame({"x": x})) for x in ([1, 2], [1, 2], [1, 3]))
     assert made == [[1, 2], [1, 3]]
     assert first.to_dict() == again.to_dict() != other.to_dict()
-    drawn(bars, pd.DataFrame({"x": [1, 4]}), about="the same dataset")
-    drawn(bars, pd.DataFrame({"x": [1, 5]}), about="the same dataset")
+    shared_figure(bars, pd.DataFrame({"x": [1, 4]}), about="the same dataset")
+    shared_figure(bars, pd.DataFrame({"x": [1, 5]}), about="the same dataset")
     assert made[2:] == [[1, 4]]

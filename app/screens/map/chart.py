@@ -23,7 +23,7 @@ _DRAWN_ON = "map_area_of"  # the key of the figure that was just drawn around in
 
 
 @dataclass(frozen=True)
-class Page:
+class MapChoices:
     models: Zoo
     found: Catalogue
     places: tuple[Place, ...]
@@ -161,7 +161,7 @@ def as_shown(name: str, contents: tuple[object, ...], selection: tuple[int, ...]
 
 
 def show_figure(
-    fig: export.Figure, page: Page, place: Place, *, alt: str, table: export.Table, take: Callable[[Place], None]
+    fig: export.Figure, page: MapChoices, place: Place, *, alt: str, table: export.Table, take: Callable[[Place], None]
 ) -> None:
     """The figure of a place; take: called when something on it is selected."""
     name = chart_key(place)

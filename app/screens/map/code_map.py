@@ -12,13 +12,22 @@ from app.analysis import map_points
 from app.figures import map as figures
 from app.figures import map_codes as views
 from app.screens.map import item_map
-from app.screens.map.chart import Page, as_shown, chart_key, draw_around, select, show_figure, times_moved, zoom_to
+from app.screens.map.chart import (
+    MapChoices,
+    as_shown,
+    chart_key,
+    draw_around,
+    select,
+    show_figure,
+    times_moved,
+    zoom_to,
+)
 from app.session import state
 from app.spaces import Place
 from app.text import count, md
 
 
-def show(page: Page, place: Place) -> None:
+def show(page: MapChoices, place: Place) -> None:
     now, models = state.get(), page.models
     codes = spaces.codes(models, place)
     marks = _marks(page, place, codes)
@@ -49,7 +58,7 @@ def show(page: Page, place: Place) -> None:
     _trust(place, codes)
 
 
-def about(page: Page) -> None:
+def about(page: MapChoices) -> None:
     """The code that is chosen, and its items, below the maps that it is on."""
     shown = {place.owner.name: place for place in page.places if place.of_codes}
     if not shown:
@@ -94,7 +103,7 @@ def about(page: Page) -> None:
     item_map.item_table(page, items.tolist(), key="map_code", name=f"{one.name} level {level + 1} code {code}")
 
 
-def _marks(page: Page, place: Place, codes: views.Codes) -> views.Marks:
+def _marks(page: MapChoices, place: Place, codes: views.Codes) -> views.Marks:
     firsts = {int(codes.code[row]): row for row in np.flatnonzero(codes.level == 0).tolist()}
     history = state.numbers(page.models, state.get().current) if "history" in page.layers else ()
     first = codes.own[:, 0]
@@ -107,7 +116,7 @@ def _marks(page: Page, place: Place, codes: views.Codes) -> views.Marks:
     )
 
 
-def _legend(page: Page, codes: views.Codes, marks: views.Marks) -> None:
+def _legend(page: MapChoices, codes: views.Codes, marks: views.Marks) -> None:
     parts = [views.signs(codes), "hollow: no item has it", "the larger, the more items"]
     if marks.history:
         parts.append("**❶ …** first codes of the history's items")

@@ -10,7 +10,7 @@ from app.analysis.cache import cached, stamp
 from app.components import choice
 from app.figures import map_codes
 from app.screens.map import parameters
-from app.screens.map.chart import Page, choose, selected, zoom_to
+from app.screens.map.chart import MapChoices, choose, selected, zoom_to
 from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
 from app.session import state
 from app.store.attributes import caption
@@ -22,7 +22,7 @@ MATCHES = 500  # items that a search marks
 _LAYERS = dict(zip(LAYERS, ("History path", "Next items"), strict=True))
 
 
-def show(models: Zoo, found: Catalogue) -> Page:
+def show(models: Zoo, found: Catalogue) -> MapChoices:
     own = state.get().own
     able = spaces.able(models)
     possible, left_out = _colourable(found, stamp(models))
@@ -56,7 +56,7 @@ def show(models: Zoo, found: Catalogue) -> Page:
                     st.caption(f"**{md(name)}** – {md(why)}")
     hits = tuple(hit.item for hit in found.search(text, MATCHES)) if text else ()
     _told(models, text, hits)
-    return Page(
+    return MapChoices(
         models,
         found,
         tuple(places),

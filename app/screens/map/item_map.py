@@ -11,7 +11,7 @@ from app.analysis import facets, map_points, recommend
 from app.components import item_picker, neighbours
 from app.figures import map as views
 from app.screens.map.chart import (
-    Page,
+    MapChoices,
     add,
     as_shown,
     chart_key,
@@ -33,7 +33,7 @@ from engine.runtime import Space
 NEAR = 8
 
 
-def show(page: Page, place: Place) -> None:
+def show(page: MapChoices, place: Place) -> None:
     now, models = state.get(), page.models
     points = spaces.points(models, place)
     history = state.numbers(models, now.current)
@@ -84,7 +84,7 @@ def show(page: Page, place: Place) -> None:
     _trust(place, points, page)
 
 
-def _following(page: Page, place: Place, history: tuple[int, ...]) -> tuple[tuple[int, ...], str | None]:
+def _following(page: MapChoices, place: Place, history: tuple[int, ...]) -> tuple[tuple[int, ...], str | None]:
     """(what the model recommends next, why it cannot)"""
     if place.model is None or "next" not in page.layers:
         return (), None
@@ -94,7 +94,7 @@ def _following(page: Page, place: Place, history: tuple[int, ...]) -> tuple[tupl
         return (), guard.shown(error)
 
 
-def _near(page: Page, place: Place) -> tuple[int, ...]:
+def _near(page: MapChoices, place: Place) -> tuple[int, ...]:
     if page.item is None:
         return ()
     try:
@@ -119,7 +119,7 @@ def _legend(marks: map_points.Marks, sign: str, trouble: str | None) -> None:
         st.caption(f"No next items: {md(trouble)}")
 
 
-def _trust(place: Place, points: map_points.Points, page: Page) -> None:
+def _trust(place: Place, points: map_points.Points, page: MapChoices) -> None:
     how = place.how
     if how is not None:
         missing = len(page.models) - len(points)
@@ -164,7 +164,7 @@ def _take(place: Place) -> None:
 SHOWN = 200  # rows of a table of items
 
 
-def selected_items(page: Page) -> None:
+def selected_items(page: MapChoices) -> None:
     items = page.selection
     st.subheader("Selected items", anchor=False)
     if not items:
@@ -183,7 +183,7 @@ def selected_items(page: Page) -> None:
     item_table(page, list(items), key="map_area", name=f"{page.models.info.name} selected")
 
 
-def item_table(page: Page, items: list[int], *, key: str, name: str) -> None:
+def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> None:
     """A table of items, the most popular first, to add to the history or to download. name: of the file."""
     models = page.models
     order = sorted(items, key=lambda item: -int(models.popularity[item]))
@@ -212,7 +212,7 @@ def item_table(page: Page, items: list[int], *, key: str, name: str) -> None:
     )
 
 
-def chosen_item(page: Page) -> None:
+def chosen_item(page: MapChoices) -> None:
     models, item = page.models, page.item
     st.subheader("An item and its neighbours", anchor=False)
     if item is None:

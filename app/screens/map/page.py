@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import guard, spaces, zoo
 from app.screens.map import code_map, controls, item_map
-from app.screens.map.chart import Page
+from app.screens.map.chart import MapChoices
 from app.session import state
 from app.text import md
 from engine.runtime import Zoo
@@ -50,7 +50,7 @@ def page() -> None:
                 part(this)
 
 
-def maps(this: Page) -> None:
+def maps(this: MapChoices) -> None:
     shown = st.columns(len(this.places), gap="medium") if this.beside else [st.container()]
     for where, place in zip(shown, this.places, strict=True):
         with where, guard.watch(f"the map of {place.title}"):

@@ -25,7 +25,7 @@ _P = st.column_config.NumberColumn(format="%.4f")
 _ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True))
 
 
-class Page:
+class MetricsChoices:
     """What every part of the page speaks of."""
 
     def __init__(self, models: Zoo, protocol: str, name: str, k: int) -> None:
@@ -117,7 +117,7 @@ def page() -> None:
         studies.show(models, this.metric if "@" in this.metric else f"{judge.HEADLINE}@{this.k}")
 
 
-def _choose(models: Zoo, protocols: list[str]) -> Page:
+def _choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         protocol = choice.segmented(
             "Protocol",
@@ -137,7 +137,7 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
             "Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
-    this = Page(models, protocol, name, int(k))
+    this = MetricsChoices(models, protocol, name, int(k))
     n = next((one.people for one in this.people.values()), 0)
     split = models.info.split.get("kind", "unknown")
     note = (
@@ -158,7 +158,7 @@ def _choose(models: Zoo, protocols: list[str]) -> Page:
     return this
 
 
-def _standing(this: Page) -> None:
+def _standing(this: MetricsChoices) -> None:
     table = evaluation.standing(this.models, this.protocol, this.k)
     st.subheader("Which model is best")
     _held_out(this.models)
@@ -166,7 +166,7 @@ def _standing(this: Page) -> None:
     part = table[table["metric"] == this.metric]
     models = count(len(metrics.models_of(part["model"])), "model")
     export.figure(
-        export.drawn(figures.dots, part, this.metric, this.titles, this.looks, this.families),
+        export.shared_figure(figures.dots, part, this.metric, this.titles, this.looks, this.families),
         key="metrics_dots",
         alt=f"{this.metric} of {models} with 95 % intervals: the floor first, then the best on top.",
         table=this.named(table),
@@ -200,7 +200,7 @@ def _held_out(models: Zoo) -> None:
         st.caption(md(counted, 500))
 
 
-def _baseline(this: Page) -> None:
+def _baseline(this: MetricsChoices) -> None:
     st.subheader("Against a baseline")
     models = list(this.people)
     if len(models) < 2:
@@ -225,7 +225,7 @@ def _baseline(this: Page) -> None:
     words = metrics.better_words(table, baseline, metrics.bold(this.titles))
     st.markdown(f"{words}{this.below([baseline, *rows])} {metrics.ONE_SEED}")
     export.figure(
-        export.drawn(
+        export.shared_figure(
             figures.differences, table, this.metric, this.titles[baseline], this.titles, this.looks, this.families
         ),
         key="metrics_differences",
@@ -239,7 +239,7 @@ def _baseline(this: Page) -> None:
     )
 
 
-def _beyond(this: Page) -> None:
+def _beyond(this: MetricsChoices) -> None:
     st.subheader("Beyond accuracy")
     st.markdown("What the lists are made of: how much of the catalogue anybody gets to see, and how well known it is.")
     table = evaluation.beyond(this.models, this.protocol, this.k)
@@ -259,7 +259,7 @@ def _beyond(this: Page) -> None:
     scored = evaluation.standing(this.models, this.protocol, this.k)
     scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
     export.figure(
-        export.drawn(
+        export.shared_figure(
             figures.trade_off, table.dropna().merge(scored, on="model"), this.metric, this.k, this.titles, this.looks
         ),
         key="metrics_beyond",
@@ -277,7 +277,7 @@ def _beyond(this: Page) -> None:
     st.caption(" ".join(f"{metric.capital}: {md(metric.brief, 300)}." for metric in judge.BEYOND.values()))
 
 
-def _slices(this: Page) -> None:
+def _slices(this: MetricsChoices) -> None:
     st.subheader("For whom")
     options = evaluation.sliceable(this.models, this.protocol)
     by = choice.selected(
@@ -293,7 +293,7 @@ def _slices(this: Page) -> None:
         st.info(f"No held-out item has a value here, so there are no groups. Choose another attribute. {this.beams()}")
         return
     export.figure(
-        export.drawn(figures.slices, table, this.metric, this.titles, this.looks),
+        export.shared_figure(figures.slices, table, this.metric, this.titles, this.looks),
         key="metrics_slices",
         alt=f"{this.metric} of every model by {clean(options[by], 80).lower()}, with 95 % intervals.",
         table=this.named(table),
@@ -322,7 +322,7 @@ def _slices(this: Page) -> None:
     st.caption(note)
 
 
-def _disputed(this: Page) -> None:
+def _disputed(this: MetricsChoices) -> None:
     if naming.parse(this.protocol).sets:
         return  # one rank per person is what the two are compared by
     st.subheader("People on whom two models differ")
@@ -407,7 +407,7 @@ def _disputed(this: Page) -> None:
             st.switch_page(_COMPARE, query_params=state.link_params())
 
 
-def _curves(this: Page) -> None:
+def _curves(this: MetricsChoices) -> None:
     st.subheader("Training")
     table = metrics.curves({name: bundle.curve_table() for name, bundle in this.models.bundles.items()})
     if table.empty:
@@ -417,7 +417,7 @@ def _curves(this: Page) -> None:
         return
     along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
     export.figure(
-        export.drawn(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
+        export.shared_figure(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
         key="metrics_validation",
         alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
         table=this.named(table),
@@ -427,7 +427,7 @@ def _curves(this: Page) -> None:
     if table["loss"].notna().any():
         st.markdown("**Loss**, each model in units of its own")
         st.plotly_chart(
-            export.drawn(figures.losses, table, along, _ALONG[along], this.titles, this.looks),
+            export.shared_figure(figures.losses, table, along, _ALONG[along], this.titles, this.looks),
             key="metrics_losses",
             alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
             config=export.config("training loss"),

@@ -82,7 +82,7 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
     baseline = study.variant(study.baseline).title
     st.markdown(views.verdicts(study, found, metric) + views.below(study, found, counted))
     export.figure(
-        export.drawn(figures.differences, found, views.singles(study, metric), metric, baseline),
+        export.shared_figure(figures.differences, found, views.singles(study, metric), metric, baseline),
         key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: difference in {metric} to {clean(baseline)}, with 95 % intervals.",
         table=_plain(found),
@@ -117,7 +117,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
             with place:
                 st.markdown(f"**{md(study.title)}**")
                 st.plotly_chart(
-                    export.drawn(figures.sweep, table, metric, study.axis.title, figures.reach(ends)),
+                    export.shared_figure(figures.sweep, table, metric, study.axis.title, figures.reach(ends)),
                     key=f"metrics_study_{study.name}",
                     alt=f"{metric} along {clean(study.axis.title)}, with 95 % intervals; the table below has the numbers.",
                     config=export.config(f"study {study.name}"),
@@ -157,7 +157,9 @@ def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
             with place:
                 st.markdown(f"**{md(study.title)}**")
                 st.plotly_chart(
-                    export.drawn(figures.sweep_of_codes, found[study.name], names, study.axis.title, default, reach),
+                    export.shared_figure(
+                        figures.sweep_of_codes, found[study.name], names, study.axis.title, default, reach
+                    ),
                     key=f"metrics_study_{study.name}",
                     alt=f"Figures of identifiers along {clean(study.axis.title)}; the table below has the numbers.",
                     config=export.config(f"study {study.name}"),

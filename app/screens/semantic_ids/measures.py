@@ -9,14 +9,14 @@ from app import export, zoo
 from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
 from app.components import choice
 from app.figures import semantic_ids as figures
-from app.screens.semantic_ids.selection import Page
+from app.screens.semantic_ids.selection import Selection
 from app.session import state
 from app.text import clean, count, listed, md
 from engine.runtime import Tokenization
 
 
-def figures_of_each(page: Page) -> None:
-    for place, one in zip(page.places(), page.shown, strict=True):
+def figures_of_each(page: Selection) -> None:
+    for place, one in zip(page.columns(), page.shown, strict=True):
         with place:
             _card(page, one)
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
@@ -47,7 +47,7 @@ def figures_of_each(page: Page) -> None:
     export.csv_button(plain, f"tokenizers {' '.join(page.names)}", key="semantic_head", label="These figures as CSV")
 
 
-def _plain(page: Page) -> list[str]:
+def _plain(page: Selection) -> list[str]:
     return [clean(one.about.title) for one in page.shown]
 
 
@@ -55,7 +55,7 @@ def _distinct(titles: list[str]) -> list[str]:
     return titles if len(set(titles)) == len(titles) else [f"{title} ({at})" for at, title in enumerate(titles, 1)]
 
 
-def _card(page: Page, one: Tokenization) -> None:
+def _card(page: Selection, one: Tokenization) -> None:
     said, levels = one.about.figures, tokenizers.usage(one)
     with st.container(border=True):
         st.markdown(page.heading(one))
@@ -87,7 +87,7 @@ def _card(page: Page, one: Tokenization) -> None:
             st.caption(f"Dead codes at {md(listed(places[:6]))}.")
 
 
-def usage(page: Page) -> None:
+def usage(page: Selection) -> None:
     st.subheader("How the codes are used", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = page.level()
@@ -103,7 +103,7 @@ def usage(page: Page) -> None:
     with left:
         st.markdown("**Items per code**")
         export.figure(
-            export.drawn(figures.usage, found, log),
+            export.shared_figure(figures.usage, found, log),
             key="semantic_usage",
             alt=f"Items per code of level {level + 1}, the most used first, for {names}, beside even use.",
             table=lambda: semantic_ids_tables.counts_table(titled),
@@ -112,7 +112,7 @@ def usage(page: Page) -> None:
     with right:
         st.markdown("**Inequality**")
         export.figure(
-            export.drawn(figures.lorenz, found),
+            export.shared_figure(figures.lorenz, found),
             key="semantic_lorenz",
             alt=f"Lorenz curves of the codes of level {level + 1} for {names}; the diagonal is even use.",
             table=lambda: semantic_ids_tables.lorenz_table(titled),
@@ -128,14 +128,14 @@ def usage(page: Page) -> None:
     _plane(page, level)
 
 
-def _popularity(page: Page, level: int) -> None:
+def _popularity(page: Selection, level: int) -> None:
     st.subheader(f"Popularity by code, level {level + 1}", anchor=False)
     events = page.models.popularity
     there = page.at(level)
     found = [(page.named(one), semantic_ids.popularity(one.own, level, events)) for one in there]
     titled = [(named.title, one) for named, one in found]
     export.figure(
-        export.drawn(figures.popularity, found),
+        export.shared_figure(figures.popularity, found),
         key="semantic_popularity",
         alt=f"Each code of level {level + 1} by its items and how often an item of it is taken.",
         table=lambda: semantic_ids_tables.popularity_table(titled),
@@ -153,10 +153,10 @@ def _popularity(page: Page, level: int) -> None:
     st.caption(md(". ".join(words) + ".", 1_000))
 
 
-def _plane(page: Page, level: int) -> None:
+def _plane(page: Selection, level: int) -> None:
     st.subheader(f"Where the codes lie, level {level + 1}", anchor=False)
     there = page.at(level)
-    for place, one in zip(page.places(), page.shown, strict=True):
+    for place, one in zip(page.columns(), page.shown, strict=True):
         with place:
             st.markdown(page.heading(one))
             table, how = one.plane, one.about.plane
@@ -168,7 +168,7 @@ def _plane(page: Page, level: int) -> None:
                 continue
             counts = tokenizers.usage(one)
             export.figure(
-                export.drawn(
+                export.shared_figure(
                     figures.plane, table, level, counts[level].counts, page.named(one), st.context.theme.type == "dark"
                 ),
                 key=f"semantic_plane_{one.name}",
@@ -187,15 +187,15 @@ def _plane(page: Page, level: int) -> None:
 _GROUPS = 30
 
 
-def collisions(page: Page) -> None:
+def collisions(page: Selection) -> None:
     st.subheader("Items with the same codes", anchor=False)
-    for place, one in zip(page.places(), page.shown, strict=True):
+    for place, one in zip(page.columns(), page.shown, strict=True):
         with place:
             st.markdown(page.heading(one))
             _groups(page, one)
 
 
-def _groups(page: Page, one: Tokenization) -> None:
+def _groups(page: Selection, one: Tokenization) -> None:
     found, said = tokenizers.groups(one), one.about.figures
     if not found:
         moved = f" {count(said.moved, 'item')} had to be given other codes for that." if said.moved else ""
@@ -227,7 +227,7 @@ def _groups(page: Page, one: Tokenization) -> None:
             st.caption(f"{more}the file has all.", width="content")
 
 
-def _groups_table(page: Page, one: Tokenization, many: int) -> pd.DataFrame:
+def _groups_table(page: Selection, one: Tokenization, many: int) -> pd.DataFrame:
     kinds = tokenizers.columns(page.models, page.found.items)
     of = tokenizers.labels(page.models, page.found.items, kinds[0]) if kinds else None
     names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
@@ -235,7 +235,7 @@ def _groups_table(page: Page, one: Tokenization, many: int) -> pd.DataFrame:
     return semantic_ids_tables.groups_table(one, tokenizers.groups(one)[:many], titles, names)
 
 
-def written(page: Page) -> None:
+def written(page: Selection) -> None:
     st.subheader("What models write", anchor=False)
     able = tokenizers.writers(page.models)
     if not able:
@@ -257,7 +257,7 @@ def written(page: Page) -> None:
     shares = semantic_ids.bias(codes.codes, level, codes.sizes[level], found.taken, found.written)
     title = bundle.manifest.title
     export.figure(
-        export.drawn(figures.bias, shares, title),
+        export.shared_figure(figures.bias, shares, title),
         key="semantic_bias",
         alt=f"Shares of the codes of level {level + 1}: what people took, and what {clean(title)} wrote.",
         table=lambda: semantic_ids_tables.bias_table(shares),

@@ -7,7 +7,7 @@ import streamlit as st
 from app import guard, zoo
 from app.components import choice
 from app.screens.semantic_ids import NOBODY, measures, prefixes, tokenizers
-from app.screens.semantic_ids.selection import Page
+from app.screens.semantic_ids.selection import Selection
 from app.session import state
 from app.text import md
 from engine.errors import SeqscopeError
@@ -48,7 +48,7 @@ def show() -> None:
         st.caption(f":material/block: {md(f'Refused: {refusal}', 600)}")
 
 
-def chosen() -> Page:
+def chosen() -> Selection:
     """The tokenizers side by side."""
     now = state.get()
     models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
@@ -79,7 +79,7 @@ def chosen() -> Page:
             st.error(md(f"{titles[name]} cannot be shown: {guard.shown(error)}", 600), icon=":material/error:")
     if not shown:
         raise SeqscopeError("None of the chosen tokenizers can be read. Choose another one, or export them again.")
-    return Page(models, found, tuple(shown))
+    return Selection(models, found, tuple(shown))
 
 
 show()

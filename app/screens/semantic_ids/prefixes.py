@@ -14,14 +14,14 @@ from app.analysis import facets, prefix_tree, semantic_ids, semantic_ids_tables,
 from app.components import choice, item_picker
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids import browsed, prefix_codes
-from app.screens.semantic_ids.selection import Page, choose_item, choose_prefix
+from app.screens.semantic_ids.selection import Selection, choose_item, choose_prefix
 from app.session import state
 from app.store.attributes import caption
 from app.text import clean, count, md
 from engine.runtime import Tokenization, Zoo
 
 
-def code_tree(page: Page) -> None:
+def code_tree(page: Selection) -> None:
     st.subheader("The tree of codes", anchor=False)
     models, items = page.models, page.found.items
     kinds = tokenizers.columns(models, items)
@@ -32,12 +32,12 @@ def code_tree(page: Page) -> None:
         "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
     )
     dark = st.context.theme.type == "dark"
-    for place, one in zip(page.places(), page.shown, strict=True):
+    for place, one in zip(page.columns(), page.shown, strict=True):
         with place:
             st.markdown(page.heading(one))
             tree, colours = tokenizers.tree(one), tokenizers.colours(models, items, one, column)
             export.figure(
-                export.drawn(
+                export.shared_figure(
                     _tree_figure,
                     models,
                     tree,
@@ -63,7 +63,7 @@ def _tree_figure(models: Zoo, tree: prefix_tree.Tree, colours: prefix_tree.Colou
     return figures.tree(tree, colours, titles, models.popularity, dark)
 
 
-def _purity(page: Page, column: str) -> None:
+def _purity(page: Selection, column: str) -> None:
     if not column:
         st.caption("The catalogue has no categories to compare prefixes with.")
         return
@@ -71,7 +71,7 @@ def _purity(page: Page, column: str) -> None:
     found = [(page.named(one), tokenizers.purity(page.models, page.found.items, one, column)) for one in page.shown]
     titled = [(named.title, depths) for named, depths in found]
     export.figure(
-        export.drawn(figures.purity, found),
+        export.shared_figure(figures.purity, found),
         key="semantic_purity",
         alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
         table=lambda: semantic_ids_tables.purity_table(titled),
@@ -89,7 +89,7 @@ def _purity(page: Page, column: str) -> None:
 SIBLINGS = 3
 
 
-def item_codes(page: Page) -> None:
+def item_codes(page: Selection) -> None:
     st.subheader("An item's codes", anchor=False)
     models, now = page.models, state.get()
     item_picker.search(
@@ -116,14 +116,14 @@ def item_codes(page: Page) -> None:
         )
     if "item" not in now.own:
         st.caption("The latest item of the history. Look up another one above.")
-    for place, one in zip(page.places(), page.shown, strict=True):
+    for place, one in zip(page.columns(), page.shown, strict=True):
         with place, guard.watch(f"the codes by {one.about.title}"):
             _path(page, one, item)
     table = _path_table(page, item)
     export.under(table, key="semantic_item", alt="The item's codes and who shares them", name=f"codes {item_id}")
 
 
-def _looked_up(page: Page) -> int | None:
+def _looked_up(page: Selection) -> int | None:
     now = state.get()
     wanted = page.models.position(now.own["item"]) if "item" in now.own else None
     if wanted is None and now.current:
@@ -131,7 +131,7 @@ def _looked_up(page: Page) -> int | None:
     return wanted
 
 
-def _path(page: Page, one: Tokenization, item: int) -> None:
+def _path(page: Selection, one: Tokenization, item: int) -> None:
     codes, models = semantic_ids.path(one.own, item), page.models
     st.markdown(page.heading(one))
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{one.name}"):
@@ -179,7 +179,7 @@ def _sharing(number: int, depth: int, most: int) -> str:
     return f"{count(number, 'more item', 'more items')} with {first}" if number else f"No more with {first}"
 
 
-def _path_table(page: Page, item: int) -> pd.DataFrame:
+def _path_table(page: Selection, item: int) -> pd.DataFrame:
     rows = []
     for one in page.shown:
         codes = semantic_ids.path(one.own, item)
@@ -202,7 +202,7 @@ ROWS = 200
 _ANY = -1
 
 
-def items_by_codes(page: Page) -> None:
+def items_by_codes(page: Selection) -> None:
     st.subheader("Items by their codes", anchor=False)
     own = state.get().own
     name = browsed(page.models, own)
@@ -255,7 +255,7 @@ def _take(name: str, key: str, before: tuple[int, ...]) -> None:
         choose_prefix(name, before if code == _ANY else (*before, code))
 
 
-def _listed(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.ndarray) -> None:
+def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: np.ndarray) -> None:
     models = page.models
     if not len(order):
         st.info("No item has these codes. Choose others.", icon=":material/search_off:")
@@ -295,7 +295,7 @@ def _listed(page: Page, one: Tokenization, prefix: tuple[int, ...], order: np.nd
     )
 
 
-def _items_table(page: Page, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
+def _items_table(page: Selection, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
     table = facets.table(page.found.rows(order.tolist()))
     table.insert(0, "Codes", [semantic_ids.spelled(semantic_ids.path(one.own, item)) for item in order.tolist()])
     return table

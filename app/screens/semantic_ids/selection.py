@@ -21,7 +21,7 @@ WIDE = 34  # characters of a title in a legend
 
 
 @dataclass(frozen=True)
-class Page:
+class Selection:
     """models, found: the dataset; names: of the tokenizers side by side, one or two."""
 
     models: Zoo
@@ -42,7 +42,7 @@ class Page:
         """As Markdown."""
         return f"**{self.look(one).sign} {md(one.about.title)}**"
 
-    def places(self) -> Sequence[st.delta_generator.DeltaGenerator]:
+    def columns(self) -> Sequence[st.delta_generator.DeltaGenerator]:
         """A place for each tokenizer, side by side where there is room."""
         if len(self.names) == 1:
             return [st.container()]

@@ -123,7 +123,7 @@ def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> 
         if isinstance(tried, str):
             st.caption(f":material/block: **{md(kinds.models()[name].title)}** cannot be trained: {md(tried, 600)}")
         else:
-            st.caption(f":material/timer: **{md(kinds.models()[name].title)}** – {md(told(tried))}")
+            st.caption(f":material/timer: **{md(kinds.models()[name].title)}** – {md(choice_words(tried))}")
     if not able:
         return
     every = [one for choice in able for one in choice.estimates]
@@ -142,7 +142,7 @@ def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> 
     )  # fmt: skip
 
 
-def told(choice: TrainingChoice) -> str:
+def choice_words(choice: TrainingChoice) -> str:
     """What the estimates of a choice say, in words."""
     *first, last = choice.estimates
     if not first or choice.before is None:
