@@ -144,6 +144,7 @@ def nobody_else_sees(ben: Page, server: Server, folder: Path) -> None:
     ben.get_by_text(f"There is no dataset “{folder.name}” here").wait_for()
     settle(ben)
     assert messy.name(0) not in ben.content() and TITLE not in ben.content()
+    ben.goto("about:blank")  # the server is about to be killed, which an open page would tell
 
 
 def deleted(page: Page, server: Server, folder: Path) -> None:
