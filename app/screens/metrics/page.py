@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +17,6 @@ from app.text import clean, count, listed, md
 from engine.runtime import STILL_IMPROVING, Zoo, judge
 from engine.runtime import protocols as naming
 
-_COMPARE = Path(__file__).with_name("compare.py")
 _FOUR = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
 _P = st.column_config.NumberColumn(format="%.4f")
@@ -404,7 +402,7 @@ def _disputed(this: MetricsChoices) -> None:
         )
         if st.button("Open in Compare", icon=":material/compare_arrows:", key="metrics_open"):
             state.choose_user(this.models, person)
-            st.switch_page(_COMPARE, query_params=state.link_params())
+            st.switch_page("screens/compare/page.py", query_params=state.link_params())
 
 
 def _curves(this: MetricsChoices) -> None:
