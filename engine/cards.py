@@ -6,6 +6,7 @@ packages add models or tokenizers, the same command is asked once per process in
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 import sys
@@ -166,8 +167,8 @@ def write(declarations: Declarations) -> str:
 
 def names(group: str) -> list[str]:
     """Of models or of tokenizers (`MODELS`, `TOKENIZERS`), in the order of lists; those of other packages last."""
-    shipped = read(FILE.read_text("utf-8"))
-    return list(dict.fromkeys([*(shipped.models if group == MODELS else shipped.tokenizers), *points(group)]))
+    shipped = json.loads(FILE.read_text("utf-8"))  # the names alone: trainings run where pydantic is missing, too
+    return list(dict.fromkeys([*shipped["models" if group == MODELS else "tokenizers"], *points(group)]))
 
 
 @cache

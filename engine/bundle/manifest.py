@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import (
@@ -429,19 +428,3 @@ class Manifest(Strict):
         if self.attention is not None and self.attention.unit == "items" and self.attention.whole_items:
             raise ValueError("attention.whole_items is said of positions that are items")
         return self
-
-
-STILL_IMPROVING = "still improving when stopped"
-"""What is said where validation had not settled when training ended."""
-
-
-def improving(best_epoch: int, validated: Iterable[int]) -> bool | None:
-    """True where the last of the validated epochs is the best one: more epochs might have found better. None where nothing was
-    validated. best_epoch 0: the model before its first step."""
-    last = max(validated, default=None)
-    return None if last is None else best_epoch >= last
-
-
-def validated(curve: Iterable[Mapping[str, Any]]) -> list[int]:
-    """The validated epochs of a run's curve (curve.json)."""
-    return [entry["epoch"] for entry in curve if entry["valid_ndcg"] is not None]

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.bundle.manifest import STILL_IMPROVING
+    from engine.bundle.curve import STILL_IMPROVING
     from engine.console import duration
     from engine.data.dataset import Dataset
     from engine.training.distributed import joined

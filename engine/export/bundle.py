@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import torch
 
 from engine import __version__
-from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training, improving, validated
+from engine.bundle.curve import improving, validated
+from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training
 from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError

@@ -15,10 +15,11 @@
 Everything not exported here is private. docs/bundle.md describes the files.
 """
 
+from engine.bundle.curve import STILL_IMPROVING
 from engine.bundle.embedding_spaces import Space
 from engine.bundle.errors import BundleError, BusyError, CapabilityError, QuestionError, Refusal
 from engine.bundle.index import Neighbours
-from engine.bundle.manifest import STILL_IMPROVING, Manifest, Projection
+from engine.bundle.manifest import Manifest, Projection
 from engine.bundle.tokenizers import Tokenization
 from engine.data import held_out, repeats
 from engine.data.dataset import DatasetInfo

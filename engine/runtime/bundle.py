@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.bundle.curve import improving
 from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
-from engine.bundle.manifest import SCHEMA_VERSION, Manifest, improving
+from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_places, read_table, side_tables
 from engine.data.identifiers import Identifiers

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from engine import __version__
-from engine.bundle.manifest import improving, validated
+from engine.bundle.curve import improving, validated
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
