@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import examples, guard, zoo
 from app.components import item_picker, widgets
+from app.limits import MAX_K
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import Zoo
@@ -72,7 +73,7 @@ def _history(models: Zoo) -> None:
     st.number_input(
         "Length of the lists",
         1,
-        state.MAX_K,
+        MAX_K,
         key="tray_k",
         on_change=guard.callback(_choose_k),
         help="How many items each model recommends.",
@@ -140,7 +141,7 @@ def _choose_dataset(allowed: tuple[str, ...]) -> None:
 
 def _choose_k() -> None:
     wanted = st.session_state.get("tray_k")
-    if isinstance(wanted, int) and 1 <= wanted <= state.MAX_K:
+    if isinstance(wanted, int) and 1 <= wanted <= MAX_K:
         state.update(k=wanted)
 
 

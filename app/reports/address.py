@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from app import examples
+from app.limits import MAX_HISTORY, MAX_K
 from app.reports.document import PARTS, Asked
 from app.reports.parameters import PARAMETERS
 from app.session import pages
-from app.session.address import DEFAULT_K, MAX_HISTORY, MAX_K, VERSION, Ids, decode, encode, quoted, unquoted
+from app.session.address import DEFAULT_K, VERSION, Ids, decode, encode, quoted, unquoted
 from app.text import short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, create_model, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
+from app.limits import MAX_HISTORY
 from app.looks import Style
 from app.reports.fields import ItemId, Name, ReportModel, Sha256
 from app.reports.part import Part as ReportPart
@@ -41,9 +42,9 @@ class Asked(ReportModel):
     """What a report is to hold: enough to make it again."""
 
     parts: list[Part] = Field(default=list(PARTS))
-    history: list[ItemId] | None = Field(default=[], max_length=200)
+    history: list[ItemId] | None = Field(default=[], max_length=MAX_HISTORY)
     """Oldest first; None in a report that was made without its history, whose lists cannot be asked for again."""
-    edited: list[ItemId] | None = Field(default=None, max_length=200)
+    edited: list[ItemId] | None = Field(default=None, max_length=MAX_HISTORY)
     """The edited history of the what-if."""
     models: list[Name] | None = None
     """Names; None: all."""

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from app.analysis.cache import cached
+from app.limits import MAX_HISTORY, MAX_ID, MAX_K
 
 VERSION = "1"
-MAX_HISTORY = 200
-MAX_K = 100
 DEFAULT_K = 10
-MAX_ID = 500  # characters of one item_id in an address
 
 PARAMETERS = ("v", "ds", "h", "k", "m", "b", "u")
 

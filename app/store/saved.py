@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from app.home import Home, new_id
+from app.limits import MAX_HISTORY, MAX_ID
 from app.store import records
 from app.store.datasets import deleting
 from app.store.file import Row, StoreFile
@@ -17,8 +18,6 @@ from app.store.records import Comparison, History, NotFound, Report, known
 from engine.errors import SeqscopeError
 
 MAX_SAVED = 500  # of one kind, per owner
-MAX_ITEMS = 200  # of a history
-MAX_ID = 500  # characters of an item_id
 MAX_ADDRESS = 16_000  # characters
 MAX_DOCUMENT = 20_000_000  # bytes of a report's JSON
 _DATASET = re.compile(r"[^\x00-\x1f/\\]{1,200}")
@@ -155,7 +154,7 @@ class Histories(Saved[History]):
 
     def save(self, owner: str, dataset: str, name: str, items: Sequence[str], *, replace: bool = False) -> History:
         """items: item_ids, oldest first. Raises SeqscopeError where the name is taken and not to be replaced."""
-        if len(items) > MAX_ITEMS or any(not isinstance(item, str) or len(item) > MAX_ID for item in items):
+        if len(items) > MAX_HISTORY or any(not isinstance(item, str) or len(item) > MAX_ID for item in items):
             raise ValueError("not a history")
         if not items:
             raise SeqscopeError("The history is empty: there is nothing to save.")

@@ -1,0 +1,10 @@
+"""What a visitor may ask for at once, wherever it is asked: in an address, a saved history, a report."""
+
+from __future__ import annotations
+
+MAX_HISTORY = 200
+"""Items of a history."""
+MAX_K = 100
+"""Items of a list."""
+MAX_ID = 500
+"""Characters of one item_id in an address or a saved history."""
