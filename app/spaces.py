@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app import looks, zoo
+from app import styles, zoo
 from app.analysis import map_points, recommend
 from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
-from app.looks import Style, tokenizer_style
+from app.styles import Style, tokenizer_style
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
 
@@ -86,7 +86,7 @@ def every(models: Zoo) -> list[Place]:
 
 
 def _title(bundle: Bundle) -> str:
-    return f"{bundle.manifest.title}'s items" if bundle.cannot("identifiers") is not None else looks.space(bundle)
+    return f"{bundle.manifest.title}'s items" if bundle.cannot("identifiers") is not None else styles.space(bundle)
 
 
 def able(models: Zoo) -> dict[str, Place]:

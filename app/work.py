@@ -34,7 +34,7 @@ from app.jobs.queue import Queue
 from app.jobs.status import Status
 from app.store import records
 from app.store.database import Store
-from app.store.records import ENDED, Dataset, Job, NotFound
+from app.store.records import ENDED, Job, NotFound, StoredDataset
 from app.store.server import open_store
 from app.turns import Ahead
 from app.uploads import files
@@ -108,7 +108,7 @@ def take(
     exports: Path,
     reading: Mapping[str, Any] | None = None,
     fingerprint: str = "",
-) -> Dataset:
+) -> StoredDataset:
     """Makes a dataset of a staged folder whose upload was accepted (clean/ is there), and begins to prepare it.
 
     exports: the server's own zoos, whose models may be carried over. Raises SeqscopeError; the staged folder then stays.
@@ -126,7 +126,7 @@ def take(
     return store.datasets.get(owner, dataset.id)
 
 
-def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> Dataset:
+def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDataset:
     """Gives a dataset that is a catalogue alone the accepted log of a staged folder, and begins to prepare it anew.
 
     What was made of the catalogue stays until then. Raises SeqscopeError; the dataset is then as it was.
@@ -153,7 +153,7 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> Dataset:
     return store.datasets.get(owner, id)
 
 
-def rename(owner: str, id: str, title: str) -> Dataset:
+def rename(owner: str, id: str, title: str) -> StoredDataset:
     """Another title, in the store and in the files that pages read it from."""
     dataset = open_store().datasets.change(owner, id, title=title)
     folder = home.dataset(owner, id)

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from app import home
 from app.analysis.cache import Opened, cached, forget, waiting
-from app.looks import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
 from app.store import prepared
 from app.store.catalogue import Catalogue
 from app.store.server import open_store
+from app.styles import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
 from app.work import can_open
 from engine.bundle import items
 from engine.errors import SeqscopeError
@@ -61,7 +61,7 @@ class Place(NamedTuple):
     """It was uploaded by the one who looks."""
 
 
-def places(who: str | None) -> dict[str, Place]:
+def visible_datasets(who: str | None) -> dict[str, Place]:
     """Name in addresses → dataset, of all that this owner may see: the server's, the embedded ones first, then their own.
 
     Nothing else in the app leads to the files of a dataset. None: nobody, who sees the server's.
@@ -129,7 +129,7 @@ def _places() -> dict[str, Place]:
     seen: dict[str, Place] | None = getattr(_run, "places", None)
     if seen:
         return seen
-    found = places(_visitor())
+    found = visible_datasets(_visitor())
     if seen is not None:
         seen.update(found)
     return found

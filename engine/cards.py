@@ -28,7 +28,7 @@ SECONDS = 120
 Colour = Literal[
     "blue", "red", "green", "orange", "grey", "pink", "sky", "yellow", "violet", "brown", "teal", "wine", "moss"
 ]
-"""Of figures: a colour with its marker and its dash (app.looks.PALETTE)."""
+"""Of figures: a colour with its marker and its dash (app.styles.PALETTE)."""
 
 
 @dataclass(frozen=True)

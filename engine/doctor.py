@@ -40,7 +40,7 @@ class Ability:
 
 
 @dataclass(frozen=True)
-class Report:
+class Diagnosis:
     machine: dict[str, str]
     packages: dict[str, str | None]
     """Version, or None where a package is not installed."""
@@ -55,7 +55,7 @@ class Report:
         return all(ability.works for ability in self.abilities if ability.needed)
 
 
-def examine(exports: Path, data: Path, public: Path | None) -> Report:
+def examine(exports: Path, data: Path, public: Path | None) -> Diagnosis:
     """Looks at this machine and at the folders of bundles, of datasets and of public logs (see `find_public_data`)."""
     packages = {name: version(name) for name in sorted({*TRAINING, *IMPORTING, *EXPORTING, *APP, *BROWSER})}
     learning, inference, chromium = describe_torch(), describe_inference(), find_chromium()
@@ -66,7 +66,7 @@ def examine(exports: Path, data: Path, public: Path | None) -> Report:
         _browser_tests(packages, chromium),
     ]
     folders = {"exports": bundles, "datasets": describe_datasets(data), "public": describe_public(public)}
-    return Report(describe_machine(), packages, learning, inference, chromium, folders, abilities)
+    return Diagnosis(describe_machine(), packages, learning, inference, chromium, folders, abilities)
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def _browser_tests(packages: Mapping[str, str | None], chromium: str | None) -> 
     return _ability("Browser tests", missing, f"with {chromium}")
 
 
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(report: Diagnosis) -> dict[str, Any]:
     """The report as plain data; `healthy` is what the exit code says."""
     return {
         "seqscope": __version__,

@@ -6,7 +6,7 @@ import typing
 
 import pytest
 
-from app.looks import PALETTE
+from app.styles import PALETTE
 from engine import cards
 from engine.cards import Card, Colour
 from engine.commands.cards import declared

@@ -19,7 +19,7 @@ def empty(tmp_path: Path) -> Path:
     return tmp_path / "nothing here"
 
 
-def ability(report: doctor.Report, name: str) -> doctor.Ability:
+def ability(report: doctor.Diagnosis, name: str) -> doctor.Ability:
     return next(found for found in report.abilities if found.name == name)
 
 

@@ -333,16 +333,16 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
             text += f" {fall} without **{md(short(most['title'], 60))}**."
         return text
 
-    def told(at: int) -> tuple[str, str]:
+    def title_and_change(at: int) -> tuple[str, str]:
         row = valid.iloc[at]
         return f"**{md(short(row['title'], 60))}**", f"{now} → {ordinal(float(row['rank_without']))} without it"
 
     parts = []
     if changes.max() > 0:
-        title, change = told(int(changes.argmax()))
+        title, change = title_and_change(int(changes.argmax()))
         parts.append(f"{title} does the most for {name}: {change}")
     if changes.min() < 0:
-        title, change = told(int(changes.argmin()))
+        title, change = title_and_change(int(changes.argmin()))
         parts.append(f"{title} holds it back the most: {change}" if parts else f"{title} holds {name} back: {change}")
     return f"{'; '.join(parts)}."
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from app import looks
+from app import styles
 from app.analysis.attention import Float, Names, names, quoted
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, md
@@ -78,7 +78,7 @@ def tree(
         codes.append((*known, code))
         below_items = np.asarray(below(codes[row]) if trace.below[row] else trace.items[row], np.int64)
         known_best = below_items[np.argsort(-models.popularity[below_items], kind="stable")[:EXAMPLES]].tolist()
-        titles.append([clean(looks.titled(models, item), 80) for item in known_best])
+        titles.append([clean(styles.titled(models, item), 80) for item in known_best])
     drawn = _drawn(trace, dropped)
     heights, height = _heights(trace, drawn)
     known = np.array([np.isin(items, history).any() for items in trace.items], bool)

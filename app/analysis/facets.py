@@ -77,7 +77,7 @@ def counted(values: Sequence[tuple[str, int]], chosen: Sequence[str]) -> dict[st
     return {value: f"{clean(value, 60)} · {items:,}" for value, items in counts.items()}
 
 
-def told(name: str, wanted: Among | Between) -> str:
+def filter_words(name: str, wanted: Among | Between) -> str:
     """A filter in words, not escaped: Year 1970–1990."""
     if isinstance(wanted, Among):
         shown = ", ".join(clean(value, 40) for value in wanted.values[:3])

@@ -83,7 +83,7 @@ def sample(
     return np.union1d(np.concatenate(kept), np.asarray(points.at(forced), np.int64))
 
 
-def inside(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.NDArray[np.bool_]:
+def in_polygon(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.NDArray[np.bool_]:
     """[items]: inside a polygon (even–odd rule); two corners are a box."""
     if len(x) != len(y) or len(x) < 2 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return np.zeros(len(points.x), bool)
@@ -114,7 +114,7 @@ def selected(event: Mapping[str, Any], points: Points, positions: Mapping[str, i
     if sampled and drawn:
         mask = np.zeros(len(points.x), bool)
         for x, y in drawn:
-            mask |= inside(points, x, y)
+            mask |= in_polygon(points, x, y)
         return [int(item) for item in np.flatnonzero(mask)]
     carried = event.get("points")
     ids = (_carried(point) for point in carried) if isinstance(carried, list) else ()
@@ -261,11 +261,11 @@ def within(points: Points, areas: Sequence[Outline]) -> npt.NDArray[np.int64]:
     """The points inside any of the outlines."""
     mask = np.zeros(len(points.x), bool)
     for x, y in areas:
-        mask |= inside(points, x, y)
+        mask |= in_polygon(points, x, y)
     return np.flatnonzero(mask)
 
 
-def told(points: Points, areas: Sequence[Outline]) -> str | None:
+def outline_text(points: Points, areas: Sequence[Outline]) -> str | None:
     """The outlines as a short text that has the very same points inside; None where that would be too long."""
     if not 0 < len(areas) <= _OUTLINES or any(len(x) != len(y) or len(x) < 2 for x, y in areas):
         return None
@@ -302,7 +302,7 @@ def _simpler(points: Points, area: Outline) -> Outline:
         while place < len(corners) and len(corners) > 3:
             around = (corners[place - 1], corners[place], corners[(place + 1) % len(corners)])
             x, y = zip(*around, strict=True)
-            if inside(points, x, y).any():
+            if in_polygon(points, x, y).any():
                 place += 1
             else:
                 del corners[place]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from app import looks
+from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
 from app.bars import NO_BARS
@@ -62,7 +62,7 @@ def recommend(bundle: Bundle, history: Sequence[int], k: int) -> TopK:
 
 
 @cached(2_000, by=of_model)
-def top(models: Zoo, model: str, history: History, k: int) -> TopK:
+def top_k(models: Zoo, model: str, history: History, k: int) -> TopK:
     """`recommend`, kept for all who ask the same."""
     return recommend(models.bundles[model], history, k)
 
@@ -98,7 +98,7 @@ class Answer:
     name: str
     title: str
     """With its name, where another answer's is the same."""
-    style: looks.Style
+    style: styles.Style
     note: str
     """How much of the history it read, or how good it is."""
     top: TopK | None
@@ -139,16 +139,16 @@ def _ask(
     models: Zoo, name: str, history: tuple[int, ...], k: int, pinned: tuple[int, ...] | None, target: int | None
 ) -> Answer:
     manifest = models.bundles[name].manifest
-    look = looks.style(models, name)
+    look = styles.style(models, name)
     note = _note(models, name, len(history))
     try:
-        best_items = top(models, name, history, k)
+        best_items = top_k(models, name, history, k)
     except SeqscopeError as reason:
         return Answer(name, manifest.title, look, note, None, str(reason))
     before, rank = None, None
     if pinned is not None:
         try:
-            before = top(models, name, pinned, k)
+            before = top_k(models, name, pinned, k)
         except SeqscopeError:  # then everything is new
             before = None
     if target is not None:
@@ -176,7 +176,7 @@ def _ties(models: Zoo, name: str, found: TopK) -> dict[int, list[int]]:
 
 def tie_words(models: Zoo, others: Sequence[int]) -> str:
     """Which items a model takes for the same."""
-    names = [clean(looks.titled(models, item), 60) for item in others[:3]]
+    names = [clean(styles.titled(models, item), 60) for item in others[:3]]
     more = [f"{len(others) - 3:,} more"] if len(others) > 3 else []
     return f"Has the same codes as {listed([*names, *more])}: the model cannot tell them apart and scores them alike"
 
@@ -288,7 +288,7 @@ def lists_table(models: Zoo, answers: Sequence[Answer]) -> pd.DataFrame:
                 "model": answer.title,
                 "rank": rank,
                 "item_id": models.item_ids[item],
-                "title": looks.titled(models, item),
+                "title": styles.titled(models, item),
                 "score": float(answer.top.scores[rank - 1]),
                 "share": None if answer.top.share is None else float(answer.top.share[rank - 1]),
                 "in lists": counts[item],
@@ -334,7 +334,7 @@ def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame
     """One row per event, and per model: the item's rank, that without the event, what it adds to log-probability and score."""
     rows: dict[str, list[object]] = {
         "place": list(range(1, len(history) + 1)),
-        "left out": [looks.titled(models, item) for item in history],
+        "left out": [styles.titled(models, item) for item in history],
     }
     for answer, effect in zip(found.answers, found.effects, strict=True):
         rows[f"{answer.title}: rank"] = [effect.rank] * len(history)

@@ -180,7 +180,7 @@ def ranked(study: Study) -> bool:
     return study.people is not None
 
 
-def judged(study: Study) -> str:
+def judged_by(study: Study) -> str:
     """By what the variants were judged, in a sentence."""
     if study.people is None:
         return "Judged by the codes that items get: no people were ranked for."

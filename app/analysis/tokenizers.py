@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app import looks
+from app import styles
 from app.analysis import map_colouring, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
 from engine.bundle import codes
@@ -106,4 +106,4 @@ def written(bundle: Bundle, k: int) -> Written | None:
 
 def titles(models: Zoo) -> list[str]:
     """Of every item, not escaped."""
-    return [looks.titled(models, item) for item in range(len(models))]
+    return [styles.titled(models, item) for item in range(len(models))]

@@ -132,7 +132,7 @@ def parts(
     return Parts(tuple(places), tuple(clean(titles[items[place]], 200) for place in places), used, sums, alike)
 
 
-def said(word: Word) -> str:
+def word_text(word: Word) -> str:
     """A word as plain text; one that the tokenizer does not know is empty, and so is an item without words."""
     return clean(word.word, 60) or UNKNOWN
 
@@ -145,7 +145,7 @@ def table(frame: WordAttention, weights: Float, titles: Mapping[int, str] | Sequ
             "title": [clean(titles[word.item], 200) for word in frame.words],
             "attribute": [word.attribute for word in frame.words],
             "part": ["name" if word.key else "value" for word in frame.words],
-            "word": [said(word) for word in frame.words],
+            "word": [word_text(word) for word in frame.words],
             "read": ["yes" if seen else "no" for seen in read(frame).tolist()],
             "weight": weights.astype(float),
         }
@@ -179,7 +179,7 @@ def blocks(
                 line["cut"] = f"cut after {count(limit, 'token')}"
             line["share"] += weight
             if seen[number]:
-                text = NOTHING if len(numbers) == 1 and not word.word else said(word)
+                text = NOTHING if len(numbers) == 1 and not word.word else word_text(word)
                 line["name" if word.key else "value"].append(
                     {"text": text, "share": weight, "strength": weight / top, "label": f"{text}: {weight:.2%}"}
                 )
@@ -233,7 +233,7 @@ def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) ->
     called = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
     text = (
         f"{md(model)} gave the most to {_bold(shares.titles[first])} ({shares.totals[first]:.0%} of its weight), and of all "
-        f"words the most to {_bold(said(word))} ({called}{where}, {weights.max():.0%})."
+        f"words the most to {_bold(word_text(word))} ({called}{where}, {weights.max():.0%})."
     )
     if len(shares.attributes) > 1:
         sums = shares.weights.sum(axis=0) / total

@@ -104,13 +104,13 @@ def explained_item(models: Zoo, name: str, history: tuple[int, ...]) -> int | No
     """The item that is explained: the one that was chosen, else the model's best; None where there is neither."""
     chosen = models.position(state.get().own["item"]) if "item" in state.get().own else None
     return (
-        chosen if chosen is not None else next(iter(recommend.top(models, name, history, FIRST).items.tolist()), None)
+        chosen if chosen is not None else next(iter(recommend.top_k(models, name, history, FIRST).items.tolist()), None)
     )
 
 
 def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: str) -> int | None:
     """Lets an item be chosen; None where the model has nothing to recommend and nothing was chosen. key: of the page."""
-    best = [int(item) for item in recommend.top(models, name, history, FIRST).items]
+    best = [int(item) for item in recommend.top_k(models, name, history, FIRST).items]
     truth = state.target(models)
     aimed = models.position(state.get().own["item"]) if "item" in state.get().own else None
     options = list(dict.fromkeys([*best, *(item for item in (truth, aimed) if item is not None)]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app import export, guard, looks, spaces, zoo
+from app import export, guard, spaces, styles, zoo
 from app.analysis import item_card, recommend
 from app.text import listed, md
 from engine.errors import SeqscopeError
@@ -26,7 +26,7 @@ def show(
 ) -> None:
     """on_open: called with the item_id that was clicked. also: spaces besides the models'."""
     near, reasons = ask(models, item, k)
-    titles = {name: looks.space(bundle) for name, bundle in models.bundles.items()}
+    titles = {name: styles.space(bundle) for name, bundle in models.bundles.items()}
     if near:
         st.caption(
             "The nearest items by each model's own measure; similarities of different models cannot be compared. "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from app import looks
+from app import styles
 from app.analysis import model_card
 from app.analysis.recommend import Answer, Why, moves, shared, tie_words
 from app.bars import bar
@@ -82,7 +82,7 @@ def cards(
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:
-    title, full = models.titles[item], looks.titled(models, item)
+    title, full = models.titles[item], styles.titled(models, item)
     return {
         "item": item,
         "id": models.item_ids[item],
@@ -106,7 +106,7 @@ def path(models: Zoo, history: Sequence[int], latest: int = 12) -> str:
 def truth_words(models: Zoo, answers: Sequence[Answer], target: int) -> str:
     """What truly came next, and where each model ranks it, as Markdown."""
     ranks = [f"{md(answer.title)} {_rank(answer.target_rank)}" for answer in answers if answer.target_rank is not None]
-    sentence = f"What came next: **{md(looks.titled(models, target))}**."
+    sentence = f"What came next: **{md(styles.titled(models, target))}**."
     return f"{sentence} Its rank: {', '.join(ranks)}." if ranks else sentence
 
 
@@ -184,13 +184,13 @@ def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str
     columns = [
         (answer.title, answer.style, effect) for answer, effect in zip(found.answers, found.effects, strict=True)
     ]
-    figure = effect_bars(columns, [looks.titled(models, item) for item in history], places)
+    figure = effect_bars(columns, [styles.titled(models, item) for item in history], places)
     left_out = len(history) > len(places)
     return figure, f"The {len(places)} strongest of {len(history)} events; the table has all." if left_out else ""
 
 
 def effect_bars(
-    columns: Sequence[tuple[str, looks.Style, LeaveOneOut]], titles: Sequence[str], places: Sequence[int]
+    columns: Sequence[tuple[str, styles.Style, LeaveOneOut]], titles: Sequence[str], places: Sequence[int]
 ) -> dict[str, Any]:
     """Bars of how far an item would fall without each event, one column per model; all share one scale, that of
     `LeaveOneOut.move`. columns: (title, look, answer) of each model; titles: of all events; places: those that are drawn."""

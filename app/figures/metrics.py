@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from app.analysis import metrics
 from app.figures.style import LEGEND, QUIET, laid_out
-from app.looks import Style
+from app.styles import Style
 from app.text import label, short
 
 Looks = Mapping[str, Style]

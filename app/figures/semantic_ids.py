@@ -14,7 +14,7 @@ from app.analysis.map_colouring import PALETTE, SCALE
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular
 from app.figures.style import LEGEND, QUIET, laid_out, log_axis
-from app.looks import Style
+from app.styles import Style
 from app.text import label, short
 from engine.bundle.codes import Depth, Ints, Usage
 

@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from app.looks import titled
 from app.reports.bounds import Bounds, TooMuch, too_large, too_many_answers
 from app.reports.events import SPILL
 from app.reports.histories import PEOPLE, Chunk, reading
 from app.reports.progress import Progress
+from app.styles import titled
 from app.text import count, listed
 from engine import __version__
 from engine.errors import SeqscopeError

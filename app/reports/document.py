@@ -18,10 +18,10 @@ from pydantic import Field, ValidationError, create_model, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
 from app.limits import MAX_HISTORY
-from app.looks import Style
 from app.reports.fields import ItemId, Name, ReportModel, Sha256
 from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
+from app.styles import Style
 from app.text import clean
 from engine.errors import SeqscopeError
 

@@ -109,7 +109,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"clean": clean, "told": told}
+    environment.filters |= {"clean": clean, "cell_text": cell_text}
     environment.globals |= {"aligns": _aligns}
     return environment
 
@@ -131,7 +131,7 @@ def _plotly() -> str:
     return str(get_plotlyjs()).replace("\r\n", "\n").strip()
 
 
-def told(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A table's cell for people."""
     if value is None or value == "":
         return "–"

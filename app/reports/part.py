@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from app import examples
 from app.analysis.recommend import Answer, ask
-from app.looks import titled
 from app.reports.blocks import Block, Table
 from app.reports.fields import Item
+from app.styles import titled
 from app.text import clean
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo

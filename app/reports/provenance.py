@@ -11,11 +11,11 @@ import platform
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.looks import style
 from app.reports.blocks import Block, Table, h3, quiet, sign, table
 from app.reports.document import Asked, Dataset, Model, Program, Report
 from app.reports.part import Checked, same
 from app.reports.parts import PARTS
+from app.styles import style
 from app.text import clean, count, listed
 from engine import __version__
 from engine.runtime import STILL_IMPROVING, Zoo, repeats

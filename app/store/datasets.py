@@ -14,7 +14,7 @@ from app.home import Home, new_id, size
 from app.store import records
 from app.store.file import Row, StoreFile
 from app.store.quota import Quota
-from app.store.records import ENDED, Dataset, DatasetState, Job, JobState, NotFound, known
+from app.store.records import ENDED, DatasetState, Job, JobState, NotFound, StoredDataset, known
 from engine.errors import SeqscopeError
 
 _COLUMNS = "id, owner, title, created, expires, state, rows_items, rows_events, bytes, reading, fingerprint"
@@ -42,7 +42,7 @@ class Datasets:
         rows_events: int = 0,
         reading: Mapping[str, Any] | None = None,
         fingerprint: str = "",
-    ) -> Dataset:
+    ) -> StoredDataset:
         """A new dataset. staged: a complete folder (home.stage()) that becomes its own; an empty one otherwise.
 
         Raises QuotaReached; the staged folder then stays where it is.
@@ -63,7 +63,7 @@ class Datasets:
             self._home.place(staged, self._home.dataset(owner, id).path)
         return self.get(owner, id)
 
-    def get(self, owner: str, id: str) -> Dataset:
+    def get(self, owner: str, id: str) -> StoredDataset:
         """Raises NotFound."""
         matches = self._file.ask(
             f"select {_COLUMNS} from dataset where owner = ? and id = ? and {_ALIVE}", [known(owner), id, records.now()]
@@ -74,7 +74,7 @@ class Datasets:
             )
         return _made(matches[0])
 
-    def of(self, owner: str) -> list[Dataset]:
+    def of(self, owner: str) -> list[StoredDataset]:
         """The newest first."""
         matches = self._file.ask(
             f"select {_COLUMNS} from dataset where owner = ? and {_ALIVE} order by created desc, id",
@@ -93,7 +93,7 @@ class Datasets:
         rows_events: int | None = None,
         reading: Mapping[str, Any] | None = None,
         fingerprint: str | None = None,
-    ) -> Dataset:
+    ) -> StoredDataset:
         """What is not named stays. More rows than the owner may have are refused. Raises NotFound, QuotaReached."""
         with self._file.transaction() as transaction:
             before = self.get(owner, id)
@@ -116,7 +116,7 @@ class Datasets:
                 )
         return self.get(owner, id)
 
-    def use(self, owner: str, id: str) -> Dataset:
+    def use(self, owner: str, id: str) -> StoredDataset:
         """The dataset, kept for so many days more. Raises NotFound."""
         dataset = self.get(owner, id)
         if not records.worth_renewing(owner, dataset.expires):
@@ -127,7 +127,7 @@ class Datasets:
             )
         return self.get(owner, id)
 
-    def measure(self, owner: str, id: str) -> Dataset:
+    def measure(self, owner: str, id: str) -> StoredDataset:
         """Counts the bytes of its files anew, after something was written there. Raises NotFound."""
         self.get(owner, id)
         bytes_now = size(self._home.dataset(owner, id).path)
@@ -181,9 +181,9 @@ def _state(state: str) -> str:
     return state
 
 
-def _made(row: Row) -> Dataset:
+def _made(row: Row) -> StoredDataset:
     id, owner, title, created, expires, state, rows_items, rows_events, size, reading, fingerprint = row
-    return Dataset(
+    return StoredDataset(
         id=id,
         owner=owner,
         title=title,

@@ -20,7 +20,7 @@ ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
-class Dataset:
+class StoredDataset:
     """What somebody uploaded. Its files: home.dataset(owner, id)."""
 
     id: str

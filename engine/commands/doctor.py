@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import __version__
-from engine.doctor import Report, examine, find_public_data, to_json
+from engine.doctor import Diagnosis, examine, find_public_data, to_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.healthy else 1
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Diagnosis) -> Iterator[str]:
     yield f"seqscope {__version__}"
     yield from _section("Machine", report.machine)
     yield from _section("PyTorch", _torch(report.torch))

@@ -48,7 +48,7 @@ class DecoderOnlyConfig:
     """Identifiers that a beam search keeps."""
 
 
-class Layer(nn.Module):
+class DecoderLayer(nn.Module):
     def __init__(self, config: DecoderOnlyConfig) -> None:
         super().__init__()
         self.config, width = config, config.heads * config.head_dim
@@ -105,7 +105,7 @@ class DecoderOnly(Generator):
         self.config, self.dim, self.layers = config, config.dim, config.layers
         self.heads, self.head_dim = config.heads, config.head_dim
         self.table = nn.Embedding(self.vocabulary + 1, config.dim)
-        self.blocks = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.norm = RMSNorm(config.dim)
         self.head = None if config.tied else nn.Linear(config.dim, self.vocabulary, bias=False)
         for module in self.modules():  # as LLaMA

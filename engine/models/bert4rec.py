@@ -39,7 +39,7 @@ class BERT4RecConfig:
     """Positions, one of which is [MASK] when asked for the next item; so max_length − 1 items of the history are read."""
 
 
-class Layer(nn.Module):
+class TransformerLayer(nn.Module):
     """One post-LN Transformer layer."""
 
     def __init__(self, config: BERT4RecConfig) -> None:
@@ -90,7 +90,7 @@ class BERT4Rec(Recommender):
         self.items = nn.Embedding(num_items + 2, config.dim, padding_idx=num_items)
         self.positions = nn.Embedding(config.max_length, config.dim)
         self.norm = nn.LayerNorm(config.dim, eps=1e-12)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(TransformerLayer(config) for _ in range(config.layers))
         self.head = nn.Linear(config.dim, config.dim)
         self.head_norm = nn.LayerNorm(config.dim, eps=1e-12)
         self.bias = nn.Parameter(torch.zeros(num_items))

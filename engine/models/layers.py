@@ -23,10 +23,10 @@ def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    return x * kept(x, rate)
+    return x * dropout_mask(x, rate)
 
 
-def kept(like: Tensor, rate: float) -> Tensor:
+def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """What `dropout` multiplies with, of the shape and dtype of `like`, a CPU tensor: 0 with probability `rate`, else
     1 / (1 − rate)."""
     dropped = round(rate * 65536)
@@ -132,7 +132,7 @@ class _Attend(torch.autograd.Function):
         for rows, queries, keys in _blocks(q.shape, causal):
             logits = scaled[rows, :, queries] @ k[rows, :, keys].transpose(-1, -2)
             shares = F.softmax(logits.add_(mask[rows, :, queries, keys]), dim=-1)
-            used = shares * kept(shares, dropout)
+            used = shares * dropout_mask(shares, dropout)
             out[rows, :, queries] = used @ v[rows, :, keys]
             weights += [shares, used]
         ctx.save_for_backward(scaled, k, v, out, *weights)

@@ -119,7 +119,7 @@ class Sequences:
         """The same number for the pieces of one word of one item."""
 
 
-class Layer(bert.BertLayer):
+class LongformerLayer(bert.BertLayer):
     """BERT's, post-LN, with a choice of what is looked at."""
 
     def __init__(self, config: RecformerConfig) -> None:
@@ -219,7 +219,7 @@ class Recformer(Recommender):
         self.types = nn.Embedding(3, d) if config.token_types else None
         self.places = nn.Embedding(config.max_length + 1, d) if config.item_positions else None
         self.norm = nn.LayerNorm(d, eps=1e-12)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(LongformerLayer(config) for _ in range(config.layers))
         self.head = nn.Linear(d, d) if config.masked_words else None
         self.head_norm = nn.LayerNorm(d, eps=1e-12) if config.masked_words else None
         self.head_bias = nn.Parameter(torch.zeros(words.vocabulary)) if config.masked_words else None
@@ -336,7 +336,7 @@ class Recformer(Recommender):
         """States after the last layer, float32 [batch, length, dim]; [batch, 1, dim], that of [CLS], where `first_only`."""
         x = self.embedded(text)
         for number, layer in enumerate(self.layers):
-            assert isinstance(layer, Layer)
+            assert isinstance(layer, LongformerLayer)
             only = first_only and number == len(self.layers) - 1  # what others would become is read by nobody
             x = layer.run(x, text.real, first_only=only, groups=groups, looked=[] if looked is None else looked)
         return x

@@ -132,7 +132,7 @@ class Outcome(Strict):
         return shares
 
 
-class Variant(Strict):
+class StudyVariant(Strict):
     name: str = Field(pattern=_NAME)
     title: str = Field(min_length=1, max_length=80)
     value: float | None = None
@@ -178,7 +178,7 @@ class Study(Strict):
     """A sweep; None: an ablation."""
     baseline: str
     """The variant that others are compared with; in a sweep the one with the recipe's own setting."""
-    variants: list[Variant] = Field(min_length=2, max_length=64)
+    variants: list[StudyVariant] = Field(min_length=2, max_length=64)
     command: str = Field(max_length=2_000)
     created: str
     created_by: str
@@ -210,7 +210,7 @@ class Study(Strict):
         """The figures that it has, in the order of `MEASURES`."""
         return [name for name in MEASURES if name in self.variants[0].outcomes[0].figures]
 
-    def variant(self, name: str) -> Variant:
+    def variant(self, name: str) -> StudyVariant:
         return next(variant for variant in self.variants if variant.name == name)
 
     def difference(self, name: str, metric: str, *, seed: int = 0, samples: int = 2_000) -> judge.Difference:

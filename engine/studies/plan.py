@@ -39,7 +39,7 @@ _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Settings = dict[str, list[str]]
 
 
-class Variant(Strict):
+class PlannedVariant(Strict):
     name: str = Field(pattern=_NAME)
     title: str = Field(min_length=1, max_length=80)
     runs: list[str] = Field(default=[], max_length=16)
@@ -66,7 +66,7 @@ class Plan(Strict):
     seeds: list[int] = Field(default=[1], min_length=1, max_length=64)
     set: Settings = Field(default={}, max_length=16)
     baseline: str = ""
-    variants: list[Variant] = Field(default=[], max_length=64)
+    variants: list[PlannedVariant] = Field(default=[], max_length=64)
     sweep: Sweep | None = None
 
     @field_validator("seeds")

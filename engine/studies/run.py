@@ -27,7 +27,7 @@ from engine.evaluation.protocols import main
 from engine.evaluation.significance import interval
 from engine.runtime import studies
 from engine.runtime.studies import Axis, Figure, Outcome, Study, StudyStep
-from engine.studies.plan import Plan, Variant, called
+from engine.studies.plan import Plan, PlannedVariant, called
 from engine.tokenizers import recipe as tokenizer_recipes
 from engine.tokenizers.recipe import TokenizerRecipe
 from engine.tokenizers.registry import tokenizers
@@ -61,14 +61,14 @@ def carry_out(
         for variant in variants
         for seed in plan.seeds
     }
-    results: list[studies.Variant] = []
+    results: list[studies.StudyVariant] = []
     for number, variant in enumerate(variants, 1):
         outcomes = []
         for seed in plan.seeds:
             say(f"{plan.name}: {variant.title} ({number} of {len(variants)}), seed {seed}")
             outcomes.append(_outcome(chains[variant.name, seed], seed, dataset, device))
         results.append(
-            studies.Variant(
+            studies.StudyVariant(
                 name=variant.name, title=variant.title, value=variant.value, settings=variant.set, outcomes=outcomes
             )
         )
@@ -111,7 +111,7 @@ class Run:
         return "tokenize" if isinstance(self.recipe, TokenizerRecipe) else "train"
 
 
-def _variants(plan: Plan, dataset: Dataset) -> list[Variant]:
+def _variants(plan: Plan, dataset: Dataset) -> list[PlannedVariant]:
     sweep = plan.sweep
     if sweep is None:
         return plan.variants
@@ -122,7 +122,7 @@ def _variants(plan: Plan, dataset: Dataset) -> list[Variant]:
             "add it, the others are compared with it"
         )
     return [
-        Variant(
+        PlannedVariant(
             name=f"{value:g}".replace(".", "_").replace("+", ""),
             title=f"{value:g}",
             value=float(value),
@@ -155,7 +155,7 @@ def _file(run: str) -> str | None:
     return run if called(run) != run else None
 
 
-def _chain(plan: Plan, variant: Variant, seed: int, dataset: Dataset, runs: Path) -> list[Run]:
+def _chain(plan: Plan, variant: PlannedVariant, seed: int, dataset: Dataset, runs: Path) -> list[Run]:
     chain: list[Run] = []
     made: dict[str, str] = {}  # recipe → the name of its folder
     judge = None

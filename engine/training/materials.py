@@ -73,7 +73,7 @@ class Kind(Protocol):
         """To train in `folder`; SeqscopeError where it is missing."""
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         """From a run folder that has its copy."""
 
     @staticmethod
@@ -86,9 +86,9 @@ def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     return Materials({n: KINDS[n].gather(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
 
 
-def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
+def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """The same from a run folder that has its copies."""
-    return Materials({n: KINDS[n].kept(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
+    return Materials({n: KINDS[n].of_run(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
 
 
 class _Identifiers:
@@ -100,14 +100,14 @@ class _Identifiers:
         name = recipe.model.identifiers
         for place in (folder.parent / name, Path(name), folder):
             if (place / identifiers.ABOUT).is_file():
-                return _Identifiers.kept(recipe, dataset, place)
+                return _Identifiers.of_run(recipe, dataset, place)
         raise SeqscopeError(
             f"{recipe.name} writes the identifiers of {name!r}, but {folder.parent / name} holds none. "
             f"Run `seqscope tokenize {name} --dataset {dataset.path}` first, or set model.identifiers."
         )
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         found = Identifiers.read(folder)
         made_for = found.about.get("fingerprint", dataset.info.fingerprint)
         if len(found) != dataset.num_items or made_for != dataset.info.fingerprint:
@@ -139,7 +139,7 @@ class _Words:
         return Material(found, found.digest(), dataset.path, note=said)
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         found = ItemWords.read(folder)
         return Material(found, found.digest(), folder)
 
@@ -157,7 +157,7 @@ class _Start:
         return Material(weights, digest, folder)
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         return Material(None, "", folder)
 
     @staticmethod
@@ -174,7 +174,7 @@ class _Attributes:
         return Material(found, hashlib.sha256(json.dumps(found).encode()).hexdigest(), dataset.path)
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         return _Attributes.gather(recipe, dataset, folder)
 
     @staticmethod
@@ -187,7 +187,7 @@ class _Graph:
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        material = _Graph.kept(recipe, dataset, folder)
+        material = _Graph.of_run(recipe, dataset, folder)
         graph, kind = material.value, MODELS[recipe.family]
         assert issubclass(kind, GraphRecommender)
         try:
@@ -197,7 +197,7 @@ class _Graph:
         return replace(material, note=str(graph))
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         log = dataset.training
         try:
             graph = Graph.of(log.values, log.offsets, dataset.num_items)
@@ -221,7 +221,7 @@ class _Vectors:
         return replace(_Vectors._material(found, dataset.path), note=said)
 
     @staticmethod
-    def kept(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         return _Vectors._material(TextVectors.read(folder), folder)
 
     @staticmethod
@@ -240,7 +240,7 @@ def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     words = texts.read(recipe.model, dataset, tokenizer, elsewhere=True)
     heard = texts.understood(recipe.model, dataset, tokenizer, elsewhere=True)
     note(heard.sentence(recipe.name, "its answers say little here"))
-    return Materials(words=Material(words, words.digest(), dataset.path), start=_Start.kept(recipe, dataset, folder))
+    return Materials(words=Material(words, words.digest(), dataset.path), start=_Start.of_run(recipe, dataset, folder))
 
 
 KINDS: dict[str, type[Kind]] = {

@@ -30,7 +30,7 @@ from engine.training import compute as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import Trainer, Validation, seed_of
-from engine.training.materials import Materials, gather, kept, read_elsewhere
+from engine.training.materials import Materials, gather, of_run, read_elsewhere
 from engine.training.objectives import OBJECTIVES
 from engine.training.recipe import Recipe, from_dict
 
@@ -191,7 +191,7 @@ def open_run(
         raise SeqscopeError(
             f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
         )
-    model = build_model(recipe, data.num_items, data.num_users, kept(recipe, data, folder))
+    model = build_model(recipe, data.num_items, data.num_users, of_run(recipe, data, folder))
     checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
 

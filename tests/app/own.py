@@ -18,7 +18,7 @@ from app.jobs import spec, status
 from app.jobs.queue import Queue
 from app.jobs.status import Part, Status
 from app.store.database import Store
-from app.store.records import Dataset
+from app.store.records import StoredDataset
 from app.store.server import open_store
 from tests.runtime.bundles import make_zoo
 from tests.waiting import wait
@@ -70,7 +70,7 @@ def stage(items: int = 40, events: int = 0) -> Path:
     return folder
 
 
-def ready(owner: str, title: str, *, events: int = 0) -> Dataset:
+def ready(owner: str, title: str, *, events: int = 0) -> StoredDataset:
     """A dataset with a zoo of toys."""
     store: Store = open_store()
     dataset = store.datasets.add(

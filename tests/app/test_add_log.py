@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from app import home, work
 from app.jobs import fresh, spec
 from app.jobs.status import Status
-from app.store.records import Dataset
+from app.store.records import StoredDataset
 from app.store.server import open_store
 from app.uploads import files
 from app.uploads.limits import UploadLimits
@@ -36,7 +36,7 @@ def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Dataset:
+def shop(tmp_path: Path) -> StoredDataset:
     """A catalogue of 40 toys, uploaded, prepared and shown."""
     dataset = ready(ANNA, "My shop")
     folder = home.dataset(ANNA, dataset.id)
@@ -51,14 +51,14 @@ def shop(tmp_path: Path) -> Dataset:
     return dataset
 
 
-def drop(test: AppTest, dataset: Dataset, content: str) -> None:
+def drop(test: AppTest, dataset: StoredDataset, content: str) -> None:
     test.button(key=f"data_addlog_{dataset.id}").click().run()
     (file,) = [one for one in test.file_uploader if (one.key or "").startswith(f"later_{dataset.id}_")]
     file.set_value(("my.csv", content.encode(), "text/csv")).run()
     assert not test.exception, test.exception
 
 
-def later(test: AppTest, dataset: Dataset, *words: str) -> None:
+def later(test: AppTest, dataset: StoredDataset, *words: str) -> None:
     """Presses a button of the part for the log."""
     begin = "_".join(("later", dataset.id, *words))
     (found,) = [one for one in test.button if (one.key or "").startswith(begin)]
@@ -66,7 +66,7 @@ def later(test: AppTest, dataset: Dataset, *words: str) -> None:
     assert not test.exception, test.exception
 
 
-def test_a_log_comes_later(root: Path, shop: Dataset) -> None:
+def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
     test = page(root, ANNA)
     drop(test, shop, MESSY)
     later(test, shop, "check")
@@ -99,7 +99,7 @@ def test_a_log_comes_later(root: Path, shop: Dataset) -> None:
     assert not [one for one in test.button if (one.key or "").startswith("data_addlog")]
 
 
-def test_a_log_of_another_catalogue_is_refused(root: Path, shop: Dataset) -> None:
+def test_a_log_of_another_catalogue_is_refused(root: Path, shop: StoredDataset) -> None:
     test = page(root, ANNA)
     drop(test, shop, LOG.replace("toy-", "car-"))
     later(test, shop, "check")
@@ -113,7 +113,7 @@ def test_a_log_of_another_catalogue_is_refused(root: Path, shop: Dataset) -> Non
     assert not [path for path in (home.root() / "tmp").iterdir()]
 
 
-def test_both_uploads_of_a_page_are_apart(root: Path, shop: Dataset) -> None:
+def test_both_uploads_of_a_page_are_apart(root: Path, shop: StoredDataset) -> None:
     test = page(root, ANNA)
     drop(test, shop, LOG)
     test.file_uploader(key=key(test, "file_uploader", "file", "catalogue")).set_value(
@@ -137,7 +137,7 @@ def staged(events: int = 20) -> Path:
 
 
 def test_what_is_refused_leaves_the_dataset_as_it_was(
-    root: Path, shop: Dataset, monkeypatch: pytest.MonkeyPatch
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exports, folder = root / "exports", home.dataset(ANNA, shop.id)
     with pytest.raises(SeqscopeError, match="no such dataset"):
@@ -162,7 +162,7 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
 
 
 def test_where_the_preparation_cannot_begin_the_card_offers_it(
-    root: Path, shop: Dataset, monkeypatch: pytest.MonkeyPatch
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = work.prepare(ANNA, shop.id, exports=root / "exports")
     put(first.id, Status(state="done", progress=1.0))
@@ -175,7 +175,7 @@ def test_where_the_preparation_cannot_begin_the_card_offers_it(
     assert not test.exception and len(work.of(ANNA, shop.id)) == 2
 
 
-def test_another_title_is_no_other_dataset(root: Path, shop: Dataset) -> None:
+def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:
     folder = home.dataset(ANNA, shop.id)
     made = work.prepare(ANNA, shop.id, exports=root / "exports")
     assert fresh.has_log(folder.data) is False

@@ -157,7 +157,7 @@ def test_words_that_nobody_can_read_have_a_name() -> None:
         word_attention.blocks(nothing, np.ones(1), parts, 3)[0]["lines"][0]["value"][0]["text"]
         == word_attention.NOTHING
     )
-    assert word_attention.said(Word(0, 7, " \u202e", "title", False)) == word_attention.UNKNOWN
+    assert word_attention.word_text(Word(0, 7, " \u202e", "title", False)) == word_attention.UNKNOWN
 
 
 def test_sentences() -> None:

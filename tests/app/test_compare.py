@@ -51,7 +51,7 @@ def test_where_repeats_count_lists_hold_items_of_the_history(tmp_path: Path, mon
     models = zoo.open_zoo(next(iter(zoo.datasets())))
     (found,) = (card for card in cards(models, (1, 2), 40) if card["name"] == "alpha")
     assert {row["id"] for row in found["rows"] if row["known"]} == {"toy-1", "toy-2"} and found["repeats"]
-    assert sum(recommend.top(models, "alpha", (1, 2), 40).share) == pytest.approx(1)
+    assert sum(recommend.top_k(models, "alpha", (1, 2), 40).share) == pytest.approx(1)
 
 
 def test_lists_are_what_the_models_say(models: Zoo) -> None:
@@ -64,7 +64,7 @@ def test_lists_are_what_the_models_say(models: Zoo) -> None:
 
 @pytest.mark.parametrize("name", ["alpha", "popular"])
 def test_shares_are_probabilities_of_all_that_could_be_recommended(models: Zoo, name: str) -> None:
-    everything = recommend.top(models, name, (1, 2), 100)
+    everything = recommend.top_k(models, name, (1, 2), 100)
     assert len(everything.items) == 38
     assert everything.share.sum() == pytest.approx(1)
     scores = everything.scores.astype(float)
@@ -80,7 +80,7 @@ def test_a_model_of_distances_has_no_probabilities_and_no_bars(models: Zoo) -> N
 
 
 def test_bars_compare_probabilities_with_the_first_item_of_the_list(models: Zoo) -> None:
-    shares = recommend.top(models, "alpha", (1, 2), 5).share
+    shares = recommend.top_k(models, "alpha", (1, 2), 5).share
     alpha = next(card for card in cards(models, (1, 2)) if card["name"] == "alpha")
     assert [row["bar"] for row in alpha["rows"]] == pytest.approx(shares / shares[0], abs=1e-3)
     assert [row["share"] for row in alpha["rows"]] == [percent(share) for share in shares]
@@ -96,8 +96,8 @@ def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -
 
 
 def test_a_catalogue_that_is_used_up_gives_a_shorter_list(models: Zoo) -> None:
-    assert len(recommend.top(models, "alpha", tuple(range(38)), 10).items) == 2
-    nothing = recommend.top(models, "alpha", tuple(range(40)), 10)
+    assert len(recommend.top_k(models, "alpha", tuple(range(38)), 10).items) == 2
+    nothing = recommend.top_k(models, "alpha", tuple(range(40)), 10)
     assert len(nothing.items) == len(nothing.share) == 0
 
 
@@ -161,7 +161,7 @@ def test_what_came_next_is_marked_in_the_list_or_after_it(models: Zoo) -> None:
 
 
 def test_movements(models: Zoo) -> None:
-    before = recommend.top(models, "alpha", (1, 2, 3), 8).items.tolist()
+    before = recommend.top_k(models, "alpha", (1, 2, 3), 8).items.tolist()
     for row in (card := cards(models, (1, 2), 8, pinned=(1, 2, 3))[0])["rows"]:
         item = models.item_ids.index(row["id"])
         now = int(row["rank"])

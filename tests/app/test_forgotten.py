@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from app import examples, home, looks, spaces, work, zoo
+from app import examples, home, spaces, styles, work, zoo
 from app.analysis import attention, cache, evaluation, recommend
 from app.screens.map import controls
-from app.store.records import Dataset
+from app.store.records import StoredDataset
 from app.store.server import open_store
 from engine.runtime import Zoo
 from tests.app.own import ANNA, Nobody, own_home, ready
@@ -30,16 +30,16 @@ def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> 
         yield found
 
 
-def look_at(dataset: Dataset) -> weakref.ref[Zoo]:
+def look_at(dataset: StoredDataset) -> weakref.ref[Zoo]:
     """Asks what pages ask; everything is then kept somewhere."""
-    path = zoo.places(ANNA)[dataset.id].path
+    path = zoo.visible_datasets(ANNA)[dataset.id].path
     models = zoo._OPEN.get(str(path)).zoo
     name = next(iter(models.bundles))
-    recommend.top(models, name, (1, 2, 3), 5)
+    recommend.top_k(models, name, (1, 2, 3), 5)
     recommend.ranks(models, name, (1, 2, 3), (4, 5))
     recommend.neighbours(models, name, 1, 3)
     recommend.leave_one_out(models, name, (1, 2, 3), 4)
-    looks.titled(models, 1)
+    styles.titled(models, 1)
     examples.of(models)
     examples.find_user(models, "1")
     attention.profile(models, name)
@@ -56,7 +56,7 @@ def test_nothing_of_it_stays_in_memory() -> None:
     models = look_at(dataset)
     gc.collect()
     assert (
-        models() is not None and len(recommend.top) == len(recommend.neighbours) == 1
+        models() is not None and len(recommend.top_k) == len(recommend.neighbours) == 1
     )  # it is kept as long as it is there
     assert len(examples.of) == 1
     open_store().datasets.delete(ANNA, dataset.id)

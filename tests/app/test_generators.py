@@ -78,9 +78,9 @@ def test_a_list_comes_with_probabilities_and_without_scores_of_all_items(
 ) -> None:
     exact = np.exp(WRITER.scores(list(HISTORY)))
     monkeypatch.setattr(Bundle, "scores", lambda *_: pytest.fail("all items were scored"))
-    top = recommend.top(models, "writer", HISTORY, 7)
+    top = recommend.top_k(models, "writer", HISTORY, 7)
     assert top.share == pytest.approx(exact[top.items], rel=1e-4)
-    assert len(recommend.top(models, "writer", tuple(range(40)), 7).share) == 0
+    assert len(recommend.top_k(models, "writer", tuple(range(40)), 7).share) == 0
 
 
 def test_items_that_share_their_codes_say_so(models: Zoo) -> None:
@@ -110,7 +110,7 @@ def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
     models: Zoo, open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beam_search, "CELLS", 1)
-    target = int(recommend.top(models, "writer", HISTORY, 5).items[2])
+    target = int(recommend.top_k(models, "writer", HISTORY, 5).items[2])
     (found,) = recommend.ask(models, ["writer"], HISTORY, 5, target=target)
     assert found.target_rank == recommend.ranks(models, "writer", HISTORY, (target,))[0]
     (found,) = recommend.ask(models, ["writer"], HISTORY, 1, target=target)

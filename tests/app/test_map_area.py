@@ -23,7 +23,7 @@ def circle(corners: int, radius: float = 1.0, scale: float = 1.0) -> map_points.
 def test_an_outline_keeps_its_items_and_loses_its_corners(scale: float) -> None:
     points = cloud(scale=scale)
     areas = [circle(200, scale=scale), ([0.0, scale], [0.0, 2 * scale])]
-    text = map_points.told(points, areas)
+    text = map_points.outline_text(points, areas)
     assert text is not None and len(text) < 1_500
     again = map_points.outlines(text)
     assert again is not None and len(again) == 2 and len(again[1][0]) == 2
@@ -34,17 +34,17 @@ def test_an_outline_keeps_its_items_and_loses_its_corners(scale: float) -> None:
 
 def test_few_items_need_few_corners() -> None:
     few = Points(np.array([3.0, 9.0], np.float32), np.array([3.0, 9.0], np.float32))
-    text = map_points.told(few, [circle(200)])
+    text = map_points.outline_text(few, [circle(200)])
     assert text is not None and len(text) < 200
 
 
 def test_what_no_text_can_say() -> None:
     points = cloud(100)
-    assert map_points.told(points, []) is None
-    assert map_points.told(points, [([1.0], [2.0])]) is None
-    assert map_points.told(points, [([0.0, 1.0], [0.0, 1.0])] * 11) is None
+    assert map_points.outline_text(points, []) is None
+    assert map_points.outline_text(points, [([1.0], [2.0])]) is None
+    assert map_points.outline_text(points, [([0.0, 1.0], [0.0, 1.0])] * 11) is None
     nowhere = Points(np.full(3, np.nan, np.float32), np.full(3, np.nan, np.float32))
-    assert map_points.told(nowhere, [circle(9)]) is None
+    assert map_points.outline_text(nowhere, [circle(9)]) is None
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_what_groups_nothing_is_left_out_with_a_reason() -> None:
 
 
 def test_filters_in_words() -> None:
-    assert views.told("year", Between(1970, 1990)) == "Year: 1970–1990"
-    assert views.told("genres", Among(("A", "B", "C", "D"))) == "Genres: A, B, C and 1 more"
+    assert views.filter_words("year", Between(1970, 1990)) == "Year: 1970–1990"
+    assert views.filter_words("genres", Among(("A", "B", "C", "D"))) == "Genres: A, B, C and 1 more"
     assert views.counted([("Drama", 3)], ["Gone"]) == {"Drama": "Drama · 3", "Gone": "Gone · 0"}
     assert views.decades([(1970.0, 4), (1980.0, 1)]) == {1980: "1980s · 1", 1970: "1970s · 4"}
 

@@ -144,12 +144,12 @@ def test_a_sample_keeps_shares_and_what_is_forced() -> None:
 
 def test_inside_a_lasso_and_a_box() -> None:
     grid = map_points.Points(*(v.ravel().astype(np.float32) for v in np.meshgrid(np.arange(10), np.arange(10))))
-    box = map_points.inside(grid, [1.5, 4.5], [6.5, 2.5])
+    box = map_points.in_polygon(grid, [1.5, 4.5], [6.5, 2.5])
     assert box.sum() == 3 * 4
-    lasso = map_points.inside(grid, [-1, 9.5, -1], [-1, -1, 9.5])
+    lasso = map_points.in_polygon(grid, [-1, 9.5, -1], [-1, -1, 9.5])
     assert (lasso == (grid.x + grid.y < 8.5)).all()
-    assert not map_points.inside(grid, [1], [1]).any()
-    assert not map_points.inside(grid, [np.nan, 1], [0, 1]).any()
+    assert not map_points.in_polygon(grid, [1], [1]).any()
+    assert not map_points.in_polygon(grid, [np.nan, 1], [0, 1]).any()
 
 
 def test_selected_points_are_known_by_their_item_id() -> None:

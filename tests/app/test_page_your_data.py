@@ -17,7 +17,7 @@ from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
 from app.screens.your_data import training
 from app.store.quota import QuotaReached
-from app.store.records import Dataset, NotFound
+from app.store.records import NotFound, StoredDataset
 from app.store.server import open_store
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit
@@ -52,8 +52,8 @@ def test_a_dataset_opens_for_its_owner_alone(root: Path) -> None:
     assert other.selectbox(key="tray_dataset").value != dataset.id
     assert "shop" not in " ".join(other.selectbox(key="tray_dataset").options)
     assert "shop" not in said(page(root, BEN))
-    assert dataset.id not in zoo.places(BEN) and dataset.id not in zoo.places(None)
-    assert zoo.places(ANNA)[dataset.id].path == home.dataset(ANNA, dataset.id).exports
+    assert dataset.id not in zoo.visible_datasets(BEN) and dataset.id not in zoo.visible_datasets(None)
+    assert zoo.visible_datasets(ANNA)[dataset.id].path == home.dataset(ANNA, dataset.id).exports
 
 
 def test_the_card_says_what_there_is(root: Path) -> None:
@@ -77,7 +77,7 @@ def test_it_is_renamed(root: Path) -> None:
     assert open_store().datasets.get(ANNA, dataset.id).title == "Our shop"
     about = json.loads((home.dataset(ANNA, dataset.id).exports / "dataset.json").read_text("utf-8"))
     assert about["title"] == "Our shop"
-    assert zoo.places(ANNA)[dataset.id].title == "Our shop (yours)"
+    assert zoo.visible_datasets(ANNA)[dataset.id].title == "Our shop (yours)"
 
 
 def test_it_is_deleted_after_a_question(root: Path) -> None:
@@ -250,7 +250,7 @@ def test_without_any_export_one_can_still_bring_data(
     assert test.title[0].value == "Your data" and not test.error
 
 
-def trainable() -> Dataset:
+def trainable() -> StoredDataset:
     """A dataset of Anna's whose log is prepared, as far as the page can see."""
     dataset = ready(ANNA, "My shop", events=60)
     folder = home.dataset(ANNA, dataset.id)

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.analysis import beam_search, graph_paths
-from app.looks import titled
 from app.reports import document, html, pdf
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.files import tables
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
+from app.styles import titled
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, last_row
 from tests.reports.conftest import HISTORY

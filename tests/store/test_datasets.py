@@ -11,12 +11,12 @@ from app import home
 from app.store import records
 from app.store.database import Store
 from app.store.quota import QuotaReached
-from app.store.records import Dataset, NotFound
+from app.store.records import NotFound, StoredDataset
 from engine.errors import SeqscopeError
 from tests.store import ANNA, BEN, CLARA
 
 
-def uploaded(store: Store, owner: str = ANNA, text: str = "item_id,title\n") -> Dataset:
+def uploaded(store: Store, owner: str = ANNA, text: str = "item_id,title\n") -> StoredDataset:
     staged = home.stage()
     (staged / "upload").mkdir()
     (staged / "upload" / "items.csv").write_text(text)

@@ -10,11 +10,11 @@ import numpy as np
 from app.analysis import semantic_ids, tokenizers
 from app.analysis.map_colouring import PALETTE
 from app.figures import semantic_ids as drawing
-from app.looks import DASHES, Style
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, quiet, table
 from app.reports.fields import Item, Name, ReportModel, Sha256, number, number_or_none
 from app.reports.part import Checked, Part, Source, as_told, each
+from app.styles import DASHES, Style
 from app.text import clean, short
 
 if TYPE_CHECKING:

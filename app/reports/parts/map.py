@@ -11,11 +11,11 @@ from app.analysis import map_colouring
 from app.analysis.map_colouring import GROUPS, NOTHING, OTHER, PALETTE
 from app.analysis.map_points import Marks, Points, sample
 from app.figures import map as drawing
-from app.looks import titled
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet
 from app.reports.fields import Item, Name, ReportModel, number
 from app.reports.part import Part, Source
+from app.styles import titled
 from app.text import clean, short
 from engine.runtime import Zoo
 

@@ -13,11 +13,11 @@ from app.analysis import metrics as analysis
 from app.analysis.cache import cached
 from app.analysis.model_card import split_words
 from app.figures import metrics as drawing
-from app.looks import with_users
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
 from app.reports.fields import Name, ReportModel, number, number_or_none
 from app.reports.part import Checked, Part, Source, same
+from app.styles import with_users
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError
 from engine.runtime import STILL_IMPROVING, Zoo, judge, protocols
@@ -193,7 +193,7 @@ class MetricsPart(Part[Metrics]):
         base = then.protocol.removesuffix(analysis.USERS)
         known = {(entry.model, entry.metric) for entry in then.estimates}
 
-        def told(metrics: Metrics, with_vectors: bool) -> dict[str, Any]:
+        def compared(metrics: Metrics, with_vectors: bool) -> dict[str, Any]:
             rows = [
                 entry
                 for entry in metrics.estimates
@@ -212,7 +212,7 @@ class MetricsPart(Part[Metrics]):
             }
 
         words = f"the same figures under “{clean(base, 60)}”; the verdicts of format 1 are not compared"
-        yield same("metrics", told(then, False), told(now, users), words)
+        yield same("metrics", compared(then, False), compared(now, users), words)
 
 
 PART = MetricsPart()

@@ -263,7 +263,7 @@ def chips(wanted: Filters) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         for name, one in wanted.items():
             st.button(
-                md(views.told(name, one)),
+                md(views.filter_words(name, one)),
                 key=f"catalogue_chip_{name}",
                 icon=":material/close:",
                 icon_position="right",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import examples, export, guard, looks, run_queue, zoo
+from app import examples, export, guard, run_queue, styles, zoo
 from app.analysis import beam_search, next_in_log, recommend, usual_models
 from app.bars import BARS
 from app.components import widgets
@@ -195,7 +195,7 @@ def _chosen_models(models: Zoo) -> list[str]:
 
 
 def _space(models: Zoo, name: str) -> str:
-    return clean(looks.space(models.bundles[name]), 60) if name in models.bundles else name
+    return clean(styles.space(models.bundles[name]), 60) if name in models.bundles else name
 
 
 def _title(models: Zoo, name: str) -> str:

@@ -100,7 +100,7 @@ def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.O
     """Selects what was drawn around in the figure `key`. carried: the points that the browser says are inside, which may be fewer
     than those inside the outlines where some were hidden."""
     points = spaces.points(models, place)
-    text = map_points.told(points, outlines)
+    text = map_points.outline_text(points, outlines)
     if text is not None and map_points.within(points, outlines).tolist() == carried:
         select(f"{place.key}~{text}")
     else:

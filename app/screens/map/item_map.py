@@ -89,7 +89,7 @@ def _following(page: MapChoices, place: Place, history: tuple[int, ...]) -> tupl
     if place.model is None or "next" not in page.layers:
         return (), None
     try:
-        return tuple(recommend.top(page.models, place.key, history, state.get().k).items.tolist()), None
+        return tuple(recommend.top_k(page.models, place.key, history, state.get().k).items.tolist()), None
     except SeqscopeError as error:
         return (), guard.shown(error)
 

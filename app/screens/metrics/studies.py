@@ -74,7 +74,7 @@ def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
 
 def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
     st.markdown(f"#### {md(study.title)}")
-    st.caption(md(f"{study.about} {views.judged(study)}", 2_500))
+    st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
     if not views.ranked(study):
         _codes_alone(study)
         return
@@ -123,7 +123,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
                     config=export.config(f"study {study.name}"),
                 )
                 st.caption(
-                    f"{md(f'{study.about} {views.judged(study)}', 2_500)} {views.verdicts(study, table, metric)}"
+                    f"{md(f'{study.about} {views.judged_by(study)}', 2_500)} {views.verdicts(study, table, metric)}"
                     f"{views.below(study, table, _counted(models, study, metric))}"
                 )
     whole = pd.concat([_plain(found[study.name]).assign(study=clean(study.title)) for study in studies])
@@ -164,7 +164,7 @@ def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
                     alt=f"Figures of identifiers along {clean(study.axis.title)}; the table below has the numbers.",
                     config=export.config(f"study {study.name}"),
                 )
-                st.caption(md(f"{study.about} {views.judged(study)}", 2_500))
+                st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
     export.under(
         whole, key="metrics_sweeps_codes", alt="Figures of identifiers along each setting.", name="sweeps of tokenizers",
         columns=_COLUMNS,

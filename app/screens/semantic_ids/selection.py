@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import looks
+from app import styles
 from app.components import choice
 from app.figures.semantic_ids import Named
 from app.session import state
@@ -33,7 +33,7 @@ class Selection:
         return [self.models.tokenizations[name] for name in self.names]
 
     def look(self, one: Tokenization) -> Style:
-        return looks.tokenizer_style(self.models, one.name)
+        return styles.tokenizer_style(self.models, one.name)
 
     def named(self, one: Tokenization) -> Named:
         return Named(one.about.title, self.look(one))

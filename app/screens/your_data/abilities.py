@@ -11,7 +11,7 @@ import streamlit as st
 from app import home
 from app.analysis import model_card
 from app.jobs import kinds
-from app.store.records import Dataset
+from app.store.records import StoredDataset
 from app.text import count, md
 from engine.cards import Declaration, declarations
 
@@ -31,7 +31,7 @@ class Able(NamedTuple):
     """Why its answers are to be taken with care, in a sentence."""
 
 
-def show(owner: str, dataset: Dataset) -> None:
+def show(owner: str, dataset: StoredDataset) -> None:
     exports = home.dataset(owner, dataset.id).exports
     now, codes, later = answering(exports), identifiers(exports), waiting(exports, bool(dataset.rows_events))
     for able in (*now, *codes):

@@ -10,7 +10,7 @@ import streamlit as st
 from app import export, guard, home, work, zoo
 from app.components import jobs
 from app.figures import training
-from app.store.records import Dataset, NotFound
+from app.store.records import NotFound, StoredDataset
 from app.text import md
 from app.work import Work
 from engine.runtime import Zoo
@@ -24,7 +24,7 @@ _MARKS = {
 }
 
 
-def show(owner: str, dataset: Dataset, works: list[Work]) -> None:
+def show(owner: str, dataset: StoredDataset, works: list[Work]) -> None:
     """All that wait or run; where none does, the latest, and the preparation where that was not finished."""
     jobs.batches_of(owner, [one for one in works if one.row.kind == "batch"])
     works = [one for one in works if one.row.kind != "batch"]
@@ -42,7 +42,7 @@ def show(owner: str, dataset: Dataset, works: list[Work]) -> None:
             _begin(owner, dataset)
 
 
-def _begin(owner: str, dataset: Dataset) -> None:
+def _begin(owner: str, dataset: StoredDataset) -> None:
     st.button(
         "Prepare it", key=f"data_prepare_{dataset.id}", icon=":material/play_arrow:", on_click=guard.callback(_prepare),
         args=(owner, dataset.id), help="Models that read words, identifiers and maps",
@@ -56,7 +56,7 @@ def _prepare(owner: str, id: str) -> None:
 # --- while it waits or runs
 
 
-def _watch(owner: str, dataset: Dataset, id: str) -> None:
+def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
     with guard.watch("the job"):
         try:
             one = work.one(owner, id)
@@ -87,7 +87,7 @@ def _steps(one: Work) -> None:
             st.caption(f"{_MARKS.get(state, ':material/circle:')} {md(step.title)} · {state}{took}")
 
 
-def _curve(owner: str, dataset: Dataset, one: Work) -> None:
+def _curve(owner: str, dataset: StoredDataset, one: Work) -> None:
     """What the training in hand has learned so far."""
     if one.job is None or one.status.step >= len(one.job.steps):
         return
@@ -117,7 +117,7 @@ def _read(path: Path) -> list[dict[str, object]]:
 # --- when it is over
 
 
-def _ended(owner: str, dataset: Dataset, one: Work) -> None:
+def _ended(owner: str, dataset: StoredDataset, one: Work) -> None:
     row, notes = one.row, one.status.notes
     title = one.job.title if one.job is not None else row.kind
     if row.state == "failed":

@@ -12,7 +12,7 @@ from app.components.jobs import batches_of
 from app.owner import Owner
 from app.screens.your_data import abilities, jobs, training, upload
 from app.session import state
-from app.store.records import MAX_NAME, Dataset, keep_days
+from app.store.records import MAX_NAME, StoredDataset, keep_days
 from app.store.server import open_store
 from app.text import clean, count, md
 from engine.errors import SeqscopeError
@@ -94,7 +94,7 @@ def _datasets(owner: str) -> int:
     return len(datasets)
 
 
-def _card(owner: str, dataset: Dataset) -> None:
+def _card(owner: str, dataset: StoredDataset) -> None:
     works = work.of(owner, dataset.id)
     active = next((one for one in works if not one.over), None)
     ready = work.can_open(home.dataset(owner, dataset.id))
@@ -128,7 +128,7 @@ def _card(owner: str, dataset: Dataset) -> None:
     training.show(owner, dataset, active is not None)
 
 
-def _facts(dataset: Dataset) -> list[str]:
+def _facts(dataset: StoredDataset) -> list[str]:
     facts = [count(dataset.rows_items, "item")]
     facts.append(count(dataset.rows_events, "event") if dataset.rows_events else "no log")
     facts.append(size(dataset.bytes))
@@ -148,7 +148,7 @@ def size(bytes: int) -> str:
     return f"{round(bytes / 1e3):,} kB"
 
 
-def _buttons(dataset: Dataset, ready: bool, *, busy: bool, adding: bool) -> None:
+def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -> None:
     with st.container(horizontal=True, gap="small"):
         if st.button(
             "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
@@ -185,7 +185,7 @@ def _leave() -> None:
     st.session_state.pop(_DOING, None)
 
 
-def _rename(owner: str, dataset: Dataset) -> None:
+def _rename(owner: str, dataset: StoredDataset) -> None:
     key = f"data_title_{dataset.id}"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input("New title", dataset.title, key=key, max_chars=MAX_NAME)
@@ -205,7 +205,7 @@ def _renamed(owner: str, id: str) -> None:
     st.session_state[_SAID] = f"It is called “{found.title}” now."
 
 
-def _delete(owner: str, dataset: Dataset, busy: bool) -> None:
+def _delete(owner: str, dataset: StoredDataset, busy: bool) -> None:
     also = "Its jobs are cancelled. " if busy else ""
     st.warning(
         f"Delete **{md(dataset.title, 100)}**, its files, models, reports, and the histories and comparisons saved of it? "

@@ -14,7 +14,7 @@ from app.figures import training
 from app.jobs import kinds
 from app.jobs.estimate import JobEstimate, estimate
 from app.jobs.kinds import TrainingChoice
-from app.store.records import Dataset
+from app.store.records import StoredDataset
 from app.text import count, listed, md
 from engine.errors import SeqscopeError
 
@@ -37,7 +37,7 @@ class _Estimates(NamedTuple):
     """Of the models tried so far, with its estimates; a text: why it cannot be trained."""
 
 
-def show(owner: str, dataset: Dataset, busy: bool) -> None:
+def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
     folder = home.dataset(owner, dataset.id)
     if not dataset.rows_events:
         return
@@ -117,7 +117,7 @@ def _tried(
     return choice.model_copy(update={"estimate": measured, "before": before})
 
 
-def _answer(owner: str, dataset: Dataset, estimates: _Estimates, busy: bool) -> None:
+def _answer(owner: str, dataset: StoredDataset, estimates: _Estimates, busy: bool) -> None:
     able = [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)]
     for name, tried in zip(estimates.models, estimates.tried, strict=True):
         if isinstance(tried, str):

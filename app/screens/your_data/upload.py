@@ -22,7 +22,7 @@ from app.jobs import kinds
 from app.screens.your_data import check, columns, upload_file
 from app.screens.your_data.upload_file import Draft
 from app.store.quota import QuotaReached
-from app.store.records import Dataset
+from app.store.records import StoredDataset
 from app.store.server import open_store
 from app.text import md
 from app.uploads import files
@@ -141,12 +141,12 @@ def _take_dataset(owner: str, title: str, draft: Draft) -> None:
     work.take(owner, title, draft.folder, exports=zoo.root(), reading=draft.stored, fingerprint=fingerprint)
 
 
-def can_add_log(dataset: Dataset) -> bool:
+def can_add_log(dataset: StoredDataset) -> bool:
     """Whether it has none, and a catalogue that was accepted."""
     return not dataset.rows_events and _items(dataset).is_file()
 
 
-def add_log(owner: str, dataset: Dataset) -> None:
+def add_log(owner: str, dataset: StoredDataset) -> None:
     st.caption(
         "It is checked against the catalogue that is there. What was made of the catalogue stays until models, identifiers and "
         "maps of both are ready."
@@ -154,7 +154,7 @@ def add_log(owner: str, dataset: Dataset) -> None:
     _show(owner, use=partial(_take_log, owner, dataset.id), later=_items(dataset), of=dataset.id)
 
 
-def _items(dataset: Dataset) -> Path:
+def _items(dataset: StoredDataset) -> Path:
     return home.dataset(dataset.owner, dataset.id).path / kinds.ITEMS
 
 
