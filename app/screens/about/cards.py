@@ -300,7 +300,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     """Term → Markdown."""
     said = bundle.manifest
     made, check = said.training, said.check
-    can = [one.words for one in abilities(bundle) if one.cannot is None]
+    can = [ability.words for ability in abilities(bundle) if ability.cannot is None]
     read = said.encoder.max_length
     still = f"; {STILL_IMPROVING}" if bundle.improving else ""
     card = {
@@ -361,7 +361,7 @@ def _folded(bundle: Bundle) -> dict[str, str]:
 
 def cannot(bundle: Bundle) -> list[str]:
     """What the model cannot do and why, as Markdown."""
-    reasons = {one.words: one.cannot for one in abilities(bundle)}
+    reasons = {ability.words: ability.cannot for ability in abilities(bundle)}
     return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 

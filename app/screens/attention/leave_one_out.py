@@ -44,11 +44,11 @@ def show(
         st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
         return
     with st.spinner("Asking the model without each event …"):
-        found = recommend.leave_one_out(models, name, history, item)
+        effects = recommend.leave_one_out(models, name, history, item)
     titles = {event: zoo.titled(models, event) for event in history}
     if words is not None:
         looked_at = words.by_place()
-    table = attention.beside(seen, found, titles, history, looked_at)  # type: ignore[arg-type]
+    table = attention.beside(seen, effects, titles, history, looked_at)  # type: ignore[arg-type]
     aimed = zoo.titled(models, item)
     st.markdown(attention.effect_words(table, aimed))
     if seen is not None:

@@ -76,9 +76,9 @@ def _latest(most: int) -> int:
 
 
 def _take_latest(key: str, most: int) -> None:
-    wanted = st.session_state.get(key)
-    if isinstance(wanted, int) and 2 <= wanted <= most:
-        state.choose(latest=str(wanted))
+    latest = st.session_state.get(key)
+    if isinstance(latest, int) and 2 <= latest <= most:
+        state.choose(latest=str(latest))
 
 
 def _how(seen: AttentionMap, view: attention.View, layer: int, head: int) -> str:
@@ -172,20 +172,20 @@ def written_codes(models: Zoo, name: str, history: tuple[int, ...], by_code: boo
     bundle = models.bundles[name]
     writes = bundle.manifest.generator
     assert writes is not None
-    found = beam_search.cross_attention(models, name, history, item)
+    cross_attention = beam_search.cross_attention(models, name, history, item)
     layers = {"mean": "Mean", **{str(layer): str(layer) for layer in range(1, writes.layers + 1)}}
     layer = "mean"
     if writes.layers > 1:
         layer = choice.segmented("Layer of the decoder", "decoder", layers, "mean", key=f"attention_decoder_{name}")
-    titles = {event: zoo.titled(models, event) for event in found.items}
-    own = None if layer == "mean" else int(layer) - 1
-    whole, events, places = beam_search.weights(found, titles, own, False)  # type: ignore[arg-type]
+    titles = {event: zoo.titled(models, event) for event in cross_attention.items}
+    layer_index = None if layer == "mean" else int(layer) - 1
+    whole, events, places = beam_search.weights(cross_attention, titles, layer_index, False)  # type: ignore[arg-type]
     shares, called = whole, events
     if by_code:
-        shares, called, _ = beam_search.weights(found, titles, own, True)  # type: ignore[arg-type]
+        shares, called, _ = beam_search.weights(cross_attention, titles, layer_index, True)  # type: ignore[arg-type]
     title = bundle.manifest.title
     st.markdown(beam_search.sentence(title, zoo.titled(models, item), whole, events))
-    rows = beam_search.steps(found, writes.names)
+    rows = beam_search.steps(cross_attention, writes.names)
     export.figure(
         figures.steps(shares[:, -_DRAWN:], called.latest(_DRAWN), rows),
         key="attention_written",

@@ -21,34 +21,37 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Par
     reads = bundle.manifest.text
     assert reads is not None
     title, colour = bundle.manifest.title, zoo.style(models, name).colour
-    found = word_attention.word_attention(models, name, history)
-    layers, heads = found.weights.shape[:2]
+    attention = word_attention.word_attention(models, name, history)
+    layers, heads = attention.weights.shape[:2]
     st.subheader("What the prediction looked at")
     sentence = st.empty()
     with st.container(horizontal=True):
         layer = _number("Layer", "word_layer", layers, str(layers))
         head = _number("Head", "word_head", heads, "mean")
-    weights = word_attention.weigh(found, layer, head)
-    titles = {word.item: zoo.titled(models, word.item) for word in found.words}
-    parts = word_attention.parts(found, weights, titles, reads.fields)
-    sentence.markdown(word_attention.sentence(title, found, weights, parts))
-    own = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
+    weights = word_attention.weigh(attention, layer, head)
+    titles = {word.item: zoo.titled(models, word.item) for word in attention.words}
+    parts = word_attention.parts(attention, weights, titles, reads.fields)
+    sentence.markdown(word_attention.sentence(title, attention, weights, parts))
+    layer_and_head = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
     export.figure(
         figures.items(parts.strongest()),
         key="attention_items",
         alt=f"Attention of {clean(title)} by item, oldest on top, split by attribute.",
         table=parts.table(),
-        name=f"attention {name} items {own}",
-        columns={column: _WEIGHT for column in ("weight", "words_alike", *(f"in {one}" for one in parts.attributes))},
+        name=f"attention {name} items {layer_and_head}",
+        columns={
+            column: _WEIGHT
+            for column in ("weight", "words_alike", *(f"in {attribute}" for attribute in parts.attributes))
+        },
     )
-    st.caption(md(word_attention.note(found, weights, layer, head), 2_000))
+    st.caption(md(word_attention.note(attention, weights, layer, head), 2_000))
     st.subheader("Word by word")
     st.markdown(
         "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
         "or open the table. A word of several tokens has their sum."
     )
     blocks = word_attention.blocks(
-        found, weights, parts, _CARDS, word_attention.cut_words(models, name, history), reads.limit
+        attention, weights, parts, _CARDS, word_attention.cut_words(models, name, history), reads.limit
     )
     widgets.shaded_words(
         blocks,
@@ -57,14 +60,14 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Par
         label=f"Words of the history, shaded by the attention of {clean(title)}",
     )
     export.under(
-        word_attention.table(found, weights, titles),
+        word_attention.table(attention, weights, titles),
         key="attention_words",
         alt=f"Attention of {clean(title)} to each word, oldest item first.",
-        name=f"attention {name} words {own}",
+        name=f"attention {name} words {layer_and_head}",
         columns={"weight": _WEIGHT},
     )
     shortened = any(line["cut"] for block in blocks for line in block["lines"])
-    rest = word_attention.left_out(found, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
+    rest = word_attention.left_out(attention, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
     if rest:
         st.caption(md(rest))
     return parts
@@ -90,8 +93,8 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
     st.subheader("And its own words?")
     with st.spinner("Asking the model about the item without each word …"):
-        found = word_attention.measure(models, name, history, item)
-    if found is None:
+        own_words = word_attention.measure(models, name, history, item)
+    if own_words is None:
         st.info(
             md(
                 f"{aimed} has nothing that could be left out, or the catalogue beside this model does not say of it what the "
@@ -102,20 +105,20 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         return
     st.markdown(
         f"{md(title)} knows the item, too, by its words alone, so it can be asked about one that lacks some of them. "
-        f"{word_attention.occlusion_sentence(found, aimed)}"
+        f"{word_attention.occlusion_sentence(own_words, aimed)}"
     )
-    shown = word_attention.strongest(found.table, _WORDS)
+    shown = word_attention.strongest(own_words.table, _WORDS)
     export.figure(
         figures.own(shown),
         key="attention_own",
         alt=f"What leaving out each attribute, and each word, of {clean(aimed)} does to its score.",
-        table=found.table,
+        table=own_words.table,
         name=f"leave own words out {name}",
         columns={"effect": st.column_config.NumberColumn(format="%+.4f")},
     )
     note = "Effect: the score of the item as it is minus that without the word or the attribute; later words move up."
-    if len(shown) < len(found.table):
-        note += f" Drawn are the {_WORDS} words that change the most; the table has all {len(found.table)} rows."
+    if len(shown) < len(own_words.table):
+        note += f" Drawn are the {_WORDS} words that change the most; the table has all {len(own_words.table)} rows."
     note += (
         " Words of the history cannot be left out one by one: the exported model takes the items of a history whole."
     )

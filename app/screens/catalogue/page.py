@@ -24,16 +24,16 @@ LARGEST = 10_000  # rows of a file
 
 def show() -> None:
     now = state.get()
-    models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
-    asked = st.query_params.get("item")
-    item = models.position(asked) if asked is not None else None
+    models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+    item_id = st.query_params.get("item")
+    item = models.position(item_id) if item_id is not None else None
     if item is not None:
-        show_item(models, found, item)
+        show_item(models, catalogue, item)
         return
     st.title("Catalogue")
-    if asked is not None:
+    if item_id is not None:
         st.warning(
-            md(f"This dataset has no item “{clean(asked, 80)}”. Here is the whole catalogue."),
+            md(f"This dataset has no item “{clean(item_id, 80)}”. Here is the whole catalogue."),
             icon=":material/link_off:",
         )
     browse()
@@ -46,8 +46,8 @@ def show() -> None:
 def browse() -> None:
     with guard.watch("the list of items"):
         now = state.get()
-        models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
-        usable = views.usable(found.facets, len(models))
+        models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+        usable = views.usable(catalogue.facets, len(models))
         text = st.text_input(
             "Search titles and attributes",
             key="catalogue_q",
@@ -59,10 +59,10 @@ def browse() -> None:
             persist_state="session",
         )
         text = (text or "").strip()[:MAX_QUERY]
-        wanted = filters(now.dataset, usable.facets)
-        facet_bar(found, usable, text, wanted)
-        chips(wanted)
-        results(models, found, usable.facets, text, wanted)
+        chosen_filters = filters(now.dataset, usable.facets)
+        facet_bar(catalogue, usable, text, chosen_filters)
+        chips(chosen_filters)
+        results(models, catalogue, usable.facets, text, chosen_filters)
 
 
 def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wanted: Filters) -> None:
@@ -136,10 +136,10 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text:
 
 
 def nothing(models: Zoo, text: str, wanted: Filters) -> None:
-    what = f"match “{clean(text, 60)}”" if text else "have these attributes"
+    words = f"match “{clean(text, 60)}”" if text else "have these attributes"
     also = " with these filters" if text and wanted else ""
     st.info(
-        md(f"None of {count(len(models), 'item')} {what}{also}, not even roughly."),
+        md(f"None of {count(len(models), 'item')} {words}{also}, not even roughly."),
         icon=":material/search_off:",
     )
     st.button("Clear search and filters", on_click=guard.callback(clear_all), key="catalogue_clear_nothing")
@@ -165,9 +165,9 @@ def filters(dataset: str, facets: list[Facet]) -> dict[str, Among | Between]:
         st.session_state["catalogue_dataset"] = dataset
     kinds = {facet.name: facet.kind for facet in facets}
     return {
-        name: one
-        for name, one in kept.items()
-        if (kinds.get(name) == "range") == isinstance(one, Between) and name in kinds
+        name: condition
+        for name, condition in kept.items()
+        if (kinds.get(name) == "range") == isinstance(condition, Between) and name in kinds
     }
 
 
@@ -261,9 +261,9 @@ def chips(wanted: Filters) -> None:
     if not wanted:
         return
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-        for name, one in wanted.items():
+        for name, condition in wanted.items():
             st.button(
-                md(views.filter_words(name, one)),
+                md(views.filter_words(name, condition)),
                 key=f"catalogue_chip_{name}",
                 icon=":material/close:",
                 icon_position="right",
@@ -312,8 +312,8 @@ def clear_all() -> None:
 
 def page_key(text: str, wanted: Filters, order: str) -> str:
     """The key of the page number: another one for other matches, so that they begin at their first page."""
-    asked = repr((text, tuple(wanted.items()), order, state.get().dataset))
-    return f"catalogue_page_{zlib.crc32(asked.encode()):08x}"
+    query = repr((text, tuple(wanted.items()), order, state.get().dataset))
+    return f"catalogue_page_{zlib.crc32(query.encode()):08x}"
 
 
 def add(item_id: str) -> None:

@@ -49,8 +49,8 @@ def back() -> None:
 def choose_models() -> None:
     """Which models are shown; the usual ones where none is chosen."""
     models = zoo.open_zoo(state.get().dataset)
-    wanted = st.session_state.get("compare_models") or []
-    chosen = tuple(name for name in models.bundles if name in wanted)
+    names = st.session_state.get("compare_models") or []
+    chosen = tuple(name for name in models.bundles if name in names)
     state.update(models=None if list(chosen) in ([], usual_models.usual(models)) else chosen)
 
 
@@ -67,5 +67,4 @@ def act(said: Mapping[str, Any]) -> None:
     if said.get("do") == "explain":
         state.choose(item=item_id)
     elif said.get("do") == "add":  # and the item to explain is the first one of the new lists again
-        own = {name: text for name, text in now.own.items() if name != "item"}
-        state.add(item_id, own=own)
+        state.add(item_id, own={name: text for name, text in now.own.items() if name != "item"})

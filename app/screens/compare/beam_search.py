@@ -58,7 +58,7 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
             choice.segmented(
                 "Beam width",
                 "width",
-                {str(one): str(one) for one in widths},
+                {str(option): str(option) for option in widths},
                 str(default),
                 key=f"compare_width_{name}",
                 help=f"How many beginnings go on at each step. The model's own answers use {writes.beam} or more.",
@@ -82,14 +82,14 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
         st.info(md(str(reason)))
         return
     bundle = models.bundles[name]
-    found = beam_search.tree(models, trace, bundle.items_with, _DRAWN, history)
+    tree = beam_search.tree(models, trace, bundle.items_with, _DRAWN, history)
     title = bundle.manifest.title
-    st.markdown(beam_search.words(found, title, width, not free))
+    st.markdown(beam_search.words(tree, title, width, not free))
     export.figure(
-        figures.beam(found, zoo.style(models, name).colour, writes.names),
+        figures.beam(tree, zoo.style(models, name).colour, writes.names),
         key="compare_beam_tree",
         alt=f"The codes that {clean(title)} considered, step by step, until they became items.",
-        table=lambda: beam_search.table(found),
+        table=lambda: beam_search.table(tree),
         name=f"beam {name} {width}",
         columns={"probability of the last code": _SHARE, "probability of all codes": _SHARE},
     )
@@ -101,7 +101,7 @@ def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
     tied = sum(len(items) > 1 for row, items in enumerate(trace.items) if trace.places[row] >= 0)
     if tied:
         note += f" +: items that share the identifier ({tied} here); the model cannot tell them apart."
-    st.caption(f"{note} {beam_search.known_words(found, not free, bundle.excludes_history)}")
+    st.caption(f"{note} {beam_search.known_words(tree, not free, bundle.excludes_history)}")
     _faithful(models, name, history, width, k, free)
 
 
@@ -114,8 +114,8 @@ def _faithful(models: Zoo, name: str, history: tuple[int, ...], width: int, k: i
         return
     widths = tuple(sorted({*beam_search.WIDTHS, width}))
     with st.spinner("Scoring every item …") if slow else nullcontext():
-        found = beam_search.agreement(models, name, history, widths, k)
-    st.markdown(beam_search.agreement_words(found, width, k))
+        agreements = beam_search.agreement(models, name, history, widths, k)
+    st.markdown(beam_search.agreement_words(agreements, width, k))
 
 
 def _title(models: Zoo, name: str) -> str:
@@ -124,6 +124,6 @@ def _title(models: Zoo, name: str) -> str:
 
 def _take() -> None:
     """What comes from the browser is not believed: the page's parameters let pass a generator alone."""
-    wanted = st.session_state.get("compare_beam")
+    chosen = st.session_state.get("compare_beam")
     known = beam_search.generators(zoo.open_zoo(state.get().dataset))
-    state.choose(beam=wanted if wanted in known else None, width=None, write=None)
+    state.choose(beam=chosen if chosen in known else None, width=None, write=None)

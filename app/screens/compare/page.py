@@ -30,14 +30,14 @@ def show() -> None:
         return
     _what_if(models, history, edited)
     names = _chosen_models(models)
-    asked = history if edited is None else edited
-    answers = recommend.ask(models, names, asked, now.k, pinned=None if edited is None else history, target=target)
+    current = history if edited is None else edited
+    answers = recommend.ask(models, names, current, now.k, pinned=None if edited is None else history, target=target)
     why = _why(models, answers)
     with guard.watch("what people had next"):
-        _next_in_log(models, asked)
+        _next_in_log(models, current)
     st.caption(BARS, help=_SHARE)
     widgets.recommendations(
-        compare.cards(models, answers, asked, target=target, chosen=why),
+        compare.cards(models, answers, current, target=target, chosen=why),
         key="compare_lists",
         on_act=guard.callback(actions.clicked),
     )
@@ -55,9 +55,9 @@ def show() -> None:
     with guard.watch("the agreement"):
         _agreement(answers, now.k)
     with guard.watch("the beams"):
-        beams.show(models, [answer.name for answer in answers if answer.cannot is None], asked, now.k)
+        beams.show(models, [answer.name for answer in answers if answer.cannot is None], current, now.k)
     with guard.watch("the reasons"):
-        _reasons(models, answers, asked, why)
+        _reasons(models, answers, current, why)
 
 
 _SHARE = (
@@ -126,13 +126,13 @@ def _experiments(models: Zoo, now: tuple[int, ...], is_edited: bool) -> None:
             ("all were shuffled", "shuffle", 2),
             ("nothing were known", "nothing", 1),
         )
-        for words, what, least in quick:
+        for words, experiment, least in quick:
             st.button(
                 words,
-                key=f"compare_{what}",
+                key=f"compare_{experiment}",
                 disabled=len(now) < least,
                 on_click=guard.callback(actions.experiment),
-                args=(what,),
+                args=(experiment,),
             )
         more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
         if more.open:
@@ -254,8 +254,8 @@ def _measure(answers: list[recommend.Answer], k: int) -> str:
 
 def _why(models: Zoo, answers: list[recommend.Answer]) -> int | None:
     """The item to explain: the one that was asked for, else the first one of the first list."""
-    asked = state.get().own.get("item")
-    item = None if asked is None else models.position(asked)
+    item_id = state.get().own.get("item")
+    item = None if item_id is None else models.position(item_id)
     if item is not None:
         return item
     return next((answer.items[0] for answer in answers if answer.items), None)
@@ -270,9 +270,11 @@ def _reasons(models: Zoo, answers: list[recommend.Answer], history: tuple[int, .
         f"**{md(zoo.titled(models, item))}**: where it would stand if one item of the history were left out. Bars to the right: "
         "it would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale."
     )
-    slow = [one for one in answers if one.cannot is None and beam_search.slow(models, one.name, len(history))]
+    slow = [
+        answer for answer in answers if answer.cannot is None and beam_search.slow(models, answer.name, len(history))
+    ]
     if slow and state.get().own.get("slow") != "asked":
-        names = listed([md(one.title) for one in slow])
+        names = listed([md(answer.title) for answer in slow])
         st.button(
             f"Ask {names}, too",
             key="compare_slow",
@@ -280,23 +282,25 @@ def _reasons(models: Zoo, answers: list[recommend.Answer], history: tuple[int, .
             on_click=guard.callback(state.choose),
             kwargs={"slow": "asked"},
         )
-        answers = [one for one in answers if one not in slow]
-    found = recommend.why(models, answers, history, item)
-    if found.effects:
-        ranks = ", ".join(f"{md(a.title)} {ordinal(e.rank)}" for a, e in zip(found.answers, found.effects, strict=True))
-        st.caption(f"{compare.key_words(found.answers)}  ·  ranks now: {ranks}")
-        figure, left_out = compare.effects(models, found, history)
+        answers = [answer for answer in answers if answer not in slow]
+    reasons = recommend.why(models, answers, history, item)
+    if reasons.effects:
+        ranks = ", ".join(
+            f"{md(a.title)} {ordinal(e.rank)}" for a, e in zip(reasons.answers, reasons.effects, strict=True)
+        )
+        st.caption(f"{compare.key_words(reasons.answers)}  ·  ranks now: {ranks}")
+        figure, left_out = compare.effects(models, reasons, history)
         export.figure(
             figure,
             key="compare_effects",
             alt=f"What leaving out each item of the history does to the rank of {clean(models.titles[item], 80)}, per model",
-            table=lambda: recommend.why_table(models, found, history),
+            table=lambda: recommend.why_table(models, reasons, history),
             name=f"leave one out {models.item_ids[item]}",
         )
         if left_out:
             st.caption(left_out)
     _look_inside(models, answers, item)
-    for reason in found.cannot:
+    for reason in reasons.cannot:
         st.caption(md(reason))
     st.caption("Choose another title in the lists to see its reasons.")
 

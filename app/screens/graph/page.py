@@ -34,7 +34,7 @@ def page() -> None:
     name = choice.segmented(
         "Model",
         "model",
-        {one: f"{zoo.style(models, one).sign} {md(models.bundles[one].manifest.title)}" for one in able},
+        {model: f"{zoo.style(models, model).sign} {md(models.bundles[model].manifest.title)}" for model in able},
         able[0],
         key=f"graph_model_{models.info.name}",
     )

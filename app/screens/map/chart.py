@@ -64,19 +64,21 @@ def selected(models: Zoo) -> tuple[int, ...]:
 
 def items_within(models: Zoo, area: str) -> np.ndarray:
     """The items that an area of the address selects, by number, ascending."""
-    where, what = map_points.split(area)
+    where, selection = map_points.split(area)
     if where == map_points.IDS:
-        return np.array(sorted(set(state.numbers(models, decode(what)))), np.int64)
+        return np.array(sorted(set(state.numbers(models, decode(selection)))), np.int64)
     if where.startswith("prefix."):
-        one = models.tokenizations.get(where.removeprefix("prefix."))
+        tokenization = models.tokenizations.get(where.removeprefix("prefix."))
         return (
-            map_points.beginning(one.own, map_points.prefix(what) or ()) if one is not None else np.empty(0, np.int64)
+            map_points.beginning(tokenization.own, map_points.prefix(selection) or ())
+            if tokenization is not None
+            else np.empty(0, np.int64)
         )
-    place, outlines = spaces.able(models).get(where), map_points.outlines(what)
+    place, outlines = spaces.able(models).get(where), map_points.outlines(selection)
     if place is None or outlines is None:
         return np.empty(0, np.int64)
-    found = map_points.within(spaces.points(models, place), outlines)
-    return spaces.codes(models, place).having(found.tolist()) if place.of_codes else found
+    inside = map_points.within(spaces.points(models, place), outlines)
+    return spaces.codes(models, place).having(inside.tolist()) if place.of_codes else inside
 
 
 def is_held() -> bool:

@@ -68,11 +68,11 @@ def about(page: MapChoices) -> None:
     if place is None or page.code is None or place.tokenizer is None:
         st.caption("No code is chosen. Click one on the map: the items that have it appear here.")
         return
-    one, codes = place.tokenizer, spaces.codes(page.models, place)
+    tokenization, codes = place.tokenizer, spaces.codes(page.models, place)
     row = codes.rows[page.code[1]]
     level, code = int(codes.level[row]), int(codes.code[row])
     cluster = f" · cluster {codes.cluster[row] + 1}" if codes.cluster[row] >= 0 else ""
-    st.markdown(f"**{place.style.sign} {md(one.about.title)} · level {level + 1} · code {code}**{cluster}")
+    st.markdown(f"**{place.style.sign} {md(tokenization.about.title)} · level {level + 1} · code {code}**{cluster}")
     items = codes.of(row)
     prefix = "-".join([*["x"] * level, str(code)])
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -81,11 +81,11 @@ def about(page: MapChoices) -> None:
                 "screens/semantic_ids/page.py",
                 label="Open in Semantic IDs",
                 icon=":material/account_tree:",
-                query_params=state.link_params(left=one.name, of=one.name, prefix=str(code)),
+                query_params=state.link_params(left=tokenization.name, of=tokenization.name, prefix=str(code)),
             )
         st.button(
             "Select its items", key="map_code_select", icon=":material/select_all:", disabled=not len(items),
-            on_click=guard.callback(select), args=(f"prefix.{one.name}~{prefix}",),
+            on_click=guard.callback(select), args=(f"prefix.{tokenization.name}~{prefix}",),
         )  # fmt: skip
         st.button(
             "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to),
@@ -100,7 +100,7 @@ def about(page: MapChoices) -> None:
     if not len(items):
         st.info("No item has this code. It is a place in the codebook that nothing came near to.")
         return
-    item_map.item_table(page, items.tolist(), key="map_code", name=f"{one.name} level {level + 1} code {code}")
+    item_map.item_table(page, items.tolist(), key="map_code", name=f"{tokenization.name} level {level + 1} code {code}")
 
 
 def _marks(page: MapChoices, place: Place, codes: views.Codes) -> views.Marks:
@@ -155,13 +155,13 @@ def _take(place: Place) -> None:
     event = st.session_state.get(name)
     chosen = event.get("selection", {}) if isinstance(event, dict) else {}
     codes = spaces.codes(models, place)
-    found = map_points.selected(chosen, codes.points, codes.rows, sampled=False)
+    rows = map_points.selected(chosen, codes.points, codes.rows, sampled=False)
     outlines: list[map_points.Outline] = map_points.areas(chosen)
     if outlines:
-        draw_around(models, place, name, outlines, found)
-    elif len(found) == 1:
-        state.choose(code=f"{place.owner.name}.{codes.name(found[0])}")
-    elif not found:
+        draw_around(models, place, name, outlines, rows)
+    elif len(rows) == 1:
+        state.choose(code=f"{place.owner.name}.{codes.name(rows[0])}")
+    elif not rows:
         select(None)
 
 

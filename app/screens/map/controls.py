@@ -23,12 +23,12 @@ _LAYERS = dict(zip(LAYERS, ("History path", "Next items"), strict=True))
 
 
 def show(models: Zoo, found: Catalogue) -> MapChoices:
-    own = state.get().own
+    page_parameters = state.get().own
     able = spaces.able(models)
     possible, left_out = _colourable(found, stamp(models))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: place.title for key, place in able.items()}
-        first, second = parameters.shown(models, own)
+        first, second = parameters.shown(models, page_parameters)
         first = choice.selected("Space", "space", titles, first, key="map_space", width=200)
         others = {NOTHING: "None", **{key: title for key, title in titles.items() if key != first}}
         second = choice.selected(
@@ -63,15 +63,18 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         _colouring_of(models, found, colour),
         by,
         hits,
-        models.position(own["item"]) if "item" in own else None,
-        parameters.code(models, own),
+        models.position(page_parameters["item"]) if "item" in page_parameters else None,
+        parameters.code(models, page_parameters),
         layers,
         selected(models),
     )
 
 
 def _colour(models: Zoo, possible: list[str]) -> str:
-    coded = {f"{CODE}{name}": f"First code by {one.about.title}" for name, one in models.tokenizations.items()}
+    coded = {
+        f"{CODE}{name}": f"First code by {tokenization.about.title}"
+        for name, tokenization in models.tokenizations.items()
+    }
     options = {NOTHING: "None", **{name: caption(name) for name in possible}, **coded}
     return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=200)
 
@@ -107,9 +110,9 @@ def _searched(key: str) -> None:
 
 def _layers(of_models: bool) -> frozenset[str]:
     """of_models: whether a model's space is shown; others recommend nothing, so there is nothing to offer."""
-    found, key = parameters.layers(state.get().own), "map_layers"
+    layers, key = parameters.layers(state.get().own), "map_layers"
     offered = LAYERS if of_models else tuple(name for name in LAYERS if name != NEXT)
-    st.session_state[key] = [name for name in offered if name in found]
+    st.session_state[key] = [name for name in offered if name in layers]
     st.pills(
         "On top",
         offered,
@@ -120,14 +123,14 @@ def _layers(of_models: bool) -> frozenset[str]:
         on_change=guard.callback(_layered),
         args=(key, offered),
     )
-    return found
+    return layers
 
 
 def _layered(key: str, offered: tuple[str, ...]) -> None:
     """What was not offered stays as it was."""
     before, chosen = parameters.layers(state.get().own), st.session_state.get(key) or ()
-    wanted = [name for name in LAYERS if name in (chosen if name in offered else before)]
-    state.choose(top=None if len(wanted) == len(LAYERS) else "~".join(wanted) or NOTHING)
+    layers = [name for name in LAYERS if name in (chosen if name in offered else before)]
+    state.choose(top=None if len(layers) == len(LAYERS) else "~".join(layers) or NOTHING)
 
 
 def _told(models: Zoo, text: str, hits: tuple[int, ...]) -> None:
@@ -166,8 +169,8 @@ def _colouring(catalogue: Catalogue, name: str, stamp: str) -> map_colouring.Col
 
 @cached(16, by=lambda models, name: (name, stamp(models)))
 def _coding(models: Zoo, name: str) -> map_colouring.Colouring:
-    one = models.tokenizations[name]
-    return map_colouring.by_code(one.own[:, 0], f"{CODE}{name}", f"First code by {one.about.title}")
+    tokenization = models.tokenizations[name]
+    return map_colouring.by_code(tokenization.own[:, 0], f"{CODE}{name}", f"First code by {tokenization.about.title}")
 
 
 @cached(8, by=lambda catalogue, stamp: stamp)

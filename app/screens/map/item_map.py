@@ -151,13 +151,13 @@ def _take(place: Place) -> None:
     chosen = event.get("selection", {}) if isinstance(event, dict) else {}
     points = spaces.points(models, place)
     sampled = len(points) > map_points.ALL
-    found = map_points.selected(chosen, points, positions(models), sampled=sampled)
+    items = map_points.selected(chosen, points, positions(models), sampled=sampled)
     outlines = map_points.areas(chosen)
     if outlines:
-        draw_around(models, place, name, outlines, found)
-    elif len(found) == 1:
-        choose(models.item_ids[found[0]])
-    elif not found:
+        draw_around(models, place, name, outlines, items)
+    elif len(items) == 1:
+        choose(models.item_ids[items[0]])
+    elif not items:
         select(None)
 
 

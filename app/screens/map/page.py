@@ -21,7 +21,7 @@ def show() -> None:
 def page() -> None:
     with guard.watch("the map"):
         now = state.get()
-        models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+        models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
         if not spaces.able(models):
             st.info("Nothing of this dataset has a map.", icon=":material/scatter_plot:")
             unable(models)
@@ -33,7 +33,7 @@ def page() -> None:
             "What is treated alike lies close together: items by a model or by their words, or the codes that tokenizers make of "
             "them. Every space has a map of its own."
         )
-        this = controls.show(models, found)
+        this = controls.show(models, catalogue)
         maps(this)
         note = f" {md(this.colours.note)}" if this.colours is not None else ""
         st.caption(

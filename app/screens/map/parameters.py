@@ -34,15 +34,15 @@ def layers(own: Own) -> frozenset[str]:
 
 def code(models: Zoo, own: Own) -> tuple[str, str] | None:
     """(tokenizer, level-code) of the chosen code."""
-    name, _, found = own.get("code", "").partition(".")
-    return (name, found) if name in models.tokenizations else None
+    name, _, level_code = own.get("code", "").partition(".")
+    return (name, level_code) if name in models.tokenizations else None
 
 
 def _is_space(text: str, models: Zoo, own: Own) -> str:
-    found = next((place for place in spaces.every(models) if place.key == text), None)
-    if found is None:
+    space = next((place for place in spaces.every(models) if place.key == text), None)
+    if space is None:
         return f"The link asks for a map that this dataset does not have: “{short(text)}”."
-    return "" if found.cannot is None else f"The link asks for the map “{short(text)}”. {found.cannot}"
+    return "" if space.cannot is None else f"The link asks for the map “{short(text)}”. {space.cannot}"
 
 
 def _is_beside(text: str, models: Zoo, own: Own) -> str:
@@ -60,34 +60,34 @@ def _is_search(text: str, models: Zoo, own: Own) -> str:
 
 
 def _are_layers(text: str, models: Zoo, own: Own) -> str:
-    wanted = text.split("~")
-    if text == NOTHING or (set(wanted) <= set(LAYERS) and len(set(wanted)) == len(wanted)):
+    names = text.split("~")
+    if text == NOTHING or (set(names) <= set(LAYERS) and len(set(names)) == len(names)):
         return ""
     return f"The link draws “{short(text, 20)}” on top; possible is history, next, both with ~ between them, or none."
 
 
 def _is_code(text: str, models: Zoo, own: Own) -> str:
-    name, _, wanted = text.partition(".")
+    name, _, level_code = text.partition(".")
     place = spaces.able(models).get(f"codes.{name}")
-    if place is not None and wanted in spaces.codes(models, place).rows:
+    if place is not None and level_code in spaces.codes(models, place).rows:
         return ""
     return f"The link names a code that no tokenizer of this dataset has: “{short(text)}”."
 
 
 def _is_area(text: str, models: Zoo, own: Own) -> str:
-    where, what = map_points.split(text)
+    where, selection = map_points.split(text)
     if where == map_points.IDS:
-        wanted = decode(what) if len(what) <= map_points.LONGEST else []
-        if 0 < len(wanted) <= map_points.LISTED and all(models.position(one) is not None for one in wanted):
+        item_ids = decode(selection) if len(selection) <= map_points.LONGEST else []
+        if 0 < len(item_ids) <= map_points.LISTED and all(models.position(item_id) is not None for item_id in item_ids):
             return ""
         return "The link selects items that this dataset does not have, or too many by name."
     if where.startswith("prefix."):
-        one, codes = models.tokenizations.get(where.removeprefix("prefix.")), map_points.prefix(what)
-        sizes = one.about.shape.own if one is not None else []
+        tokenization, codes = models.tokenizations.get(where.removeprefix("prefix.")), map_points.prefix(selection)
+        sizes = tokenization.about.shape.own if tokenization is not None else []
         if codes and len(codes) <= len(sizes) and all(c is None or c < n for c, n in zip(codes, sizes, strict=False)):
             return ""
         return f"The link selects items by the codes “{short(text)}”, which no tokenizer of this dataset has."
-    if where in spaces.able(models) and map_points.outlines(what) is not None:
+    if where in spaces.able(models) and map_points.outlines(selection) is not None:
         return ""
     return f"The link selects an area of a map that cannot be read: “{short(text)}”."
 

@@ -49,13 +49,13 @@ class MetricsChoices:
 
     def notes(self) -> dict[str, str]:
         """Row → why it is not compared, or what has to be known of it."""
-        found = {}
+        notes = {}
         for row in self.rows:
             if row not in self.people:
-                found[row] = f"not evaluated under “{self.protocol}”"
+                notes[row] = f"not evaluated under “{self.protocol}”"
             elif self.models.bundles[metrics.model_of(row)].improving:
-                found[row] = STILL_IMPROVING
-        return found
+                notes[row] = STILL_IMPROVING
+        return notes
 
     def means(self) -> dict[str, float]:
         """Row → the chosen metric; NaN where there is none."""
@@ -71,17 +71,17 @@ class MetricsChoices:
 
     def beams(self) -> str:
         """Rows that have nothing at this cut-off, and why; "" where there are none."""
-        reasons = {row: metrics.beyond_beam(one, self.metric) for row, one in self.people.items()}
-        found = [f"{self.titles[row]} (ranked by a {why})" for row, why in reasons.items() if why]
-        return f"Left out, as nothing is known of places beyond the beam: {listed(found)}." if found else ""
+        reasons = {row: metrics.beyond_beam(ranks, self.metric) for row, ranks in self.people.items()}
+        entries = [f"{self.titles[row]} (ranked by a {why})" for row, why in reasons.items() if why]
+        return f"Left out, as nothing is known of places beyond the beam: {listed(entries)}." if entries else ""
 
 
 def page() -> None:
     st.title("Metrics")
     models = zoo.open_zoo(state.get().dataset)
     st.markdown("How often each model puts what truly came next near the top, and how sure that is.")
-    found = evaluation.protocols(models)
-    if not found:
+    protocols = evaluation.protocols(models)
+    if not protocols:
         st.info(
             "No model of this dataset has been evaluated, so there is nothing to judge. "
             "Run `seqscope evaluate`, then `seqscope export`, and come back."
@@ -92,7 +92,7 @@ def page() -> None:
         with guard.watch("how the models were made"):
             _made(models)
         return
-    this = _choose(models, found)
+    this = _choose(models, protocols)
     if not this.people or not len(next(iter(this.people.values()))):
         st.info(
             "The models were evaluated on different people, so they cannot be compared. Evaluate them on one split."
@@ -136,7 +136,7 @@ def _choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
     this = MetricsChoices(models, protocol, name, int(k))
-    n = next((one.people for one in this.people.values()), 0)
+    n = next((ranks.people for ranks in this.people.values()), 0)
     split = models.info.split.get("kind", "unknown")
     note = (
         f"{naming.sentence(this.protocol, len(models))} Split: {split}; {metrics.asked(n, this.protocol)}. Intervals: "
@@ -376,7 +376,7 @@ def _disputed(this: MetricsChoices) -> None:
         key="metrics_people",
     )
     export.csv_button(shown, f"people {first} {second}", key="metrics_people")
-    widths = [one.width for one in (ours, theirs) if one.width]
+    widths = [ranks.width for ranks in (ours, theirs) if ranks.width]
     if widths:
         st.caption(f"No rank: beyond the beam of {min(widths)}, where nobody's place is known.")
     if not len(rows):
@@ -388,9 +388,9 @@ def _disputed(this: MetricsChoices) -> None:
             f"{count(len(rows), 'person', 'people')}."
         )
     people = {ids[user]: clean(ids[user], 60) for user in table["user"]}
-    asked = state.get().own.get("person")  # a link may name somebody on whom the two models agree
-    if asked is not None:
-        people.setdefault(asked, clean(asked, 60))
+    user_id = state.get().own.get("person")  # a link may name somebody on whom the two models agree
+    if user_id is not None:
+        people.setdefault(user_id, clean(user_id, 60))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         person = choice.selected(
             "Open somebody's history",

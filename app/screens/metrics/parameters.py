@@ -13,15 +13,15 @@ ALONG = ("epoch", "seconds", "step")
 
 def protocol(models: Zoo, own: Own) -> str | None:
     """The protocol that the page shows: the chosen one, else the first; None where no model was evaluated."""
-    found = evaluation.protocols(models)
-    return own["protocol"] if own.get("protocol") in found else next(iter(found), None)
+    protocols = evaluation.protocols(models)
+    return own["protocol"] if own.get("protocol") in protocols else next(iter(protocols), None)
 
 
 def _protocol(text: str, models: Zoo, own: Own) -> str:
-    found = evaluation.protocols(models)
-    if text in found:
+    protocols = evaluation.protocols(models)
+    if text in protocols:
         return ""
-    possible = f"; there is {listed([short(name, 30) for name in found[:10]])}" if found else ""
+    possible = f"; there is {listed([short(name, 30) for name in protocols[:10]])}" if protocols else ""
     return f"The link asks for the protocol “{short(text, 30)}”, which no model here was evaluated under{possible}."
 
 

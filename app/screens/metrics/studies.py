@@ -60,14 +60,14 @@ def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
     protocol = naming.main(models.info.repeats, models.info.split.get("kind"))
     if not views.ranked(study) or protocol not in evaluation.protocols(models):
         return []
-    found = evaluation.standing(models, protocol, judge.cutoff_of(metric))
-    found = found[(found["metric"] == metric) & (found["n"] == study.people)]
-    families = evaluation.families(models, found["model"])
+    table = evaluation.standing(models, protocol, judge.cutoff_of(metric))
+    table = table[(table["metric"] == metric) & (table["n"] == study.people)]
+    families = evaluation.families(models, table["model"])
     return [
         views.Counted(
             row.model, families[row.model], models.bundles[row.model].manifest.title, row.mean, row.low, row.high
         )
-        for row in found.itertuples()
+        for row in table.itertuples()
         if families[row.model] in metrics.FLOOR
     ]
 
@@ -78,27 +78,27 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
     if not views.ranked(study):
         _codes_alone(study)
         return
-    found = views.table(study, metric)
+    table = views.table(study, metric)
     baseline = study.variant(study.baseline).title
-    st.markdown(views.verdicts(study, found, metric) + views.below(study, found, counted))
+    st.markdown(views.verdicts(study, table, metric) + views.below(study, table, counted))
     export.figure(
-        export.shared_figure(figures.differences, found, views.singles(study, metric), metric, baseline),
+        export.shared_figure(figures.differences, table, views.singles(study, metric), metric, baseline),
         key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: difference in {metric} to {clean(baseline)}, with 95 % intervals.",
-        table=_plain(found),
+        table=_plain(table),
         name=f"study {study.name} {metric}",
         columns=_COLUMNS,
     )
     st.table(
-        views.grid(study, found, metric, counted), border="horizontal", hide_index=True,
+        views.grid(study, table, metric, counted), border="horizontal", hide_index=True,
         alt=f"{clean(study.title)}: {metric} of every variant, with 95 % intervals.",
     )  # fmt: skip
-    st.caption(md(f"{views.how_sure(study, found)} Hollow: level with {clean(baseline)}.", 1_000))
+    st.caption(md(f"{views.how_sure(study, table)} Hollow: level with {clean(baseline)}.", 1_000))
 
 
 def _codes_alone(study: Study) -> None:
-    found = views.measured(study, study.figures)
-    means = found.pivot_table(index="variant", columns="measure", values="figure", sort=False).reset_index()
+    table = views.measured(study, study.figures)
+    means = table.pivot_table(index="variant", columns="measure", values="figure", sort=False).reset_index()
     st.dataframe(
         means, hide_index=True, key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: the tokenizer's figures, means over seeds.",
@@ -108,11 +108,11 @@ def _codes_alone(study: Study) -> None:
 
 def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     st.markdown("#### Along a setting")
-    found = {study.name: views.table(study, metric) for study in studies}
-    ends = [end for table in found.values() for column in ("low", "high") for end in table[column]]
+    tables = {study.name: views.table(study, metric) for study in studies}
+    ends = [end for table in tables.values() for column in ("low", "high") for end in table[column]]
     for first in range(0, len(studies), ACROSS):
         for place, study in zip(st.columns(ACROSS), studies[first : first + ACROSS], strict=False):
-            table = found[study.name]
+            table = tables[study.name]
             assert study.axis is not None
             with place:
                 st.markdown(f"**{md(study.title)}**")
@@ -126,7 +126,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
                     f"{md(f'{study.about} {views.judged_by(study)}', 2_500)} {views.verdicts(study, table, metric)}"
                     f"{views.below(study, table, _counted(models, study, metric))}"
                 )
-    whole = pd.concat([_plain(found[study.name]).assign(study=clean(study.title)) for study in studies])
+    whole = pd.concat([_plain(tables[study.name]).assign(study=clean(study.title)) for study in studies])
     export.under(
         whole, key="metrics_sweeps", alt=f"{metric} along each setting.", name=f"sweeps {metric}", columns=_COLUMNS
     )
@@ -145,9 +145,9 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
 def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
     st.markdown("#### Along a setting of the tokenizer")
     names = [name for name in views.OF_CODES if all(name in study.figures for study in studies)]
-    found = {study.name: views.measured(study, names) for study in studies}
+    tables = {study.name: views.measured(study, names) for study in studies}
     whole = pd.concat(
-        [table.assign(study=clean(study.title)) for study, table in zip(studies, found.values(), strict=True)]
+        [table.assign(study=clean(study.title)) for study, table in zip(studies, tables.values(), strict=True)]
     )
     reach = {name: figures.reach(whole.loc[whole["measure"] == name, "figure"]) for name in names}
     for first in range(0, len(studies), ACROSS):
@@ -158,7 +158,7 @@ def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
                 st.markdown(f"**{md(study.title)}**")
                 st.plotly_chart(
                     export.shared_figure(
-                        figures.sweep_of_codes, found[study.name], names, study.axis.title, default, reach
+                        figures.sweep_of_codes, tables[study.name], names, study.axis.title, default, reach
                     ),
                     key=f"metrics_study_{study.name}",
                     alt=f"Figures of identifiers along {clean(study.axis.title)}; the table below has the numbers.",

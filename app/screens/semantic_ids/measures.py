@@ -16,15 +16,17 @@ from engine.runtime import Tokenization
 
 
 def figures_of_each(page: Selection) -> None:
-    for place, one in zip(page.columns(), page.shown, strict=True):
+    for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place:
-            _card(page, one)
+            _card(page, tokenization)
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
-    lines = [semantic_ids_tables.figures(one, tokenizers.usage(one), judges) for one in page.shown]
+    lines = [
+        semantic_ids_tables.figures(tokenization, tokenizers.usage(tokenization), judges) for tokenization in page.shown
+    ]
     rows: dict[str, list[str]] = {}
     for at, line in enumerate(lines[0]):
         rows[f"**{md(line.name)}**  \n:small[:gray[{md(line.meaning)}]]"] = [md(part[at].of) for part in lines]
-    titles = [page.heading(one) for one in page.shown]
+    titles = [page.heading(tokenization) for tokenization in page.shown]
     frame = pd.DataFrame([[name, *values] for name, values in rows.items()], columns=["Figure", *_distinct(titles)])
     st.table(frame, border="horizontal", hide_index=True, alt="Figures of the tokenizers and what they mean")
     plain = pd.DataFrame(
@@ -32,7 +34,10 @@ def figures_of_each(page: Selection) -> None:
         columns=["Figure", "Meaning", *_distinct(_plain(page))],
     )
     by_level = semantic_ids_tables.levels_table(
-        [(title, one, tokenizers.usage(one)) for title, one in zip(_distinct(_plain(page)), page.shown, strict=True)]
+        [
+            (title, tokenization, tokenizers.usage(tokenization))
+            for title, tokenization in zip(_distinct(_plain(page)), page.shown, strict=True)
+        ]
     )
     st.table(
         by_level.set_axis([md(column) for column in by_level.columns], axis=1),
@@ -48,7 +53,7 @@ def figures_of_each(page: Selection) -> None:
 
 
 def _plain(page: Selection) -> list[str]:
-    return [clean(one.about.title) for one in page.shown]
+    return [clean(tokenization.about.title) for tokenization in page.shown]
 
 
 def _distinct(titles: list[str]) -> list[str]:
@@ -93,17 +98,17 @@ def usage(page: Selection) -> None:
         level = page.level()
         log = st.toggle("Logarithmic", key="semantic_log", persist_state="session")
     there = page.at(level)
-    for one in page.shown:
-        if one not in there:
-            st.caption(f"{page.heading(one)} has no level {level + 1}.")
-    found = [(page.named(one), tokenizers.usage(one)[level]) for one in there]
-    titled = [(one.about.title, tokenizers.usage(one)[level]) for one in there]
+    for tokenization in page.shown:
+        if tokenization not in there:
+            st.caption(f"{page.heading(tokenization)} has no level {level + 1}.")
+    usages = [(page.named(tokenization), tokenizers.usage(tokenization)[level]) for tokenization in there]
+    titled = [(tokenization.about.title, tokenizers.usage(tokenization)[level]) for tokenization in there]
     names = listed([clean(title) for title, _ in titled])
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Items per code**")
         export.figure(
-            export.shared_figure(figures.usage, found, log),
+            export.shared_figure(figures.usage, usages, log),
             key="semantic_usage",
             alt=f"Items per code of level {level + 1}, the most used first, for {names}, beside even use.",
             table=lambda: semantic_ids_tables.counts_table(titled),
@@ -112,15 +117,16 @@ def usage(page: Selection) -> None:
     with right:
         st.markdown("**Inequality**")
         export.figure(
-            export.shared_figure(figures.lorenz, found),
+            export.shared_figure(figures.lorenz, usages),
             key="semantic_lorenz",
             alt=f"Lorenz curves of the codes of level {level + 1} for {names}; the diagonal is even use.",
             table=lambda: semantic_ids_tables.lorenz_table(titled),
             name=f"lorenz level {level + 1}",
         )
     words = [
-        f"{clean(title)}: {one.used:,} of {one.size:,} codes used, perplexity {one.perplexity:.1f}, Gini {one.gini:.2f}"
-        for title, one in titled
+        f"{clean(title)}: {level_usage.used:,} of {level_usage.size:,} codes used, "
+        f"perplexity {level_usage.perplexity:.1f}, Gini {level_usage.gini:.2f}"
+        for title, level_usage in titled
     ]
     st.caption(md(". ".join(words) + ".", 1_000))
     if page.models.has_log:
@@ -132,23 +138,25 @@ def _popularity(page: Selection, level: int) -> None:
     st.subheader(f"Popularity by code, level {level + 1}", anchor=False)
     events = page.models.popularity
     there = page.at(level)
-    found = [(page.named(one), semantic_ids.popularity(one.own, level, events)) for one in there]
-    titled = [(named.title, one) for named, one in found]
+    popularities = [
+        (page.named(tokenization), semantic_ids.popularity(tokenization.own, level, events)) for tokenization in there
+    ]
+    titled = [(named.title, popularity) for named, popularity in popularities]
     export.figure(
-        export.shared_figure(figures.popularity, found),
+        export.shared_figure(figures.popularity, popularities),
         key="semantic_popularity",
         alt=f"Each code of level {level + 1} by its items and how often an item of it is taken.",
         table=lambda: semantic_ids_tables.popularity_table(titled),
         name=f"popularity by code level {level + 1}",
     )
     words = []
-    for one in there:
-        head, _, tail = semantic_ids.thirds(one.own, events)
+    for tokenization in there:
+        head, _, tail = semantic_ids.thirds(tokenization.own, events)
         ratio = tail.perplexity / max(head.perplexity, 1e-9)
         verdict = "squeezed into fewer first codes" if ratio < 0.9 else "not squeezed"
         words.append(
-            f"{clean(one.about.title)}: the rarest third of items is {verdict} (perplexity {tail.perplexity:.1f} against "
-            f"{head.perplexity:.1f} of the most taken third)"
+            f"{clean(tokenization.about.title)}: the rarest third of items is {verdict} (perplexity {tail.perplexity:.1f} "
+            f"against {head.perplexity:.1f} of the most taken third)"
         )
     st.caption(md(". ".join(words) + ".", 1_000))
 
@@ -156,25 +164,31 @@ def _popularity(page: Selection, level: int) -> None:
 def _plane(page: Selection, level: int) -> None:
     st.subheader(f"Where the codes lie, level {level + 1}", anchor=False)
     there = page.at(level)
-    for place, one in zip(page.columns(), page.shown, strict=True):
+    for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place:
-            st.markdown(page.heading(one))
-            table, how = one.plane, one.about.plane
-            if one not in there:
+            st.markdown(page.heading(tokenization))
+            table, how = tokenization.plane, tokenization.about.plane
+            if tokenization not in there:
                 st.caption(f"It has no level {level + 1}.")
                 continue
             if table is None or how is None:
                 st.info("Its codes have no vectors: they are names, not places in a space.", icon=":material/block:")
                 continue
-            counts = tokenizers.usage(one)
+            counts = tokenizers.usage(tokenization)
             export.figure(
                 export.shared_figure(
-                    figures.plane, table, level, counts[level].counts, page.named(one), st.context.theme.type == "dark"
+                    figures.plane,
+                    table,
+                    level,
+                    counts[level].counts,
+                    page.named(tokenization),
+                    st.context.theme.type == "dark",
                 ),
-                key=f"semantic_plane_{one.name}",
-                alt=f"Vectors of the codes of level {level + 1} of {clean(one.about.title)} on a plane, coloured by cluster.",
+                key=f"semantic_plane_{tokenization.name}",
+                alt=f"Vectors of the codes of level {level + 1} of {clean(tokenization.about.title)} on a plane, "
+                "coloured by cluster.",
                 table=lambda table=table, counts=counts: semantic_ids_tables.plane_table(table, counts),  # type: ignore[misc]
-                name=f"code vectors {one.name} level {level + 1}",
+                name=f"code vectors {tokenization.name} level {level + 1}",
             )
             st.caption(
                 md(
@@ -189,21 +203,21 @@ _GROUPS = 30
 
 def collisions(page: Selection) -> None:
     st.subheader("Items with the same codes", anchor=False)
-    for place, one in zip(page.columns(), page.shown, strict=True):
+    for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place:
-            st.markdown(page.heading(one))
-            _groups(page, one)
+            st.markdown(page.heading(tokenization))
+            _groups(page, tokenization)
 
 
 def _groups(page: Selection, one: Tokenization) -> None:
-    found, said = tokenizers.groups(one), one.about.figures
-    if not found:
+    groups, said = tokenizers.groups(one), one.about.figures
+    if not groups:
         moved = f" {count(said.moved, 'item')} had to be given other codes for that." if said.moved else ""
         st.success(f"Every item has codes of its own.{moved}", icon=":material/check:")
         return
-    together = sum(len(part) for part in found)
+    together = sum(len(part) for part in groups)
     held = said.after.groups == 0
-    words = f"{count(len(found), 'group')} of {count(together, 'item')} in all, the largest of {len(found[0]):,}"
+    words = f"{count(len(groups), 'group')} of {count(together, 'item')} in all, the largest of {len(groups[0]):,}"
     words += (
         ". A further number tells them apart, which says nothing of the items."
         if held
@@ -212,7 +226,7 @@ def _groups(page: Selection, one: Tokenization) -> None:
     words += "" if held else "their identifiers means all of them: they are tied."
     st.caption(md(words))
     export_name = f"collisions {one.name}"
-    whole = _groups_table(page, one, len(found))
+    whole = _groups_table(page, one, len(groups))
     st.dataframe(
         whole.head(_GROUPS),
         hide_index=True,
@@ -220,7 +234,7 @@ def _groups(page: Selection, one: Tokenization) -> None:
         alt=f"Items with the same codes by {clean(one.about.title)}, the largest group first",
         key=f"semantic_groups_{one.name}",
     )
-    more = f"The {_GROUPS} largest groups; " if len(found) > _GROUPS else ""
+    more = f"The {_GROUPS} largest groups; " if len(groups) > _GROUPS else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         export.csv_button(whole, export_name, key=f"semantic_groups_{one.name}", label="All groups as CSV")
         if more:
@@ -248,13 +262,13 @@ def written(page: Selection) -> None:
         key=f"semantic_model_{page.models.info.name}", width=260,
     )  # fmt: skip
     bundle = able[name]
-    found = tokenizers.written(bundle, state.get().k)
-    if found is None:
+    item_counts = tokenizers.written(bundle, state.get().k)
+    if item_counts is None:
         st.caption(md(f"{bundle.manifest.title} was exported without its evaluation, so nobody knows what it wrote."))
         return
     codes = bundle.identifiers
     level = min(int(state.get().own.get("level", "1")), codes.levels) - 1
-    shares = semantic_ids.bias(codes.codes, level, codes.sizes[level], found.taken, found.written)
+    shares = semantic_ids.bias(codes.codes, level, codes.sizes[level], item_counts.taken, item_counts.written)
     title = bundle.manifest.title
     export.figure(
         export.shared_figure(figures.bias, shares, title),
@@ -266,7 +280,7 @@ def written(page: Selection) -> None:
     st.caption(
         md(
             f"Level {level + 1} of the model's own identifiers. Bars: the held-out items of "
-            f"{count(found.people, 'person', 'people')}. Line: what stood in their first {found.k}. "
+            f"{count(item_counts.people, 'person', 'people')}. Line: what stood in their first {item_counts.k}. "
             f"{shares.distance:.0%} of what is written would have to move to be alike.",
             600,
         )

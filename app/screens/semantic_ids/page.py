@@ -51,8 +51,8 @@ def show() -> None:
 def chosen() -> Selection:
     """The tokenizers side by side."""
     now = state.get()
-    models, found = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
-    titles = {name: one.about.title for name, one in models.tokenizations.items()}
+    models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
+    titles = {name: tokenization.about.title for name, tokenization in models.tokenizations.items()}
     left, right = tokenizers(models, now.own)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         left = choice.selected(
@@ -79,7 +79,7 @@ def chosen() -> Selection:
             st.error(md(f"{titles[name]} cannot be shown: {guard.shown(error)}", 600), icon=":material/error:")
     if not shown:
         raise SeqscopeError("None of the chosen tokenizers can be read. Choose another one, or export them again.")
-    return Selection(models, found, tuple(shown))
+    return Selection(models, catalogue, tuple(shown))
 
 
 show()

@@ -32,10 +32,10 @@ def code_tree(page: Selection) -> None:
         "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
     )
     dark = st.context.theme.type == "dark"
-    for place, one in zip(page.columns(), page.shown, strict=True):
+    for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place:
-            st.markdown(page.heading(one))
-            tree, colours = tokenizers.tree(one), tokenizers.colours(models, items, one, column)
+            st.markdown(page.heading(tokenization))
+            tree, colours = tokenizers.tree(tokenization), tokenizers.colours(models, items, tokenization, column)
             export.figure(
                 export.shared_figure(
                     _tree_figure,
@@ -43,13 +43,13 @@ def code_tree(page: Selection) -> None:
                     tree,
                     colours,
                     dark,
-                    about=(one.digest, column, dark, tokenizers.stamp(models)),
+                    about=(tokenization.digest, column, dark, tokenizers.stamp(models)),
                 ),
-                key=f"semantic_tree_{one.name}_{column}",
-                alt=f"Tree of the codes of {clean(one.about.title)}, as wide as a branch has items, coloured by "
+                key=f"semantic_tree_{tokenization.name}_{column}",
+                alt=f"Tree of the codes of {clean(tokenization.about.title)}, as wide as a branch has items, coloured by "
                 f"{caption(column).lower()}.",
                 table=lambda tree=tree, colours=colours: semantic_ids_tables.tree_table(tree, colours),  # type: ignore[misc]
-                name=f"code tree {one.name}",
+                name=f"code tree {tokenization.name}",
             )
     words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch, the bar on top to go back."
     if column in kinds:
@@ -68,10 +68,13 @@ def _purity(page: Selection, column: str) -> None:
         st.caption("The catalogue has no categories to compare prefixes with.")
         return
     st.subheader("Do prefixes mean something?", anchor=False)
-    found = [(page.named(one), tokenizers.purity(page.models, page.found.items, one, column)) for one in page.shown]
-    titled = [(named.title, depths) for named, depths in found]
+    purities = [
+        (page.named(tokenization), tokenizers.purity(page.models, page.found.items, tokenization, column))
+        for tokenization in page.shown
+    ]
+    titled = [(named.title, depths) for named, depths in purities]
     export.figure(
-        export.shared_figure(figures.purity, found),
+        export.shared_figure(figures.purity, purities),
         key="semantic_purity",
         alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
         table=lambda: semantic_ids_tables.purity_table(titled),
@@ -116,19 +119,19 @@ def item_codes(page: Selection) -> None:
         )
     if "item" not in now.own:
         st.caption("The latest item of the history. Look up another one above.")
-    for place, one in zip(page.columns(), page.shown, strict=True):
-        with place, guard.watch(f"the codes by {one.about.title}"):
-            _path(page, one, item)
+    for place, tokenization in zip(page.columns(), page.shown, strict=True):
+        with place, guard.watch(f"the codes by {tokenization.about.title}"):
+            _path(page, tokenization, item)
     table = _path_table(page, item)
     export.under(table, key="semantic_item", alt="The item's codes and who shares them", name=f"codes {item_id}")
 
 
 def _looked_up(page: Selection) -> int | None:
     now = state.get()
-    wanted = page.models.position(now.own["item"]) if "item" in now.own else None
-    if wanted is None and now.current:
-        wanted = page.models.position(now.current[-1])
-    return wanted
+    item = page.models.position(now.own["item"]) if "item" in now.own else None
+    if item is None and now.current:
+        item = page.models.position(now.current[-1])
+    return item
 
 
 def _path(page: Selection, one: Tokenization, item: int) -> None:
@@ -181,15 +184,15 @@ def _sharing(number: int, depth: int, most: int) -> str:
 
 def _path_table(page: Selection, item: int) -> pd.DataFrame:
     rows = []
-    for one in page.shown:
-        codes = semantic_ids.path(one.own, item)
+    for tokenization in page.shown:
+        codes = semantic_ids.path(tokenization.own, item)
         for depth in range(1, len(codes) + 1):
-            others = semantic_ids.with_prefix(one.own, codes[:depth])
+            others = semantic_ids.with_prefix(tokenization.own, codes[:depth])
             others = others[others != item]
             shown = others[np.argsort(-page.models.popularity[others], kind="stable")][:20]
             rows.append(
                 {
-                    "Tokenizer": clean(one.about.title),
+                    "Tokenizer": clean(tokenization.about.title),
                     "Codes": semantic_ids.spelled(codes[:depth]),
                     "Other items": len(others),
                     "Most taken": "; ".join(clean(zoo.titled(page.models, other), 60) for other in shown.tolist()),
@@ -204,18 +207,21 @@ _ANY = -1
 
 def items_by_codes(page: Selection) -> None:
     st.subheader("Items by their codes", anchor=False)
-    own = state.get().own
-    name = browsed(page.models, own)
+    parameters = state.get().own
+    name = browsed(page.models, parameters)
     name = name if name in page.names else page.names[0]
     if len(page.names) > 1:
-        options = {one.name: f"{page.look(one).sign} {md(one.about.title)}" for one in page.shown}
+        options = {
+            tokenization.name: f"{page.look(tokenization).sign} {md(tokenization.about.title)}"
+            for tokenization in page.shown
+        }
         name = choice.segmented("Codes by", "of", options, name, key="semantic_of", clears=("prefix",))
-    one = page.models.tokenizations[name]
-    prefix = prefix_codes(own)
-    _levels(one, prefix)
-    items = semantic_ids.with_prefix(one.own, prefix)
+    tokenization = page.models.tokenizations[name]
+    prefix = prefix_codes(parameters)
+    _levels(tokenization, prefix)
+    items = semantic_ids.with_prefix(tokenization.own, prefix)
     order = items[np.lexsort((items, -page.models.popularity[items]))]
-    _listed(page, one, prefix, order)
+    _listed(page, tokenization, prefix, order)
 
 
 def _levels(one: Tokenization, prefix: tuple[int, ...]) -> None:

@@ -50,12 +50,12 @@ class Selection:
 
     def level(self) -> int:
         """The level that is looked at, from 0; asked once."""
-        most = max(len(one.about.shape.own) for one in self.shown)
+        most = max(len(tokenization.about.shape.own) for tokenization in self.shown)
         return choice.numbered("Level", "level", most, 1, key=f"semantic_level_{most}") - 1
 
     def at(self, level: int) -> list[Tokenization]:
         """Those that have this level."""
-        return [one for one in self.shown if level < len(one.about.shape.own)]
+        return [tokenization for tokenization in self.shown if level < len(tokenization.about.shape.own)]
 
 
 def choose_item(item_id: str) -> None:
