@@ -84,7 +84,7 @@ def version(package: str) -> str | None:
 def find_chromium(environ: Mapping[str, str] = os.environ) -> str | None:
     """The browser that the browser tests drive: SEQSCOPE_CHROMIUM where it is set, else the first on the path."""
     named = environ.get("SEQSCOPE_CHROMIUM")
-    return next((found for name in ([named] if named else _CHROMIUMS) if (found := shutil.which(name))), None)
+    return next((path for name in ([named] if named else _CHROMIUMS) if (path := shutil.which(name))), None)
 
 
 def find_public_data(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
@@ -144,7 +144,7 @@ def describe_inference() -> dict[str, str]:
 
 def describe_exports(folder: Path) -> list[dict[str, Any]]:
     """Per dataset folder in exports/: name, the models that open, and what is wrong with those that do not."""
-    found = []
+    entries = []
     for path in _folders_with(folder, "dataset.json"):
         entry: dict[str, Any] = {"name": path.name, "models": [], "faults": []}
         try:
@@ -156,20 +156,20 @@ def describe_exports(folder: Path) -> list[dict[str, Any]]:
         else:
             entry["models"] = list(zoo.bundles)
             entry["faults"] += [str(refusal) for refusal in zoo.refused]
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def describe_datasets(folder: Path) -> list[dict[str, Any]]:
     """Per prepared dataset in data/: name, and its counts or what is wrong with it."""
-    found = []
+    entries = []
     for path in _folders_with(folder, "dataset.json"):
         try:
             info = importlib.import_module("engine.data.dataset").DatasetInfo.read(path / "dataset.json")
-            found.append({"name": path.name, **{key: info.counts[key] for key in ("users", "items", "events")}})
+            entries.append({"name": path.name, **{key: info.counts[key] for key in ("users", "items", "events")}})
         except (ImportError, SeqscopeError, KeyError) as error:
-            found.append({"name": path.name, "fault": str(error)})
-    return found
+            entries.append({"name": path.name, "fault": str(error)})
+    return entries
 
 
 def describe_public(folder: Path | None) -> dict[str, Any] | None:

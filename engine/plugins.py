@@ -17,7 +17,7 @@ from engine.errors import SeqscopeError
 def points(group: str) -> dict[str, EntryPoint]:
     """Name → entry point. A checkout's own metadata, left by an older build, must not hide those of the installation, which is
     why every distribution is asked."""
-    every = (point for one in distributions() for point in one.entry_points if point.group == group)
+    every = (point for distribution in distributions() for point in distribution.entry_points if point.group == group)
     return {point.name: point for point in every}
 
 

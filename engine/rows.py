@@ -20,8 +20,8 @@ def write_rows(path: Path, rows: Float32) -> None:
 def read_rows(path: Path, shape: tuple[int, int]) -> Float32 | None:
     """float32 `shape`; None where there is no such array, a damaged one, or one with numbers that are not finite."""
     try:
-        found = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    sound = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.shape == shape
-    return found if sound and np.isfinite(found).all() else None
+    sound = isinstance(array, np.ndarray) and array.dtype == np.float32 and array.shape == shape
+    return array if sound and np.isfinite(array).all() else None

@@ -137,8 +137,8 @@ class Generator(Recommender):
 
     def beam_scores(self, items: Tensor, users: Tensor | None, width: int, blocked: Tensor) -> Tensor:
         """As `query`, `search.OUTSIDE` for items that the beam does not reach."""
-        found = search.beam_search(self, self.encode(items, users), width, blocked=blocked)
-        return search.item_scores(self, found)
+        beams = search.beam_search(self, self.encode(items, users), width, blocked=blocked)
+        return search.item_scores(self, beams)
 
     def flat(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens of histories, int64 [people, length · (stop + levels)], and which of them count (bool)."""

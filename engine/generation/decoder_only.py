@@ -129,11 +129,11 @@ class DecoderOnly(Generator):
         for layer in self.blocks:
             q, k, v = layer.project(x, places)  # type: ignore[operator]
             if kept is None and rate == 0:
-                found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
+                weighted = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
             else:
                 logits = q @ k.transpose(-1, -2) / math.sqrt(config.head_dim) + mask
-                found = weigh(logits, rate, self.training, kept) @ v
-            x = layer.finish(x, join_heads(found))  # type: ignore[operator]
+                weighted = weigh(logits, rate, self.training, kept) @ v
+            x = layer.finish(x, join_heads(weighted))  # type: ignore[operator]
             if caches is not None:
                 caches.append((k, v))
         return x, real
@@ -157,8 +157,8 @@ class DecoderOnly(Generator):
         if places is None:
             places = torch.arange(written, written + new, device=tokens.device)
         before = torch.arange(written + new, device=tokens.device)
-        own = torch.zeros(new, written + new, device=tokens.device)
-        own = own.masked_fill(before[None, :] > places[:, None], -torch.inf)
+        causal_mask = torch.zeros(new, written + new, device=tokens.device)
+        causal_mask = causal_mask.masked_fill(before[None, :] > places[:, None], -torch.inf)
         mask = memory.mask[:, None, None] if memory.mask.dim() == 2 else memory.mask.repeat_interleave(new, 1)[:, None]
         scale = 1 / math.sqrt(config.head_dim)
         x = dropout(self.table(tokens), config.dropout, self.training)
@@ -170,15 +170,15 @@ class DecoderOnly(Generator):
             # one softmax over the history, which all beams of a person share, and what each beam has written
             wide = q.transpose(1, 2).flatten(2, 3)  # [people, heads, beams · new, head_dim]
             far = wide @ memory.keys[:, number].transpose(-1, -2) * scale + mask
-            near = q @ k.transpose(-1, -2) * scale + own
+            near = q @ k.transpose(-1, -2) * scale + causal_mask
             logits = torch.cat([far.unflatten(2, (beams, new)).transpose(1, 2), near], -1)
             weights = weigh(logits, config.attention_dropout, self.training)
             far_weights = weights[..., :read].transpose(1, 2).flatten(2, 3)
             if kept is not None:
                 kept.append(far_weights)
-            found = (far_weights @ memory.values[:, number]).unflatten(2, (beams, new)).transpose(1, 2)
-            found = found + weights[..., read:] @ v
-            x = layer.finish(x, found.transpose(2, 3).flatten(3))  # type: ignore[operator]
+            weighted = (far_weights @ memory.values[:, number]).unflatten(2, (beams, new)).transpose(1, 2)
+            weighted = weighted + weights[..., read:] @ v
+            x = layer.finish(x, weighted.transpose(2, 3).flatten(3))  # type: ignore[operator]
             keys.append(k)
             values.append(v)
         return self._logits(x), Past(torch.stack(keys, 2), torch.stack(values, 2))

@@ -95,11 +95,11 @@ class EncoderLayer(nn.Module):
         q, k, v = (split_heads(h(normed), config.heads) for h in (part.query, part.key, part.value))
         rate = config.attention_dropout if self.training else 0.0
         if kept is None and rate == 0:
-            found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
+            weighted = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
         else:
             logits = q @ k.transpose(-1, -2) / math.sqrt(config.head_dim) + mask
-            found = weigh(logits, rate, self.training, kept) @ v
-        x = x + dropout(part.output(join_heads(found)), config.dropout, self.training)
+            weighted = weigh(logits, rate, self.training, kept) @ v
+        x = x + dropout(part.output(join_heads(weighted)), config.dropout, self.training)
         return self.forward_layer(x)
 
 
@@ -132,14 +132,14 @@ class DecoderLayer(nn.Module):
         if past is not None:
             k, v = torch.cat([past[0], k], 3), torch.cat([past[1], v], 3)
         weights = weigh(q @ k.transpose(-1, -2) * scale + bias, rate, self.training)
-        found = (weights @ v).transpose(2, 3).flatten(3)
-        x = x + dropout(part.output(found), config.dropout, self.training)
+        weighted = (weights @ v).transpose(2, 3).flatten(3)
+        x = x + dropout(part.output(weighted), config.dropout, self.training)
         # all beams of a person look at the same history: one product for all of them
         part = self.cross
         q = part.query(part.norm(x)).reshape(people, beams * new, *shape).transpose(1, 2)
         weights = weigh(q @ memory[0].transpose(-1, -2) * scale + memory[2], rate, self.training, kept)
-        found = (weights @ memory[1]).transpose(1, 2).reshape(people, beams, new, -1)
-        x = x + dropout(part.output(found), config.dropout, self.training)
+        weighted = (weights @ memory[1]).transpose(1, 2).reshape(people, beams, new, -1)
+        x = x + dropout(part.output(weighted), config.dropout, self.training)
         return self.forward_layer(x), k, v
 
 
@@ -258,8 +258,8 @@ class EncoderDecoder(Generator):
         x = dropout(self.table(tokens), self.config.dropout, self.training)
         keys, values = [], []
         for number, layer in enumerate(self.decoder):
-            own = None if past is None else (past.keys[:, :, number], past.values[:, :, number])
-            x, k, v = layer(x, (memory.keys[:, number], memory.values[:, number], mask), own, bias, kept)
+            layer_past = None if past is None else (past.keys[:, :, number], past.values[:, :, number])
+            x, k, v = layer(x, (memory.keys[:, number], memory.values[:, number], mask), layer_past, bias, kept)
             keys.append(k)
             values.append(v)
         x = dropout(self.decoder_norm(x), self.config.dropout, self.training)

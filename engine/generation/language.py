@@ -148,8 +148,10 @@ class LanguageModel(Generator):
         self.tokenizer, base = open_base(config.base)
         from peft import LoraConfig, get_peft_model
 
-        wanted = [name.strip() for name in config.adapted.split(",")]
-        lora = LoraConfig(r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=wanted)
+        module_names = [name.strip() for name in config.adapted.split(",")]
+        lora = LoraConfig(
+            r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=module_names
+        )
         seed = int(torch.randint(2**31, (), generator=generator))
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -170,8 +172,8 @@ class LanguageModel(Generator):
 
     def text(self, words: str) -> list[int]:
         """Text as numbers of the model's own vocabulary."""
-        found: list[int] = self.tokenizer(words, add_special_tokens=False)["input_ids"]
-        return found
+        ids: list[int] = self.tokenizer(words, add_special_tokens=False)["input_ids"]
+        return ids
 
     def codes(self, item: int) -> list[int]:
         """An item's codes as words: numbers after those of the model's own vocabulary."""
@@ -179,17 +181,17 @@ class LanguageModel(Generator):
 
     def fill(self, prompt: str, slots: Mapping[str, list[int]]) -> list[int]:
         """A prompt as numbers, slots filled in."""
-        found: list[int] = []
+        ids: list[int] = []
         for number, part in enumerate(prompt.replace("}", "{").split("{")):
-            found += slots[part] if number % 2 else (self.text(part) if part else [])
-        return found
+            ids += slots[part] if number % 2 else (self.text(part) if part else [])
+        return ids
 
     def history(self, items: Sequence[int]) -> list[int]:
         """The codes of several items, commas between them."""
-        comma, found = self.text(", "), self.codes(items[0]) if items else []
+        comma, ids = self.text(", "), self.codes(items[0]) if items else []
         for item in items[1:]:
-            found = found + comma + self.codes(item)
-        return found
+            ids = ids + comma + self.codes(item)
+        return ids
 
     def start(self) -> list[int]:
         first = self.tokenizer.bos_token_id
@@ -202,25 +204,25 @@ class LanguageModel(Generator):
 
     def embed(self, ids: Tensor) -> Tensor:
         """Numbers of both vocabularies → vectors."""
-        own = self.base.get_input_embeddings()(ids.clamp(max=self.known - 1))
-        new = self.words((ids - self.known).clamp(min=0)).to(own.dtype)
-        return torch.where((ids >= self.known)[..., None], new, own)
+        text_vectors = self.base.get_input_embeddings()(ids.clamp(max=self.known - 1))
+        new = self.words((ids - self.known).clamp(min=0)).to(text_vectors.dtype)
+        return torch.where((ids >= self.known)[..., None], new, text_vectors)
 
     def run(self, ids: Tensor, mask: Tensor, places: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
         """Last states of `ids` [rows, new], given mask [rows, all] (1 where something stands), and the cache."""
-        found = self.base.model(
+        output = self.base.model(
             inputs_embeds=self.embed(ids),
             attention_mask=mask,
             position_ids=places,
             past_key_values=cache,
             use_cache=True,
         )
-        return found.last_hidden_state, found.past_key_values
+        return output.last_hidden_state, output.past_key_values
 
     def logits(self, states: Tensor) -> Tensor:
         """Over both vocabularies, float32 [..., known + vocabulary]."""
-        own = self.base.lm_head(states)
-        return torch.cat([own.float(), self.coded(states)], -1)
+        text_logits = self.base.lm_head(states)
+        return torch.cat([text_logits.float(), self.coded(states)], -1)
 
     def coded(self, states: Tensor) -> Tensor:
         return F.linear(states.float(), self.words.weight.float())
@@ -258,9 +260,9 @@ class LanguageModel(Generator):
         cache = DynamicCache()
         for layer in range(self.layers):
             pair = []
-            for whole, own in ((memory.keys, past and past.keys), (memory.values, past and past.values)):
+            for whole, decoded in ((memory.keys, past and past.keys), (memory.values, past and past.values)):
                 part = whole[:, None, layer].expand(-1, beams, -1, -1, -1)
-                part = part if own is None else torch.cat([part, own[:, :, layer]], 3)
+                part = part if decoded is None else torch.cat([part, decoded[:, :, layer]], 3)
                 pair.append(part.flatten(0, 1))
             cache.update(pair[0], pair[1], layer)
         last = self.fill(NEXT[0].question, {"history": []})[-1]  # the end of the question asks for the first code
@@ -268,11 +270,11 @@ class LanguageModel(Generator):
         mask = F.pad(real, (0, written + new), value=1).repeat_interleave(beams, 0)
         place = real.sum(1, keepdim=True).repeat_interleave(beams, 0) + written + torch.arange(new, device=ids.device)
         states, cache = self.run(ids, mask, place, cache)
-        found = [
+        keys_values = [
             torch.stack([getattr(layer, name)[:, :, read:].unflatten(0, (people, beams)) for layer in cache.layers], 2)
             for name in ("keys", "values")
         ]
-        return self.coded(states).unflatten(0, (people, beams)), Past(*found)
+        return self.coded(states).unflatten(0, (people, beams)), Past(*keys_values)
 
     @property
     def shares(self) -> bool:

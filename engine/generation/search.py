@@ -118,16 +118,18 @@ def beam_search(
     last = torch.full((people, 1), model.bos, device=device)
     past: Past | None = None
     rows = torch.arange(people, device=device)[:, None]
-    wanted = None if blocked is None else _wanted(trie, blocked)
+    allowed = None if blocked is None else _wanted(trie, blocked)
     for level in range(model.levels):
         logits, past = model.decode(last[..., None], memory, past)
         logits = logits[:, :, 0].float()
         if constrained:
             children, real = trie.expand(nodes)
             written = trie.tokens[children].clamp(min=0)
-            found = logits.gather(2, written).masked_fill(~real, -torch.inf)
+            child_logits = logits.gather(2, written).masked_fill(~real, -torch.inf)
             # a beam that is no beam (there were fewer identifiers) has no children
-            share = found - torch.where(real.any(-1, keepdim=True), found.logsumexp(-1, keepdim=True), 0.0)
+            share = child_logits - torch.where(
+                real.any(-1, keepdim=True), child_logits.logsumexp(-1, keepdim=True), 0.0
+            )
         else:
             written = torch.arange(model.vocabulary, device=device).expand(people, nodes.shape[1], -1)
             share = F.log_softmax(logits, -1)
@@ -137,8 +139,8 @@ def beam_search(
                 share = torch.where(ended, only, share)
             children = _step(trie, nodes, written)
         total = scores[..., None] + share
-        if wanted is not None:  # the last column answers for what is no node
-            alive = wanted.gather(1, torch.where(children < 0, len(trie), children).flatten(1)).view(children.shape)
+        if allowed is not None:  # the last column answers for what is no node
+            alive = allowed.gather(1, torch.where(children < 0, len(trie), children).flatten(1)).view(children.shape)
             total = total.masked_fill(~alive, -torch.inf)
         fan = total.shape[2]
         scores, best = total.flatten(1).topk(min(width, nodes.shape[1] * fan), dim=1)
@@ -152,11 +154,11 @@ def beam_search(
 
 def _step(trie: TorchTrie, nodes: Tensor, written: Tensor) -> Tensor:
     """The child of each node that each token leads to, −1 where there is none; [people, beams, vocabulary]."""
-    found = torch.full(written.shape, -1, device=nodes.device)
+    next_nodes = torch.full(written.shape, -1, device=nodes.device)
     children, real = trie.expand(nodes)
-    found = F.pad(found, (0, 1))  # a place for what is no child
+    next_nodes = F.pad(next_nodes, (0, 1))  # a place for what is no child
     places = torch.where(real, trie.tokens[children], written.shape[2])
-    return found.scatter(2, places, torch.where(real, children, -1))[..., :-1]
+    return next_nodes.scatter(2, places, torch.where(real, children, -1))[..., :-1]
 
 
 def _wanted(trie: TorchTrie, blocked: Tensor) -> Tensor:
@@ -180,10 +182,10 @@ def exact_scores(model: Generator, memory: Memory, *, constrained: bool = True) 
     way to them (everywhere, where unconstrained). People and nodes go through in groups, so that memory stays bounded.
     """
     trie = model.branches
-    asked = trie.open if constrained else ~trie.leaf
-    size = max(1, NODES // max(1, int(asked.sum())))
+    node_mask = trie.open if constrained else ~trie.leaf
+    size = max(1, NODES // max(1, int(node_mask.sum())))
     parts = [
-        _walk(model, memory.take(slice(start, start + size)), asked, constrained)
+        _walk(model, memory.take(slice(start, start + size)), node_mask, constrained)
         for start in range(0, len(memory.mask), size)
     ]
     return torch.cat(parts)
@@ -194,7 +196,7 @@ def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) ->
     trie, people = model.branches, len(memory.mask)
     slot = torch.full_like(trie.tokens, -1)  # place of an asked node among those of its level
     scores = [memory.mask.new_zeros(people, 1)]  # per level, of its nodes
-    own: list[tuple[Tensor, Tensor]] = []  # per level, the asked nodes' keys and values of their own token
+    level_caches: list[tuple[Tensor, Tensor]] = []  # per level, the asked nodes' keys and values of their own token
     for level, below in itertools.pairwise(trie.levels):
         reached = scores[-1][:, trie.parents[below] - level.start]
         nodes = level.start + asked[level].nonzero()[:, 0]
@@ -206,7 +208,7 @@ def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) ->
         size = max(1, LOGITS // (people * model.vocabulary))
         for start in range(0, len(nodes), size):
             part = nodes[start : start + size]
-            logits, past = model.decode(_token(model, part, people), memory, _past(trie, part, slot, own))
+            logits, past = model.decode(_token(model, part, people), memory, _past(trie, part, slot, level_caches))
             kept.append((past.keys[:, :, :, :, -1], past.values[:, :, :, :, -1]))
             first, last = torch.searchsorted(row, torch.tensor([start, start + size], device=row.device)).tolist()
             mine, place = child[first:last], row[first:last] - start
@@ -215,7 +217,7 @@ def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) ->
         scores.append(reached)
         if kept:
             keys, values = zip(*kept, strict=True)
-            own.append((torch.cat(keys, 1), torch.cat(values, 1)))
+            level_caches.append((torch.cat(keys, 1), torch.cat(values, 1)))
     return torch.cat(scores, 1)[:, trie.leaves]
 
 
@@ -227,25 +229,25 @@ def _token(model: Generator, nodes: Tensor, people: int) -> Tensor:
 
 def _past(trie: TorchTrie, nodes: Tensor, slot: Tensor, own: list[tuple[Tensor, Tensor]]) -> Past | None:
     """Keys and values of what was written before each node, collected from its ancestors."""
-    found: list[tuple[Tensor, Tensor]] = []
+    pairs: list[tuple[Tensor, Tensor]] = []
     for keys, values in reversed(own):
         nodes = trie.parents[nodes]
-        found.append((keys[:, slot[nodes]], values[:, slot[nodes]]))
-    if not found:
+        pairs.append((keys[:, slot[nodes]], values[:, slot[nodes]]))
+    if not pairs:
         return None
-    above, behind = zip(*reversed(found), strict=True)
+    above, behind = zip(*reversed(pairs), strict=True)
     return Past(torch.stack(above, 4), torch.stack(behind, 4))
 
 
 def _shares(logits: Tensor, row: Tensor, tokens: Tensor, constrained: bool) -> Tensor:
     """Log-probabilities [people, children] of each child given its parent; row: int64 [children], the parent's in `logits`."""
-    own = logits[:, row, tokens]
+    child_logits = logits[:, row, tokens]
     if not constrained:
-        return own - logits.logsumexp(-1)[:, row]
+        return child_logits - logits.logsumexp(-1)[:, row]
     most = logits.new_full(logits.shape[:2], -torch.inf)
-    most = most.scatter_reduce(1, row.expand(len(logits), -1), own.detach(), "amax")
-    sums = torch.zeros_like(most).index_add(1, row, (own - most[:, row]).exp())
-    return own - (most + sums.log())[:, row]
+    most = most.scatter_reduce(1, row.expand(len(logits), -1), child_logits.detach(), "amax")
+    sums = torch.zeros_like(most).index_add(1, row, (child_logits - most[:, row]).exp())
+    return child_logits - (most + sums.log())[:, row]
 
 
 def path_scores(model: Generator, memory: Memory, targets: Tensor) -> Tensor:
@@ -253,15 +255,17 @@ def path_scores(model: Generator, memory: Memory, targets: Tensor) -> Tensor:
     trie, size = model.branches, max(1, LOGITS // (len(targets) * model.levels * model.vocabulary))
     parts = []
     for start in range(0, targets.shape[1], size):
-        asked = targets[:, start : start + size]
-        logits = model.decode(model.inputs(asked), memory)[0].float()
-        total = logits.new_zeros(asked.shape)
-        node = trie.leaves[asked]
+        chunk = targets[:, start : start + size]
+        logits = model.decode(model.inputs(chunk), memory)[0].float()
+        total = logits.new_zeros(chunk.shape)
+        node = trie.leaves[chunk]
         for level in reversed(range(model.levels)):
-            own = trie.tokens[node]
+            path_tokens = trie.tokens[node]
             node = torch.where(trie.depths[node] > level, trie.parents[node], node)
             children, real = trie.expand(node)
-            found = logits[:, :, level].gather(2, trie.tokens[children].clamp(min=0)).masked_fill(~real, -torch.inf)
-            total = total + logits[:, :, level].gather(2, own[..., None])[..., 0] - found.logsumexp(-1)
+            child_logits = (
+                logits[:, :, level].gather(2, trie.tokens[children].clamp(min=0)).masked_fill(~real, -torch.inf)
+            )
+            total = total + logits[:, :, level].gather(2, path_tokens[..., None])[..., 0] - child_logits.logsumexp(-1)
         parts.append(total)
     return torch.cat(parts, 1)

@@ -55,9 +55,9 @@ class Graph:
             num_items,
             len(items) - len(pairs),
         )
-        for what, count in (("users", np.count_nonzero(counts)), ("items", np.count_nonzero(graph.degrees))):
+        for kind, count in (("users", np.count_nonzero(counts)), ("items", np.count_nonzero(graph.degrees))):
             if count < 2:
-                raise ValueError(f"a graph needs two {what} with training interactions at least, and there is {count}")
+                raise ValueError(f"a graph needs two {kind} with training interactions at least, and there is {count}")
         most = int(counts.argmax())
         if counts[most] > MOST_ITEMS:
             raise ValueError(

@@ -34,8 +34,8 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
         return torch.zeros_like(like)
     words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[: like.numel()].view(like.shape)
-    found = torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
-    return found.mul_(65536 / (65536 - dropped))
+    mask = torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
+    return mask.mul_(65536 / (65536 - dropped))
 
 
 # --- self-attention
@@ -105,8 +105,8 @@ def attend_by_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: flo
         # autocast would take the weights to float32 and back; a softmax adds in float32 whatever its input is
         low = torch.get_autocast_dtype("cpu")
         q, k, v = q.to(low), k.to(low), v.to(low)
-    found: Tensor = _Attend.apply(q, k, v, mask.to(q.dtype), dropout, causal)
-    return found
+    weighted: Tensor = _Attend.apply(q, k, v, mask.to(q.dtype), dropout, causal)
+    return weighted
 
 
 def _blocks(shape: torch.Size, causal: bool) -> Iterator[tuple[slice, slice, slice]]:
@@ -177,8 +177,8 @@ def shares_of_all(q: Tensor, k: Tensor, real: Tensor, rate: float = 0.0) -> Tens
 def attend_in_window(q: Tensor, k: Tensor, v: Tensor, real: Tensor, radius: int, rate: float) -> Tensor:
     """Weighted values in the window, [batch, heads, length, dim]."""
     length = q.shape[2]
-    found = (blocked_shares(q, k, real, radius, rate) @ _around(v, radius)).flatten(2, 3)[:, :, 1:length]
-    return torch.cat([attend_to_all(q[:, :, :1], k, v, real, rate), found], 2)
+    weighted = (blocked_shares(q, k, real, radius, rate) @ _around(v, radius)).flatten(2, 3)[:, :, 1:length]
+    return torch.cat([attend_to_all(q[:, :, :1], k, v, real, rate), weighted], 2)
 
 
 def spread(q: Tensor, k: Tensor, real: Tensor, radius: int, groups: Tensor) -> Tensor:
@@ -188,8 +188,8 @@ def spread(q: Tensor, k: Tensor, real: Tensor, radius: int, groups: Tensor) -> T
     """
     length = q.shape[2]
     shares = blocked_shares(q, k, real, radius, 0.0)
-    found = (shares @ _around(groups[:, None], radius)).flatten(2, 3)[:, :, 1:length]
-    return torch.cat([shares_of_all(q[:, :, :1], k, real) @ groups[:, None], found], 2)
+    group_shares = (shares @ _around(groups[:, None], radius)).flatten(2, 3)[:, :, 1:length]
+    return torch.cat([shares_of_all(q[:, :, :1], k, real) @ groups[:, None], group_shares], 2)
 
 
 def blocked_shares(q: Tensor, k: Tensor, real: Tensor, radius: int, rate: float) -> Tensor:
@@ -276,8 +276,8 @@ class RelativeBias(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Places int64 [queries] and [keys] → float32 [heads, queries, keys]."""
-        found = self.distances[keys[None, :] - queries[:, None] + self.longest - 1]
-        return self.table(found).permute(2, 0, 1)
+        buckets = self.distances[keys[None, :] - queries[:, None] + self.longest - 1]
+        return self.table(buckets).permute(2, 0, 1)
 
 
 def rotate(x: Tensor, places: Tensor) -> Tensor:
@@ -286,5 +286,5 @@ def rotate(x: Tensor, places: Tensor) -> Tensor:
     rates = torch.exp(-math.log(10_000.0) * torch.arange(half, device=x.device) / half)
     angles = places[:, None].float() * rates
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    one, other = x[..., :half], x[..., half:]
-    return torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)

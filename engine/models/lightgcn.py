@@ -78,8 +78,8 @@ class LightGCN(GraphRecommender):
         return torch.cat([items[0], sent], dim=1) / len(layers)
 
     def fold(self, sums: Tensor, count: Tensor) -> Tensor:
-        own, received = sums.chunk(2, dim=1)
-        return own / count + received / count.sqrt()
+        initial, received = sums.chunk(2, dim=1)
+        return initial / count + received / count.sqrt()
 
     def penalised(self, users: Tensor, items: Tensor, vectors: Layer) -> Tensor:
         """The batch's rows of E⁰ (authors' code), not those of the layers that are scored with."""

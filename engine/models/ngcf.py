@@ -152,9 +152,9 @@ class NGCF(GraphRecommender):
         return torch.cat([items[0], *sent], dim=1)
 
     def fold(self, sums: Tensor, count: Tensor) -> Tensor:
-        own, *received = sums.split(self.config.dim, dim=1)
+        initial, *received = sums.split(self.config.dim, dim=1)
         scale = count.sqrt() if self.config.variant == "paper" else count
-        layers = [own / count]
+        layers = [initial / count]
         for mix, messages in zip(self.mixes, received, strict=True):
             layers.append(mix(layers[-1], messages / scale))
         return self._shown(layers)

@@ -244,45 +244,49 @@ class Recformer(Recommender):
         Of a deeper network, layers are taken at even distances, the last among them (Sanh et al., DistilBERT, 2019): in the first
         layers of a BERT, [CLS] has read nothing yet, and all histories would start alike.
         """
-        own, start = self.state_dict(), self._thinned(start)
+        state, start = self.state_dict(), self._thinned(start)
         taken = {}
         for name, weight in start.items():
-            if name in ("matrix", "types.weight", "positions.weight", "places.weight") or name not in own:
+            if name in ("matrix", "types.weight", "positions.weight", "places.weight") or name not in state:
                 continue
             if name.startswith(THEN):
                 continue
-            if weight.shape != own[name].shape:
-                shapes = f"{tuple(weight.shape)}, here {tuple(own[name].shape)}"
+            if weight.shape != state[name].shape:
+                shapes = f"{tuple(weight.shape)}, here {tuple(state[name].shape)}"
                 raise ValueError(f"model.start does not fit: its {name} is {shapes}; give the sizes that it has")
             taken[name] = weight
-        if missing := [name for name in own if name.startswith(("words.", "norm.", "layers.")) and name not in taken]:
+        if missing := [name for name in state if name.startswith(("words.", "norm.", "layers.")) and name not in taken]:
             raise ValueError(f"model.start does not fit: it has no {missing[0]}")
-        encoded = [name for name in own if name == "matrix" or name.startswith(THEN)]
-        if all(name in start and start[name].shape == own[name].shape for name in encoded):
+        encoded = [name for name in state if name == "matrix" or name.startswith(THEN)]
+        if all(name in start and start[name].shape == state[name].shape for name in encoded):
             taken |= {name: start[name] for name in encoded}
         for name in ("positions.weight", "places.weight"):
-            if name in own and name in start:
-                rows = torch.arange(len(own[name]))
+            if name in state and name in start:
+                rows = torch.arange(len(state[name]))
                 taken[name] = start[name][rows % len(start[name])]
-        if "types.weight" in own and "types.weight" in start:
+        if "types.weight" in state and "types.weight" in start:
             types = start["types.weight"]
             # as small as they were drawn, on top of the one that every token had
-            taken["types.weight"] = types if len(types) == 3 else own["types.weight"] + types[0]
-        self.load_state_dict(own | taken)
+            taken["types.weight"] = types if len(types) == 3 else state["types.weight"] + types[0]
+        self.load_state_dict(state | taken)
 
     def _thinned(self, start: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """As many of the layers as this network has; `start` where it has no more."""
         depth = 1 + max((int(name.split(".")[1]) for name in start if name.startswith("layers.")), default=-1)
-        own = self.config.layers
-        if depth <= own:
+        num_layers = self.config.layers
+        if depth <= num_layers:
             return dict(start)
-        taken = [round(layer * (depth - 1) / (own - 1)) for layer in range(own)] if own > 1 else [depth - 1]
-        found = {name: weight for name, weight in start.items() if not name.startswith("layers.")}
+        taken = (
+            [round(layer * (depth - 1) / (num_layers - 1)) for layer in range(num_layers)]
+            if num_layers > 1
+            else [depth - 1]
+        )
+        weights = {name: weight for name, weight in start.items() if not name.startswith("layers.")}
         for layer, source in enumerate(taken):
             prefix = f"layers.{source}."
             theirs = {name.removeprefix(prefix): weight for name, weight in start.items() if name.startswith(prefix)}
-            found |= {f"layers.{layer}.{name}": weight for name, weight in theirs.items()}
-        return found
+            weights |= {f"layers.{layer}.{name}": weight for name, weight in theirs.items()}
+        return weights
 
     def widen(self, longest: int) -> None:
         """Room for items of so many tokens. No answer changes: a graph with room can be given other items (`engine.export`)."""
@@ -377,10 +381,10 @@ class Recformer(Recommender):
     def item_encoder(self) -> Recformer:
         """A copy with the weights that encoded the matrix. Training goes on after that, and moves away from it: on the sample, an
         item encoded with the final weights has a cosine of .76 to its row."""
-        found = copy.deepcopy(self)
-        for name, parameter in found.named_parameters():
+        encoder = copy.deepcopy(self)
+        for name, parameter in encoder.named_parameters():
             parameter.copy_(self.get_buffer(_then(name)))
-        return found
+        return encoder
 
     def read_items(self) -> None:
         encoder = self.item_encoder()
@@ -427,5 +431,5 @@ class Recformer(Recommender):
         place = starts[..., None] + within
         there = (within < self.lengths[items][..., None]) & (place < shares.shape[-1])
         place = torch.where(there, place, 0).flatten(1)[:, None, None].expand(-1, *shares.shape[1:3], -1)
-        found = shares.gather(3, place).unflatten(3, (items.shape[1], self.table.shape[1]))
-        return found * there[:, None, None].float()
+        item_shares = shares.gather(3, place).unflatten(3, (items.shape[1], self.table.shape[1]))
+        return item_shares * there[:, None, None].float()

@@ -65,10 +65,14 @@ class TextNeighbours(Recommender):
         if vectors.shape[0] != num_items:
             raise ValueError(f"{len(vectors)} vectors for {num_items} items")
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
-        found = torch.from_numpy(vectors)
-        said = found.any(1, keepdim=True)
-        mean = found[said[:, 0]].mean(0) if config.centre and said.any() else found.new_zeros(found.shape[1])
-        rows = F.normalize(found - mean, dim=1) * said
+        raw_vectors = torch.from_numpy(vectors)
+        said = raw_vectors.any(1, keepdim=True)
+        mean = (
+            raw_vectors[said[:, 0]].mean(0)
+            if config.centre and said.any()
+            else raw_vectors.new_zeros(raw_vectors.shape[1])
+        )
+        rows = F.normalize(raw_vectors - mean, dim=1) * said
         # made of the vectors, which the run keeps; the last row is padding
         self.rows = nn.Buffer(F.pad(rows, (0, 0, 0, 1)), persistent=False)
         self.centre = nn.Buffer(mean, persistent=False)

@@ -245,10 +245,10 @@ class Findings:
             self._flush()
 
     def _flush(self) -> None:
-        found, self._found = self._found, []
-        for key in dict.fromkeys((file, problem, column) for file, problem, _, column, _ in found):
+        pending, self._found = self._found, []
+        for key in dict.fromkeys((file, problem, column) for file, problem, _, column, _ in pending):
             file, problem, column = key
-            rows = [(line, text) for of, name, line, place, text in found if (of, name, place) == key]
+            rows = [(line, text) for of, name, line, place, text in pending if (of, name, place) == key]
             lines = pa.array([next(self._lineless) if line is None else line for line, _ in rows], pa.int64())
             self.con.register(
                 "found", pa.table([lines, pa.array([text for _, text in rows], pa.string())], ["line", "value"])

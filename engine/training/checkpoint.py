@@ -104,10 +104,10 @@ def load(
         with safe_open(path, "pt") as file:
             for name in file.keys():  # noqa: SIM118 (not a dict)
                 tensors[name] = file.get_tensor(name)
-        own = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+        weights = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
         if but is not None:
-            own[but] = model.state_dict()[but]
-        model.load_state_dict(own)
+            weights[but] = model.state_dict()[but]
+        model.load_state_dict(weights)
         if average is not None:
             for name, tensor in average.parameters.items():
                 tensor.copy_(tensors[f"average.{name}"])

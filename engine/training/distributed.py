@@ -95,9 +95,9 @@ def everywhere(vectors: Tensor, numbers: Tensor) -> tuple[int, Tensor, Tensor]:
 def _gathered(own: Tensor, rows: list[int]) -> Tensor:
     wide = own.new_zeros(max(rows), *own.shape[1:])
     wide[: len(own)] = own
-    found = [torch.empty_like(wide) for _ in rows]
-    dist.all_gather(found, wide)
-    return torch.cat([part[:count] for part, count in zip(found, rows, strict=True)])
+    parts = [torch.empty_like(wide) for _ in rows]
+    dist.all_gather(parts, wide)
+    return torch.cat([part[:count] for part, count in zip(parts, rows, strict=True)])
 
 
 class _Gather(torch.autograd.Function):

@@ -74,8 +74,8 @@ class Estimate:
         return self.start + self.train + self.validate + self.evaluate + self.export
 
     def to_dict(self) -> dict[str, Any]:
-        found = dataclasses.asdict(self) | {"seconds": self.seconds}
-        return {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
+        fields = dataclasses.asdict(self) | {"seconds": self.seconds}
+        return {name: round(value, 4) if isinstance(value, float) else value for name, value in fields.items()}
 
 
 def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "auto") -> Estimate:
@@ -142,8 +142,10 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
     # a checkpoint is also written every so often within an epoch
     epoch += saving * (len(plan) * step // max(training.checkpoint_seconds, 1e-3))
     validations = math.ceil(training.epochs / training.validate_every) - done // training.validate_every
-    asked = trainer.validation
-    one = saving + (_ranking(model.eval(), asked.cases, asked.trained_users) if asked is not None else 0.0)
+    validation = trainer.validation
+    validation_seconds = saving + (
+        _ranking(model.eval(), validation.cases, validation.trained_users) if validation is not None else 0.0
+    )
     times = 2 if model.trained_users else 1
     return Estimate(
         recipe=recipe.name,
@@ -154,7 +156,7 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
         step=step,
         start=3 * start,
         train=left * epoch,
-        validate=max(0, validations) * one,
+        validate=max(0, validations) * validation_seconds,
         evaluate=times * _ranking(model, cases, lists=True),
         export=_export(model, start),
         at_most=bool(training.patience),

@@ -259,7 +259,7 @@ class Trainer:
         batch = self.objective.draw(examples, generator)
         targets = int(self.objective.targets(batch).sum())
         whole, batch = batch, world.rows(batch)
-        own = int(self.objective.targets(batch).sum()) if world.size > 1 else targets
+        local_targets = int(self.objective.targets(batch).sum()) if world.size > 1 else targets
         if not len(batch[0]):  # fewer examples than processes: this one computes anything, which weighs 0
             batch = tuple(tensor[:1] for tensor in whole)
         torch.manual_seed(seed_of(*place, "dropout", world.rank))
@@ -272,14 +272,14 @@ class Trainer:
         # in batches drawn at random: the mean over the batch is scaled by its size. Processes hold shares of a batch, and their
         # gradients are averaged.
         optimiser.zero_grad(set_to_none=True)
-        (loss * (own * world.size / self.typical_targets)).backward()
+        (loss * (local_targets * world.size / self.typical_targets)).backward()
         if self.recipe.optimiser.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip_norm)
         optimiser.step()
         self.objective.after_step(self.model)
         if self.average is not None:
             self.average.update(state.total_steps)
-        total = world.sum(loss.detach().double() * own) / max(targets, 1)
+        total = world.sum(loss.detach().double() * local_targets) / max(targets, 1)
         return total, targets
 
     def _check(self, loss: float) -> None:

@@ -75,17 +75,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
             torch.empty(size, table.shape[0], dtype=dtype, device=h.device) for _ in range(2)
         )
         for start in range(0, total, size):
-            part, wanted = h[start : start + size], targets[start : start + size, None]
+            part, labels = h[start : start + size], targets[start : start + size, None]
             logits, weights = logits_space[: len(part)], weights_space[: len(part)]
             torch.mm(part, et, out=logits)
             if bias is not None:
                 logits += bias.detach()
             torch.softmax(logits, 1, out=weights)
             # a probability below the smallest float counts as that float (a loss of 87): only the printed loss is bounded
-            own = weights.gather(1, wanted)
-            loss -= own.float().clamp(min=tiny).log().sum()
+            probabilities = weights.gather(1, labels)
+            loss -= probabilities.float().clamp(min=tiny).log().sum()
             # d loss / d logits = softmax − one-hot, before the division by the number of targets
-            weights.scatter_(1, wanted, own - 1)
+            weights.scatter_(1, labels, probabilities - 1)
             if grad_b is not None:
                 grad_b += weights.sum(0, dtype=torch.float32)
             grad_h[start : start + size] = weights @ e

@@ -108,13 +108,13 @@ class _Identifiers:
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        found = Identifiers.read(folder)
-        made_for = found.about.get("fingerprint", dataset.info.fingerprint)
-        if len(found) != dataset.num_items or made_for != dataset.info.fingerprint:
+        item_codes = Identifiers.read(folder)
+        made_for = item_codes.about.get("fingerprint", dataset.info.fingerprint)
+        if len(item_codes) != dataset.num_items or made_for != dataset.info.fingerprint:
             raise SeqscopeError(
                 f"{folder} holds identifiers of other items than {dataset.path} has now. Run `seqscope tokenize` again."
             )
-        return Material(found, found.digest(), folder)
+        return Material(item_codes, item_codes.digest(), folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
@@ -131,17 +131,17 @@ class _Words:
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         tokenizer = texts.tokenizer(recipe.model, dataset, folder)
-        found = texts.read(recipe.model, dataset, tokenizer)
+        item_words = texts.read(recipe.model, dataset, tokenizer)
         reader = Path(recipe.model.start).name or "the tokenizer learnt from it"
         words = texts.understood(recipe.model, dataset, tokenizer)
         learn = "leave model.start empty to learn a tokenizer from the catalogue"
         said = words.sentence(reader, learn if recipe.model.start else "raise model.vocabulary")
-        return Material(found, found.digest(), dataset.path, note=said)
+        return Material(item_words, item_words.digest(), dataset.path, note=said)
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        found = ItemWords.read(folder)
-        return Material(found, found.digest(), folder)
+        item_words = ItemWords.read(folder)
+        return Material(item_words, item_words.digest(), folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
@@ -170,8 +170,8 @@ class _Attributes:
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        found = attributes(pq.read_table(dataset.path / "items.parquet").sort_by("item"))
-        return Material(found, hashlib.sha256(json.dumps(found).encode()).hexdigest(), dataset.path)
+        item_attributes = attributes(pq.read_table(dataset.path / "items.parquet").sort_by("item"))
+        return Material(item_attributes, hashlib.sha256(json.dumps(item_attributes).encode()).hexdigest(), dataset.path)
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
@@ -216,9 +216,9 @@ class _Vectors:
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        found, words = make_vectors(recipe.model, dataset)
-        said = words.sentence(found.encoder, "set model.encoder=scratch")
-        return replace(_Vectors._material(found, dataset.path), note=said)
+        vectors, words = make_vectors(recipe.model, dataset)
+        said = words.sentence(vectors.encoder, "set model.encoder=scratch")
+        return replace(_Vectors._material(vectors, dataset.path), note=said)
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
@@ -235,8 +235,8 @@ class _Vectors:
 
 def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """As `kept`, for a catalogue that the run never saw: its words, in the tokens of the run."""
-    found = ItemWords.read(folder)
-    tokenizer = parse(found.tokenizer)
+    run_words = ItemWords.read(folder)
+    tokenizer = parse(run_words.tokenizer)
     words = texts.read(recipe.model, dataset, tokenizer, elsewhere=True)
     heard = texts.understood(recipe.model, dataset, tokenizer, elsewhere=True)
     note(heard.sentence(recipe.name, "its answers say little here"))
@@ -306,15 +306,21 @@ class TextVectors:
 
 def make_vectors(config: TextNeighboursConfig, dataset: Dataset, device: str = "cpu") -> tuple[TextVectors, Known]:
     """The vectors of the dataset's items, by the encoder of the configuration, and how many words that knows."""
-    found = embed(dataset, config.encoder, config.fields or None, device=device)
-    encoder = found.encoder
-    rows = found.vectors * np.array([[bool(text)] for text in found.texts])
+    stored = embed(dataset, config.encoder, config.fields or None, device=device)
+    encoder = stored.encoder
+    rows = stored.vectors * np.array([[bool(text)] for text in stored.texts])
     place = config.encoder
     if place in ("auto", SCRATCH):  # one that was trained on this very catalogue has its folder as a name
-        place = str(_trained(found)) if encoder.name == SCRATCH else encoder.name
-    words = understood(found, dataset)
+        place = str(_trained(stored)) if encoder.name == SCRATCH else encoder.name
+    words = understood(stored, dataset)
     made = TextVectors(
-        rows.astype(np.float32), encoder.name, place, encoder.title, encoder.digest, found.fields, round(words.share, 4)
+        rows.astype(np.float32),
+        encoder.name,
+        place,
+        encoder.title,
+        encoder.digest,
+        stored.fields,
+        round(words.share, 4),
     )
     return made, words
 

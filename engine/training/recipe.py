@@ -127,12 +127,12 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
     path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
     if path is None:
         there = [str(p.relative_to(root).with_suffix("")) for root in roots for p in sorted(root.glob("*/*.toml"))]
-        wanted = recipe or name
-        near = difflib.get_close_matches(wanted, [*there, *(text.partition("/")[2] for text in there)], cutoff=0.7)
+        recipe_name = recipe or name
+        near = difflib.get_close_matches(recipe_name, [*there, *(text.partition("/")[2] for text in there)], cutoff=0.7)
         meant = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
         near_by = [text for text in there if text.startswith((f"{dataset}/", "default/"))]
         raise UsageError(
-            f"no recipe {wanted!r}; {meant}for this dataset there are {', '.join(near_by)}, or give the path of a TOML file"
+            f"no recipe {recipe_name!r}; {meant}for this dataset there are {', '.join(near_by)}, or give the path of a TOML file"
         )
     try:
         raw = tomllib.loads(path.read_text("utf-8"))

@@ -97,12 +97,12 @@ class Taken:
     def _counted(self, users: Tensor, generator: torch.Generator) -> Tensor:
         """int64 [m]: for each of users (int64 [m]) one uniform item of those left, found by counting."""
         first = torch.searchsorted(self.keys, users * self.num_items)
-        own = torch.searchsorted(self.keys, (users + 1) * self.num_items) - first
-        left = torch.where(own < self.num_items, self.num_items - own, self.num_items)
+        counts = torch.searchsorted(self.keys, (users + 1) * self.num_items) - first
+        left = torch.where(counts < self.num_items, self.num_items - counts, self.num_items)
         place = torch.rand(len(users), dtype=torch.float64, generator=generator, device=users.device)
         place = torch.minimum((place * left).long(), left - 1)
         # the i-th item of one's own (from 0), less i, is how many items of others stand before it
         opens = torch.searchsorted(self.keys, self.keys // self.num_items * self.num_items)
         before = self.keys - (torch.arange(len(self.keys), device=users.device) - opens)
         passed = torch.searchsorted(before, users * self.num_items + place, right=True) - first
-        return torch.where(own < self.num_items, place + passed, place)
+        return torch.where(counts < self.num_items, place + passed, place)

@@ -31,8 +31,8 @@ BEST = "best.safetensors"
 def tokenizer(config: RecformerConfig, dataset: Dataset, folder: Path) -> Any:
     """That of the run or text encoder that training starts from, or one learnt from the catalogue."""
     if not config.start:
-        found = _attributes(config, dataset)
-        return learn((value for pairs in found for pair in pairs for value in pair), config.vocabulary)
+        item_attributes = _attributes(config, dataset)
+        return learn((value for pairs in item_attributes for pair in pairs for value in pair), config.vocabulary)
     if config.start == PRETRAINED:
         return find(PRETRAINED).tokenizer
     if is_bundle(Path(config.start)):
@@ -43,10 +43,10 @@ def tokenizer(config: RecformerConfig, dataset: Dataset, folder: Path) -> Any:
 def read(config: RecformerConfig, dataset: Dataset, tokenizer: Any, *, elsewhere: bool = False) -> ItemWords:
     """The words of every item of the catalogue. elsewhere: it is not the one that the model is for, and has its own fields where
     those that are named are not there."""
-    found = _attributes(config, dataset, elsewhere)
+    item_attributes = _attributes(config, dataset, elsewhere)
     fields = [field.key for field in _fields(config, dataset, elsewhere)]
-    words = tokenize(found, tokenizer, fields, config.attribute_tokens)
-    if not any(found):
+    words = tokenize(item_attributes, tokenizer, fields, config.attribute_tokens)
+    if not any(item_attributes):
         raise SeqscopeError(f"{dataset.path}: no item has any words, so there is nothing to read")
     return words
 
@@ -119,12 +119,14 @@ def exported_weights(path: Path) -> tuple[dict[str, Tensor], str]:
 
     try:
         inside = onnx.load(path, load_external_data=False).graph.initializer
-        outside = sorted({entry.value for one in inside for entry in one.external_data if entry.key == "location"})
+        outside = sorted(
+            {entry.value for tensor in inside for entry in tensor.external_data if entry.key == "location"}
+        )
         graph = onnx.load(path).graph
-        arrays = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+        arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     except Exception as error:  # protobuf's, onnx's and those of reading
         raise SeqscopeError(f"{path} cannot be read ({error}). Export it again.") from error
-    found = {name.removeprefix(_OURS): array for name, array in arrays.items() if name.startswith(_OURS)}
+    weights = {name.removeprefix(_OURS): array for name, array in arrays.items() if name.startswith(_OURS)}
     made = {node.output[0]: node for node in graph.node}
     # PyTorch's exporter keeps every name but those of matrices, which it turns over: the bias that is added says whose they are
     for node in graph.node:
@@ -135,8 +137,8 @@ def exported_weights(path: Path) -> tuple[dict[str, Tensor], str]:
             if source is None or source.op_type != "MatMul" or source.input[1] not in arrays:
                 continue
             if bias in arrays and bias.startswith(_OURS):
-                found[bias.removeprefix(_OURS).removesuffix("bias") + "weight"] = arrays[source.input[1]].T
+                weights[bias.removeprefix(_OURS).removesuffix("bias") + "weight"] = arrays[source.input[1]].T
     digest = hashlib.sha256()
     for file in (path.name, *outside):
         digest.update(path.with_name(file).read_bytes())
-    return {name: torch.from_numpy(array.copy()) for name, array in found.items()}, digest.hexdigest()
+    return {name: torch.from_numpy(array.copy()) for name, array in weights.items()}, digest.hexdigest()

@@ -100,19 +100,19 @@ class Identifier:
         lengths = self.lengths[examples].to(device)
         width = int(lengths.max())
         items = gather_last(self.items, self.ends[examples].to(device), lengths, width, self.pad)
-        wanted = torch.arange(width - 1, device=device) >= width - 1 - self.fresh[examples].to(device)[:, None]
-        return items, wanted, self.users[examples].to(device)
+        is_target = torch.arange(width - 1, device=device) >= width - 1 - self.fresh[examples].to(device)[:, None]
+        return items, is_target, self.users[examples].to(device)
 
     def targets(self, batch: Batch) -> Tensor:
-        items, wanted, _ = batch
-        return (self.written[items[:, 1:]].sum(2) * wanted).sum(1)
+        items, is_target, _ = batch
+        return (self.written[items[:, 1:]].sum(2) * is_target).sum(1)
 
     def loss(self, model: Generator, batch: Batch) -> Tensor:
-        items, wanted, users = batch
-        targets = items[:, 1:][wanted]
+        items, is_target, users = batch
+        targets = items[:, 1:][is_target]
         if self.shared:
-            last = int(wanted.sum(1).max())  # the wanted stand at the end
-            logits = model.teach(items, users, last)[wanted[:, -last:]]
+            last = int(is_target.sum(1).max())  # the targets stand at the end
+            logits = model.teach(items, users, last)[is_target[:, -last:]]
         else:
             logits = model.after(items[:, :-1], items[:, -1:], users)[:, 0]
         real = self.written[targets]
@@ -214,8 +214,8 @@ class Instructions:
         ids, parts = batch
         mask = (parts != PADDING).long()
         states, _ = model.run(ids, mask, (mask.cumsum(1) - 1).clamp(min=0))
-        asked = parts[:, 1:] == ANSWER
-        return F.cross_entropy(model.logits(states[:, :-1][asked]) / self.config.temperature, ids[:, 1:][asked])
+        is_answer = parts[:, 1:] == ANSWER
+        return F.cross_entropy(model.logits(states[:, :-1][is_answer]) / self.config.temperature, ids[:, 1:][is_answer])
 
     def after_step(self, model: LanguageModel) -> None:
         pass
@@ -251,12 +251,12 @@ class Instructions:
         return self.model.text(words)[-self.config.words :]
 
     def _title(self, item: int) -> str:
-        found = self.model.attributes[item]
-        return found[0][1] if found else "?"
+        attributes = self.model.attributes[item]
+        return attributes[0][1] if attributes else "?"
 
     def _query(self, item: int, chance: float) -> str:
-        found = self.model.attributes[item]
-        rest = found[1:] or found
+        attributes = self.model.attributes[item]
+        rest = attributes[1:] or attributes
         return rest[min(int(chance * len(rest)), len(rest) - 1)][1] if rest else "?"
 
     def _likes(self, items: list[int]) -> str:

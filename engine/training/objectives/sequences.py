@@ -89,10 +89,10 @@ class NextItem:
         inputs, targets = batch[:2]
         real = targets != self.pad
         hidden = model.hidden(inputs)[real]  # [targets, dim]
-        wanted = targets[real]
+        target_items = targets[real]
         if not self.sampled:
-            return losses.cross_entropy(hidden, model.table[: self.num_items], None, wanted)
-        positive = (hidden * F.embedding(wanted, model.table)).sum(-1)
+            return losses.cross_entropy(hidden, model.table[: self.num_items], None, target_items)
+        positive = (hidden * F.embedding(target_items, model.table)).sum(-1)
         negative = (hidden.unsqueeze(1) * F.embedding(batch[2][real], model.table)).sum(-1)
         if self.config.loss == "bce":
             return losses.binary_cross_entropy(positive, negative)
@@ -166,8 +166,8 @@ class Cloze:
         # a random order of each row's items; the first ones are hidden, at least one and at most max_masked
         order = torch.rand(tokens.shape, generator=generator, device=tokens.device)
         order = order.masked_fill(tokens == self.pad, 2.0).argsort(1).argsort(1)
-        wanted = (lengths * self.config.mask_share).round().long().clamp(1, self.config.max_masked)
-        hidden = order < wanted[:, None]
+        num_masked = (lengths * self.config.mask_share).round().long().clamp(1, self.config.max_masked)
+        hidden = order < num_masked[:, None]
         last = torch.rand(len(rows), generator=generator, device=tokens.device) < self.config.last_only
         only_last = torch.zeros_like(hidden)
         only_last[:, -1] = True
@@ -262,8 +262,8 @@ class Windows:
         intent, _ = model.attended(window)
         people = dropout(model.users(users), config.dropout, model.training)
         intent = dropout(intent, config.dropout, model.training)
-        wanted = torch.cat([targets.unsqueeze(-1), negatives], dim=-1)  # [batch, T, 1 + negatives]
-        taste, aim = model.taste(wanted), model.intent(wanted)
+        candidates = torch.cat([targets.unsqueeze(-1), negatives], dim=-1)  # [batch, T, 1 + negatives]
+        taste, aim = model.taste(candidates), model.intent(candidates)
         omega = model.config.omega
         distance = omega * (people[:, None, None] - taste).square().sum(-1)
         distance = distance + (1 - omega) * (intent[:, None, None] - aim).square().sum(-1)

@@ -162,8 +162,8 @@ class Pretraining(_Examples):
     def loss(self, model: Recformer, batch: Batch) -> Tensor:
         history, targets, seeds = batch
         texts = model.sequences(history), model.sequences(targets[:, None])
-        said, wanted = (model.direction(text) for text in texts)
-        loss = contrast(said, wanted, targets, model.config.temperature)
+        said, item_directions = (model.direction(text) for text in texts)
+        loss = contrast(said, item_directions, targets, model.config.temperature)
         if self.config.masked_weight:
             generator = torch.Generator(history.device).manual_seed(int(seeds[0]))
             # one mean over the histories and one over the items, as in the authors' code
@@ -173,12 +173,12 @@ class Pretraining(_Examples):
 
     def filled_in(self, model: Recformer, text: Sequences, generator: torch.Generator) -> tuple[Tensor, int]:
         """Summed cross-entropy of the hidden tokens, and how many they are."""
-        shown, wanted = hide(text, model.mask, model.vocabulary, self.config.mask_share, generator)
+        shown, labels = hide(text, model.mask, model.vocabulary, self.config.mask_share, generator)
         covered = Sequences(shown, text.kinds, text.places, text.real, text.words)
-        asked = wanted != IGNORED
-        states = model.hidden(covered, first_only=False)[asked]
+        is_hidden = labels != IGNORED
+        states = model.hidden(covered, first_only=False)[is_hidden]
         logits = model.fill_in(states)
-        return F.cross_entropy(logits.float(), wanted[asked], reduction="sum"), len(states)
+        return F.cross_entropy(logits.float(), labels[is_hidden], reduction="sum"), len(states)
 
 
 def hide(
@@ -205,8 +205,8 @@ def contrast(histories: Tensor, items: Tensor, targets: Tensor, temperature: flo
     histories, items: unit vectors [examples, dim]; targets: int64 [examples], which item each is. Another example with the same
     item is no wrong answer.
     """
-    own, others, number = everywhere(items, targets)
+    offset, others, number = everywhere(items, targets)
     logits = histories @ others.T / temperature
-    mine = own + torch.arange(len(histories), device=histories.device)
+    mine = offset + torch.arange(len(histories), device=histories.device)
     same = (number[None, :] == targets[:, None]).scatter(1, mine[:, None], False)
     return F.cross_entropy(logits.masked_fill(same, -torch.inf).float(), mine)
