@@ -98,15 +98,15 @@ def shared_figure(make: Callable[..., go.Figure], *data: Any, about: Hashable = 
 
 @cached(100, by=lambda key, make, data: key)
 def _written(key: Hashable, make: Callable[..., go.Figure], data: tuple[Any, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = make(*data).to_dict()
-    return found
+    written: dict[str, Any] = make(*data).to_dict()
+    return written
 
 
 @functools.cache
 def _template() -> dict[str, Any]:
     """What Streamlit has Plotly put into every figure: the theme's look."""
-    found: dict[str, Any] = go.Figure().to_dict()["layout"]["template"]
-    return found
+    template: dict[str, Any] = go.Figure().to_dict()["layout"]["template"]
+    return template
 
 
 def figure(

@@ -71,18 +71,20 @@ class Place:
 
 def every(models: Zoo) -> list[Place]:
     """The models first, then what no model owns, then each tokenizer's latents and codes."""
-    found = [
-        Place(name, _title(one), one, zoo.style(models, name), one.cannot("map"))
-        for name, one in models.bundles.items()
+    places = [
+        Place(name, _title(bundle), bundle, zoo.style(models, name), bundle.cannot("map"))
+        for name, bundle in models.bundles.items()
     ]
-    found += [Place(f"space.{name}", one.about.title, one, _UNOWNED, None) for name, one in models.spaces.items()]
+    places += [
+        Place(f"space.{name}", space.about.title, space, _UNOWNED, None) for name, space in models.spaces.items()
+    ]
     for name, tokenizer in models.tokenizations.items():
         look, title = tokenizer_style(models, name), tokenizer.about.title
-        found += [
+        places += [
             Place(f"latents.{name}", f"{title}: latents", tokenizer, look, tokenizer.cannot("latents_map")),
             Place(f"codes.{name}", f"{title}: codes", tokenizer, look, tokenizer.cannot("codebooks_map")),
         ]
-    return found
+    return places
 
 
 def _title(bundle: Bundle) -> str:

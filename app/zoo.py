@@ -66,10 +66,10 @@ def visible_datasets(who: str | None) -> dict[str, Place]:
 
     Nothing else in the app leads to the files of a dataset. None: nobody, who sees the server's.
     """
-    found = {path.name: _title(str(path), _changed(path / "dataset.json")) for path in Zoo.list(root())}
-    titles = list(found.values())
-    found = {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in found.items()}
-    ordered = sorted(found.items(), key=lambda entry: (embedded_first(entry[0]), entry[1].casefold()))
+    title_of = {path.name: _title(str(path), _changed(path / "dataset.json")) for path in Zoo.list(root())}
+    titles = list(title_of.values())
+    title_of = {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in title_of.items()}
+    ordered = sorted(title_of.items(), key=lambda entry: (embedded_first(entry[0]), entry[1].casefold()))
     return {**{name: Place(root() / name, title, False) for name, title in ordered}, **_own(who)}
 
 
@@ -82,19 +82,19 @@ def _own(who: str | None) -> dict[str, Place]:
         store.on_delete(_close)
         if not home.datasets(who).is_dir():
             return {}  # as for nearly everybody, and sooner known than by asking the store
-        ready = [one for one in store.datasets.of(who) if can_open(home.dataset(who, one.id))]
+        ready = [dataset for dataset in store.datasets.of(who) if can_open(home.dataset(who, dataset.id))]
     except SeqscopeError:  # the page Your data says why
         return {}
-    titles = [one.title for one in ready]
+    titles = [dataset.title for dataset in ready]
     return {
-        one.id: Place(
-            home.dataset(who, one.id).exports,
-            f"{one.title} (yours)"
-            if titles.count(one.title) == 1
-            else f"{one.title} (yours, of {one.created:%-d %b %H:%M})",
+        dataset.id: Place(
+            home.dataset(who, dataset.id).exports,
+            f"{dataset.title} (yours)"
+            if titles.count(dataset.title) == 1
+            else f"{dataset.title} (yours, of {dataset.created:%-d %b %H:%M})",
             True,
         )
-        for one in ready
+        for dataset in ready
     }
 
 
@@ -129,10 +129,10 @@ def _places() -> dict[str, Place]:
     seen: dict[str, Place] | None = getattr(_run, "places", None)
     if seen:
         return seen
-    found = visible_datasets(_visitor())
+    places = visible_datasets(_visitor())
     if seen is not None:
-        seen.update(found)
-    return found
+        seen.update(places)
+    return places
 
 
 def open_zoo(name: str) -> Zoo:

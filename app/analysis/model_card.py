@@ -35,8 +35,8 @@ class Ability(NamedTuple):
 
 
 def abilities(bundle: Bundle) -> list[Ability]:
-    asked = _ABLE if bundle.manifest.generator is None else _ABLE | _WRITES
-    return [Ability(name, words, bundle.cannot(name)) for name, words in asked.items()]
+    phrases = _ABLE if bundle.manifest.generator is None else _ABLE | _WRITES
+    return [Ability(name, words, bundle.cannot(name)) for name, words in phrases.items()]
 
 
 def writes(bundle: Bundle) -> dict[str, str]:
@@ -62,11 +62,11 @@ def writes(bundle: Bundle) -> dict[str, str]:
 
 def in_short(bundle: Bundle) -> dict[str, str]:
     """Term → words: first what sets models apart, then what else it shows or does not."""
-    found = abilities(bundle)
-    unseen = next(one.cannot for one in found if one.name == "unseen_items")
+    capabilities = abilities(bundle)
+    unseen = next(ability.cannot for ability in capabilities if ability.name == "unseen_items")
     unordered = bundle.cannot("reads_order")
-    others = [one for one in found if one.name not in _SAID_APART]
-    shows = [one.words for one in others if one.cannot is None]
+    others = [ability for ability in capabilities if ability.name not in _SAID_APART]
+    shows = [ability.words for ability in others if ability.cannot is None]
     return {
         **({} if unordered is None else {"Order of the history": unordered}),
         "Items it has never seen": unseen or "It reads what is said of an item, so it can recommend new ones, too.",
@@ -74,7 +74,7 @@ def in_short(bundle: Bundle) -> dict[str, str]:
         "Invalid codes": "It scores items and writes no codes, so nothing but items can come out.",
         **{term: f"{words[0].upper()}{words[1:].rstrip('.')}." for term, words in writes(bundle).items()},
         "Can show": f"Its recommendations{''.join(f', {words}' for words in shows)}.",
-    } | {f"No {one.words}": one.cannot for one in others if one.cannot is not None}
+    } | {f"No {ability.words}": ability.cannot for ability in others if ability.cannot is not None}
 
 
 FEW_KNOWN = "Many words of this catalogue are unknown to it, so its answers may say little."

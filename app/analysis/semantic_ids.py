@@ -128,12 +128,12 @@ def thirds(codes: Ints, events: Ints) -> list[Third]:
     _, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     sharing = counts[inverse.reshape(-1)] > 1
     parts = np.array_split(np.argsort(-events, kind="stable"), 3)
-    found = []
+    measured = []
     for name, rows in zip(("most taken", "middle", "rarest"), parts, strict=True):
         first = Usage(np.bincount(codes[rows, 0]).astype(np.int64))
         shared = float(sharing[rows].mean()) if len(rows) else 0.0
-        found.append(Third(name, len(rows), int(events[rows].sum()), first.perplexity, shared))
-    return found
+        measured.append(Third(name, len(rows), int(events[rows].sum()), first.perplexity, shared))
+    return measured
 
 
 class Bias(NamedTuple):

@@ -32,9 +32,9 @@ class Line(NamedTuple):
 def shape_words(one: Tokenization) -> str:
     """3 levels of 32 codes; a further number tells apart what collides."""
     shape = one.about.shape
-    own = shape.own
-    sizes = f"{own[0]:,} codes" if len(set(own)) == 1 else f"{min(own):,} to {max(own):,} codes"
-    words = f"{count(len(own), 'level')} of {sizes}"
+    levels = shape.own
+    sizes = f"{levels[0]:,} codes" if len(set(levels)) == 1 else f"{min(levels):,} to {max(levels):,} codes"
+    words = f"{count(len(levels), 'level')} of {sizes}"
     return f"{words}; {_POLICIES[one.about.policy]}" if one.about.policy in _POLICIES else words
 
 

@@ -67,22 +67,22 @@ class Parts:
             return self
         kept = np.sort(np.argsort(-self.totals, kind="stable")[:many])
         rest = np.setdiff1d(np.arange(len(self)), kept)
-        found = self._rows(kept.tolist())
+        strong = self._rows(kept.tolist())
         return replace(
-            found,
-            places=(None, *found.places),
-            titles=(f"the other {count(len(rest), 'item')}", *found.titles),
-            weights=np.vstack([self.weights[rest].sum(axis=0), found.weights]),
-            even=np.append(self.even[rest].sum(), found.even),
+            strong,
+            places=(None, *strong.places),
+            titles=(f"the other {count(len(rest), 'item')}", *strong.titles),
+            weights=np.vstack([self.weights[rest].sum(axis=0), strong.weights]),
+            even=np.append(self.even[rest].sum(), strong.even),
         )
 
     def table(self) -> pd.DataFrame:
         """One row per item: its weight, what it would be if all words got the same, and the weight of each attribute."""
-        found = pd.DataFrame(
+        items = pd.DataFrame(
             {"position": self.numbers, "title": self.titles, "weight": self.totals, "words_alike": self.even}
         )
         columns = {f"in {name}": self.weights[:, at] for at, name in enumerate(self.attributes)}
-        return pd.concat([found, pd.DataFrame(columns)], axis=1)
+        return pd.concat([items, pd.DataFrame(columns)], axis=1)
 
     def _rows(self, at: list[int]) -> Parts:
         return replace(

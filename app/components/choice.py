@@ -90,6 +90,6 @@ def number(own: Own, name: str, default: int, most: int) -> int:
 
 def _take(name: str, key: str, allowed: tuple[str, ...], clears: tuple[str, ...]) -> None:
     """What comes from the browser is not believed: it must be one of the options."""
-    wanted = str(st.session_state.get(key))
-    if wanted in allowed:
-        state.choose(**{**dict.fromkeys(clears), name: wanted})
+    value = str(st.session_state.get(key))
+    if value in allowed:
+        state.choose(**{**dict.fromkeys(clears), name: value})

@@ -65,29 +65,29 @@ BATCH_EVERY = 1.0  # seconds
 
 def batches_of(owner: str, works: Sequence[Work], titles: Mapping[str, str] | None = None) -> None:
     """titles: dataset → how it is called, where that is to be said."""
-    for one in works:
-        with st.container(border=True, key=f"batch_{one.row.id}"):
-            said = [] if titles is None else [titles.get(one.row.dataset, one.row.dataset)]
-            said += [", ".join(map(str, one.row.spec.get("models", []))), f"top {one.row.spec.get('k')}"]
+    for batch in works:
+        with st.container(border=True, key=f"batch_{batch.row.id}"):
+            said = [] if titles is None else [titles.get(batch.row.dataset, batch.row.dataset)]
+            said += [", ".join(map(str, batch.row.spec.get("models", []))), f"top {batch.row.spec.get('k')}"]
             st.caption(
-                md(f"Lists for many histories · {' · '.join(said)} · {one.row.created:%-d %b %Y %H:%M} UTC", 400)
+                md(f"Lists for many histories · {' · '.join(said)} · {batch.row.created:%-d %b %Y %H:%M} UTC", 400)
             )
-            if one.over:
-                _batch_ended(owner, one)
+            if batch.over:
+                _batch_ended(owner, batch)
             else:
-                st.fragment(_watch_batch, run_every=BATCH_EVERY)(owner, one.row.id)
+                st.fragment(_watch_batch, run_every=BATCH_EVERY)(owner, batch.row.id)
 
 
 def _watch_batch(owner: str, id: str) -> None:
     with guard.watch("the batch"):
         try:
-            one = work.one(owner, id)
+            batch = work.one(owner, id)
         except NotFound:
             st.rerun()
-        if one.over:
+        if batch.over:
             st.rerun()
-        progress(one)
-        cancel(owner, one)
+        progress(batch)
+        cancel(owner, batch)
 
 
 def _batch_ended(owner: str, one: Work) -> None:

@@ -34,10 +34,10 @@ def show(
         )
         common = item_card.shared(near)
         grid = st.grid(min(4, len(near)), min_column_width=230, gap="medium", key=f"{key}_neighbours")
-        for model, found in near.items():
+        for model, nearest in near.items():
             with grid.cell(), guard.watch(f"the neighbours in {titles[model]}"):
                 heading = f"{zoo.style(models, model).sign} {md(titles[model])}"
-                column(models, heading, model, found, common, len(near), key, on_open)
+                column(models, heading, model, nearest, common, len(near), key, on_open)
         table = item_card.neighbour_table(near, titles, _names(models), models.item_ids)
         export.under(
             table,
@@ -68,12 +68,12 @@ def elsewhere(
         with grid.cell(), guard.watch(f"the neighbours in {place.title}"):
             heading = f"{place.style.sign} {md(place.title)}"
             try:
-                found = spaces.near(models, place, item, k)
+                nearest = spaces.near(models, place, item, k)
             except SeqscopeError as error:
                 st.markdown(f"**{heading}**")
                 st.caption(md(error, 400))
                 continue
-            near[place.key] = item_card.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
+            near[place.key] = item_card.Near(nearest.items.tolist(), nearest.similarity.tolist(), nearest.measure)
             column(models, heading, place.slug, near[place.key], {}, 0, key, on_open)
     if near:
         titles = {place.key: place.title for place in places}
@@ -86,7 +86,7 @@ def elsewhere(
 
 
 def _names(models: Zoo) -> Sequence[str]:
-    return [zoo.titled(models, one) for one in range(len(models))] if len(models) <= 2_000 else models.titles
+    return [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 2_000 else models.titles
 
 
 def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, item_card.Near], list[tuple[str, str]]]:
@@ -97,8 +97,8 @@ def ask(models: Zoo, item: int, k: int) -> tuple[dict[str, item_card.Near], list
         reason = bundle.cannot("neighbours")
         if reason is None:
             try:
-                found = recommend.neighbours(models, name, item, k)
-                near[name] = item_card.Near(found.items.tolist(), found.similarity.tolist(), found.measure)
+                nearest = recommend.neighbours(models, name, item, k)
+                near[name] = item_card.Near(nearest.items.tolist(), nearest.similarity.tolist(), nearest.measure)
                 continue
             except SeqscopeError as error:
                 reason = guard.shown(error)

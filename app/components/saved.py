@@ -45,17 +45,17 @@ def follow(datasets: list[str], pages: Mapping[str, Any]) -> None:
         return
     del st.query_params[PARAM]
     try:
-        found = _find(id)
-        if found.dataset not in datasets:
-            raise NotFound(f"The dataset of the {kind_of(found)} “{found.name}” is not here any more.")
+        entry = _find(id)
+        if entry.dataset not in datasets:
+            raise NotFound(f"The dataset of the {kind_of(entry)} “{entry.name}” is not here any more.")
     except SeqscopeError as error:
         st.session_state[_PROBLEM] = guard.shown(error)
         return
-    if isinstance(found, Comparison):
-        _go(found, pages)
-    if isinstance(found, Report):
-        st.switch_page(pages["report"], query_params={"ds": found.dataset, SAVED: found.id})
-    address: dict[str, str | Iterable[str]] = {"ds": found.dataset, "h": encode(found.items)}
+    if isinstance(entry, Comparison):
+        _go(entry, pages)
+    if isinstance(entry, Report):
+        st.switch_page(pages["report"], query_params={"ds": entry.dataset, SAVED: entry.id})
+    address: dict[str, str | Iterable[str]] = {"ds": entry.dataset, "h": encode(entry.items)}
     st.query_params.from_dict(address)
 
 
@@ -124,7 +124,7 @@ def _keep(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
     now, name = state.get(), str(st.session_state.get("saved_name") or "")
     st.session_state.pop(_TAKEN, None)
     kept = store.histories.of(who, now.dataset) if kind == "history" else store.comparisons.of(who, now.dataset)
-    if not replace and any(one.name == clean(name, MAX_NAME) for one in kept):
+    if not replace and any(entry.name == clean(name, MAX_NAME) for entry in kept):
         st.session_state[_TAKEN] = (kind, name.strip())
         return
     try:
@@ -149,8 +149,8 @@ def _list(
         return
     st.markdown(f"**{title}**")
     titles = zoo.datasets()
-    for one in saved:
-        row(store, who, one, partial(_entry, one, titles, pages))
+    for entry in saved:
+        row(store, who, entry, partial(_entry, entry, titles, pages))
 
 
 def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:
@@ -158,9 +158,9 @@ def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[
     icon = ":material/history:" if isinstance(one, History) else ":material/compare_arrows:"
     if st.button(md(one.name, 60), key=f"saved_go_{one.id}", type="tertiary", icon=icon, disabled=not there):
         _open(one, pages)
-    what = count(len(one.items), "item") if isinstance(one, History) else _page_name(one, pages)
+    contents = count(len(one.items), "item") if isinstance(one, History) else _page_name(one, pages)
     where = titles[one.dataset] if there else "a dataset that is not here any more"
-    st.caption(f"{md(what)} · {md(where, 40)} · {one.changed:%-d %b %Y}")
+    st.caption(f"{md(contents)} · {md(where, 40)} · {one.changed:%-d %b %Y}")
 
 
 # --- opening
@@ -181,16 +181,16 @@ def _find(id: str) -> History | Comparison | Report:
 
 
 def _open(one: History | Comparison, pages: Mapping[str, Any]) -> None:
-    found = _find(one.id)  # kept for longer from now on
-    if isinstance(found, Comparison):
-        _go(found, pages)
-    assert isinstance(found, History)
-    if found.dataset != state.get().dataset:
-        state.choose_dataset(found.dataset)
-    models = zoo.open_zoo(found.dataset)
-    there = tuple(item for item in found.items if models.position(item) is not None)
-    gone = len(found.items) - len(there)
-    told = (f"{count(gone, 'item')} of “{found.name}” are not in the catalogue any more.",) if gone else ()
+    entry = _find(one.id)  # kept for longer from now on
+    if isinstance(entry, Comparison):
+        _go(entry, pages)
+    assert isinstance(entry, History)
+    if entry.dataset != state.get().dataset:
+        state.choose_dataset(entry.dataset)
+    models = zoo.open_zoo(entry.dataset)
+    there = tuple(item for item in entry.items if models.position(item) is not None)
+    gone = len(entry.items) - len(there)
+    told = (f"{count(gone, 'item')} of “{entry.name}” are not in the catalogue any more.",) if gone else ()
     state.update(history=there, problems=told)
     st.rerun()
 
@@ -266,13 +266,13 @@ def _renamed(store: Store, who: str, one: Saved) -> None:
 
 
 def _choose_doing(store: Store, who: str, one: Saved) -> None:
-    what = st.session_state.get(f"saved_do_{one.id}")
+    action = st.session_state.get(f"saved_do_{one.id}")
     end_doing()
-    if what == _DELETE:
+    if action == _DELETE:
         _table(store, one).delete(who, one.id)
         remember_outcome("success", f"Deleted the {kind_of(one)} “{one.name}”.")
-    elif what in (_RENAME, _LINK):
-        st.session_state[DOING] = (what, one.id)
+    elif action in (_RENAME, _LINK):
+        st.session_state[DOING] = (action, one.id)
 
 
 def end_doing() -> None:

@@ -134,15 +134,15 @@ def _entry(models: Zoo, item: int) -> dict[str, str]:
 
 
 def _choose_dataset(allowed: tuple[str, ...]) -> None:
-    wanted = st.session_state.get("tray_dataset")
-    if wanted in allowed and wanted != state.get().dataset:
-        state.choose_dataset(str(wanted))
+    dataset = st.session_state.get("tray_dataset")
+    if dataset in allowed and dataset != state.get().dataset:
+        state.choose_dataset(str(dataset))
 
 
 def _choose_k() -> None:
-    wanted = st.session_state.get("tray_k")
-    if isinstance(wanted, int) and 1 <= wanted <= MAX_K:
-        state.update(k=wanted)
+    k = st.session_state.get("tray_k")
+    if isinstance(k, int) and 1 <= k <= MAX_K:
+        state.update(k=k)
 
 
 def _edit() -> None:

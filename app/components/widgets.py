@@ -76,8 +76,8 @@ def download(label: str, address: str, *, key: str, type: str = "secondary", hel
 
 def act(key: str) -> dict[str, Any]:
     """What was clicked, for the callback; {} where it is nothing that can be understood."""
-    found = getattr(st.session_state.get(key), "act", None)
-    return dict(found) if isinstance(found, Mapping) else {}
+    clicked = getattr(st.session_state.get(key), "act", None)
+    return dict(clicked) if isinstance(clicked, Mapping) else {}
 
 
 _BROWSER = st.components.v2.component(
@@ -108,8 +108,8 @@ def watch_viewport(chart: str) -> None:
 
 def viewport(chart: str) -> Viewport | None:
     """(x0, x1, y0, y1) as last reported; None where the visitor has not moved the figure."""
-    found = getattr(st.session_state.get(f"{chart}_viewport"), "view", None)
-    return checked_viewport(found)
+    view = getattr(st.session_state.get(f"{chart}_viewport"), "view", None)
+    return checked_viewport(view)
 
 
 def checked_viewport(found: object) -> Viewport | None:

@@ -103,22 +103,22 @@ def run(
     parts.mkdir(parents=True, exist_ok=True)
     with alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
         _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
-        with reading(source, models, parts, columns, bounds) as found:
-            too_many_answers(found.total, len(chosen), k, bounds)
-            told(f"Read as {found.about}: {count(found.total, 'history', 'histories')}.")
-            about = found.about
+        with reading(source, models, parts, columns, bounds) as histories:
+            too_many_answers(histories.total, len(chosen), k, bounds)
+            told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
+            about = histories.about
             unknown = resumed = done = size = 0
             unanswered = dict.fromkeys(chosen, 0)
             progress: Progress | None = None
             files = []
-            for place, chunk in enumerate(found.chunks(CHUNK)):
+            for place, chunk in enumerate(histories.chunks(CHUNK)):
                 path = parts / f"{place:06}.parquet"
                 unknown += chunk.unknown
                 files.append(path)
                 if path.is_file():
                     resumed += len(chunk.names)
                 else:
-                    progress = progress or Progress(found.total * len(chosen), begun=done * len(chosen))
+                    progress = progress or Progress(histories.total * len(chosen), begun=done * len(chosen))
                     _answer(models, chosen, chunk, k, path, progress, done * len(chosen))
                 size += path.stat().st_size
                 too_large(size, bounds)
@@ -161,20 +161,20 @@ def _answer(
         bundle = models.bundles[name]
         slow = 256 if bundle.manifest.generator is not None else len(chunk.names)  # so that progress is seen
         for start in range(0, len(chunk.names), slow):
-            own = slice(start, start + slow)
-            found = bundle.recommend_many(chunk.events[own], k)
-            valid = found.valid
+            rows = slice(start, start + slow)
+            lists = bundle.recommend_many(chunk.events[rows], k)
+            valid = lists.valid
             whose = np.repeat(np.arange(len(valid)), valid)
-            real = np.arange(found.items.shape[1])[None, :] < valid[:, None]
+            real = np.arange(lists.items.shape[1])[None, :] < valid[:, None]
             tables.append(
                 pa.table(
                     {
-                        "history": pa.array(chunk.names[own], pa.string()).take(pa.array(whose)),
+                        "history": pa.array(chunk.names[rows], pa.string()).take(pa.array(whose)),
                         "model": np.full(int(valid.sum()), at, np.int8),
                         "rank": np.broadcast_to(np.arange(1, real.shape[1] + 1, dtype=np.int16), real.shape)[real],
-                        "item": found.items[real],
-                        "score": found.scores[real],
-                        "in_history": _inside(chunk.events[own], found.items)[real],
+                        "item": lists.items[real],
+                        "score": lists.scores[real],
+                        "in_history": _inside(chunk.events[rows], lists.items)[real],
                     },
                     _PART,
                 )

@@ -43,7 +43,7 @@ def build(
     names = [name for name in models.bundles if asked.models is None or name in asked.models]
     person = person_of(models, asked)
     parts = [part for name, part in PARTS.items() if name in asked.parts and part.possible(models, names)]
-    asked = asked.model_copy(
+    narrowed = asked.model_copy(
         update={
             "parts": [part.name for part in parts],
             "user": None if person is None else asked.user,
@@ -52,7 +52,7 @@ def build(
             "map": asked.map if asked.map in names else None,
         }
     )
-    source = Source(models, names, asked, person, tell)
+    source = Source(models, names, narrowed, person, tell)
     made: dict[str, Any] = {}
     for part in parts:
         tell(part.busy)
@@ -62,10 +62,10 @@ def build(
         address=address,
         program=provenance.program(),
         dataset=provenance.dataset(models),
-        asked=asked,
+        asked=narrowed,
         models=[provenance.model(models, name) for name in names],
         **made,
-        notes=provenance.notes(models, asked, asked.parts),
+        notes=provenance.notes(models, narrowed, narrowed.parts),
     )
     return sealed(report if "history" in made else _without_history(report))
 
@@ -95,6 +95,6 @@ def check(models: Zoo, asked: Asked) -> None:
 
 def _without_history(report: Report) -> Report:
     """Nothing that tells the history is left; what depends on it stays."""
-    asked = report.asked.model_copy(update={"history": None, "edited": None, "user": None})
+    request = report.asked.model_copy(update={"history": None, "edited": None, "user": None})
     changes = {part.field: part.without_history(content, report) for part, content in report.content()}
-    return report.model_copy(update={**changes, "asked": asked, "address": None})
+    return report.model_copy(update={**changes, "asked": request, "address": None})

@@ -71,8 +71,8 @@ def choose(path: Path, rows: Mapping[str, Sequence[Any]], named: Mapping[str, st
     if items is not None:
         return Columns(per_row="history", user=user, items=items, unread=_unread(names, user, items))
     item = named.get("item") or match(rest, "item")
-    for role, found in (("user", user), ("item", item)):
-        if found is None:
+    for role, column in (("user", user), ("item", item)):
+        if column is None:
             raise SeqscopeError(
                 f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or name it with "
                 f"--{role}-column" + ("; a column of lists, with --items-column." if role == "item" else ".")
@@ -98,9 +98,9 @@ def list_of(value: Any, known: Callable[[str], bool]) -> list[str]:
         return [text] if text else []
     if _bracketed(text):
         try:
-            found = json.loads(text)
-            if isinstance(found, list):
-                return [str(part) for part in found]
+            parsed = json.loads(text)
+            if isinstance(parsed, list):
+                return [str(part) for part in parsed]
         except (ValueError, RecursionError):
             pass
         return ["".join(parts) for parts in _PARTS.findall(text[1:-1])]
@@ -110,16 +110,16 @@ def list_of(value: Any, known: Callable[[str], bool]) -> list[str]:
 
 def _lists(path: Path, rows: Mapping[str, Sequence[Any]], taken: set[str]) -> str | None:
     """The column of lists: by its name where several have some."""
-    found = [name for name, values in rows.items() if name not in taken and _mostly(values, _is_list)]
-    usual = match(found, "items")
+    columns = [name for name, values in rows.items() if name not in taken and _mostly(values, _is_list)]
+    usual = match(columns, "items")
     if usual is not None:
         return usual
-    if len(found) > 1:
+    if len(columns) > 1:
         raise SeqscopeError(
-            f"{path.name}: which column holds the histories? {_told(found)} hold lists. Name one with --items-column."
+            f"{path.name}: which column holds the histories? {_told(columns)} hold lists. Name one with --items-column."
         )
-    if found:
-        return found[0]
+    if columns:
+        return columns[0]
     # Texts such as "a b c" are lists where the name says so.
     separated = [name for name, values in rows.items() if name not in taken and any(map(_is_separated, values))]
     usual = match(list(rows), "items")

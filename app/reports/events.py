@@ -42,11 +42,11 @@ def of_objects(
     lines = objects()
     while some := list(itertools.islice(lines, _BATCH)):
         rows: dict[str, list[str | None]] = {role: [] for role in _EVENTS.names}
-        for number, found in some:
-            if not isinstance(found, dict) or columns.user not in found or columns.items not in found:
+        for number, entry in some:
+            if not isinstance(entry, dict) or columns.user not in entry or columns.items not in entry:
                 raise SeqscopeError(f"{path.name}, line {number}: needs a user and an item, or a list of items.")
             for role, values in rows.items():
-                value = found.get(roles[role]) if role in roles else None
+                value = entry.get(roles[role]) if role in roles else None
                 values.append(None if value is None else str(value))
         yield pa.record_batch(rows, _EVENTS)
 
@@ -74,8 +74,8 @@ def texts(path: Path, separator: str, wanted: list[str] | None = None) -> Iterat
         parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         with pa.csv.open_csv(path, parse_options=parse) as first:
             names = first.schema.names
-        wanted = list(dict.fromkeys(names)) if wanted is None else wanted
-        convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted)
+        columns = list(dict.fromkeys(names)) if wanted is None else wanted
+        convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=columns)
         with pa.csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
             yield from reader
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -83,8 +83,8 @@ def texts(path: Path, separator: str, wanted: list[str] | None = None) -> Iterat
 
 
 def _as_events(batch: pa.RecordBatch, roles: Mapping[str, str]) -> pa.RecordBatch:
-    found = {role: batch[name].cast(pa.string()) for role, name in roles.items()}
-    return pa.record_batch({"time": pa.nulls(len(batch), pa.string()), **found}).select(_EVENTS.names).cast(_EVENTS)
+    columns = {role: batch[name].cast(pa.string()) for role, name in roles.items()}
+    return pa.record_batch({"time": pa.nulls(len(batch), pa.string()), **columns}).select(_EVENTS.names).cast(_EVENTS)
 
 
 @contextlib.contextmanager
@@ -143,17 +143,17 @@ def reading(
 
 
 def _count(con: duckdb.DuckDBPyConnection, what: str) -> int:
-    ((found,),) = con.execute(f"select count(*) from {what}").fetchall()
-    return int(found)
+    ((number,),) = con.execute(f"select count(*) from {what}").fetchall()
+    return int(number)
 
 
 def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:
     """Histories in the order of their first row; within one by time, and by row where that is the same."""
-    found = con.sql(
+    ordered = con.sql(
         "select first, who, coalesce(item, -1)::bigint as item from events join people using (who) "
         f"order by first, {order} nulls last, nr"
     )
-    reader: pa.RecordBatchReader = found.to_arrow_reader(_BATCH)
+    reader: pa.RecordBatchReader = ordered.to_arrow_reader(_BATCH)
     key, name, parts = -1, "", [np.empty(0, np.int64)]
     for batch in reader:
         firsts, items = batch["first"].to_numpy(), batch["item"].to_numpy()
@@ -178,5 +178,5 @@ def _one(name: str, parts: list[npt.NDArray[np.int64]]) -> One:
 
 def _roles(columns: Columns) -> dict[str, str]:
     """Role → column; the time may be missing."""
-    found = {"user": columns.user, "item": columns.items, "time": columns.time}
-    return {role: name for role, name in found.items() if name is not None}
+    roles = {"user": columns.user, "item": columns.items, "time": columns.time}
+    return {role: name for role, name in roles.items() if name is not None}

@@ -60,17 +60,17 @@ class Histories:
     def chunks(self, size: int) -> Iterator[Chunk]:
         """The same histories in the same order, every time."""
         names: list[str] = []
-        found: list[npt.NDArray[np.int64]] = []
+        histories: list[npt.NDArray[np.int64]] = []
         unknown = 0
-        for name, own, missing in self._source():
+        for name, items, missing in self._source():
             names.append(name)
-            found.append(own)
+            histories.append(items)
             unknown += missing
             if len(names) == size:
-                yield Chunk(names, found, unknown)
-                names, found, unknown = [], [], 0
+                yield Chunk(names, histories, unknown)
+                names, histories, unknown = [], [], 0
         if names:
-            yield Chunk(names, found, unknown)
+            yield Chunk(names, histories, unknown)
 
 
 @contextlib.contextmanager
@@ -103,24 +103,24 @@ def reading(
         watch.read()
         yield Histories(total, "one history per line, item ids alone", lambda: _named(_bare(path, kind), models))
         return
-    found = choose(path, head, columns or {})
-    if found.per_row == "history":
+    layout = choose(path, head, columns or {})
+    if layout.per_row == "history":
         if kind == "parquet":
-            watch.rows(_values(path, found.items))
-        total = _count(_rows(path, kind, found), models, watch)
+            watch.rows(_values(path, layout.items))
+        total = _count(_rows(path, kind, layout), models, watch)
         watch.read()
-        yield Histories(total, str(found), lambda: _named(_rows(path, kind, found), models))
+        yield Histories(total, str(layout), lambda: _named(_rows(path, kind, layout), models))
         return
     if kind == "parquet":
         watch.rows(pq.ParquetFile(path).metadata.num_rows)
         watch = Watch(path, bounds)
-        batches = events.of_parquet(path, found)
+        batches = events.of_parquet(path, layout)
     elif kind == "jsonl":
-        batches = events.of_objects(lambda: _objects(path), path, found)
+        batches = events.of_objects(lambda: _objects(path), path, layout)
     else:
-        batches = events.of_csv(path, found, _separator(path))
+        batches = events.of_csv(path, layout, _separator(path))
     with events.reading(batches, path, models, work, watch) as (total, source_of):
-        yield Histories(total, str(found), source_of)
+        yield Histories(total, str(layout), source_of)
 
 
 class Look(BaseModel):
@@ -154,13 +154,13 @@ def _head(path: Path, kind: str) -> dict[str, list[Any]] | None:
     if kind == "lines":
         return None
     if kind == "jsonl":
-        objects = [found for _, found in itertools.islice(_objects(path), LOOKED_AT)]
+        objects = [value for _, value in itertools.islice(_objects(path), LOOKED_AT)]
         if not objects:
             raise SeqscopeError(f"{path.name} is empty.")
         if isinstance(objects[0], list):
             return None
-        names = dict.fromkeys(key for found in objects if isinstance(found, dict) for key in found)
-        return {name: [found.get(name) for found in objects if isinstance(found, dict)] for name in names}
+        names = dict.fromkeys(key for value in objects if isinstance(value, dict) for key in value)
+        return {name: [value.get(name) for value in objects if isinstance(value, dict)] for name in names}
     if kind == "parquet":
         _schema(path)
         batches = pq.ParquetFile(path).iter_batches(LOOKED_AT)
@@ -205,16 +205,16 @@ def _kind(path: Path) -> str:
 
 def _people(models: Zoo) -> Iterator[One]:
     for batch in models.users.select(["user_id", "history"]).to_batches(max_chunksize=4_096):
-        for name, own in zip(batch["user_id"].to_pylist(), batch["history"], strict=True):
-            yield name, own.values.to_numpy(zero_copy_only=False).astype(np.int64), 0
+        for name, history in zip(batch["user_id"].to_pylist(), batch["history"], strict=True):
+            yield name, history.values.to_numpy(zero_copy_only=False).astype(np.int64), 0
 
 
 def _named(rows: Iterator[Row], models: Zoo) -> Iterator[One]:
     """Numbers for the ids of each history; those that the catalogue lacks are counted."""
     for name, value in rows:
-        found = [models.position(item_id) for item_id in list_of(value, _knows(models))]
-        known = np.array([item for item in found if item is not None], np.int64)
-        yield name, known, len(found) - len(known)
+        positions = [models.position(item_id) for item_id in list_of(value, _knows(models))]
+        known = np.array([item for item in positions if item is not None], np.int64)
+        yield name, known, len(positions) - len(known)
 
 
 def _count(rows: Iterator[Row], models: Zoo, watch: Watch) -> int:
@@ -252,10 +252,10 @@ def _bounded(file: Any, path: Path) -> Iterator[str]:
 def _bare(path: Path, kind: str) -> Iterator[Row]:
     """Lines that are histories, named after their numbers."""
     if kind == "jsonl":
-        for number, found in _objects(path):
-            if not isinstance(found, list):
+        for number, value in _objects(path):
+            if not isinstance(value, list):
                 raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
-            yield str(number), found
+            yield str(number), value
         return
     with _text(path) as lines:
         for number, line in enumerate(lines, 1):
@@ -265,20 +265,20 @@ def _bare(path: Path, kind: str) -> Iterator[Row]:
 
 def _rows(path: Path, kind: str, columns: Columns) -> Iterator[Row]:
     """One history per row; without a user it is named after its row, from 1."""
-    wanted = [columns.items, *([columns.user] if columns.user else [])]
+    needed = [columns.items, *([columns.user] if columns.user else [])]
     if kind == "jsonl":
-        for number, found in _objects(path):
-            value = found.get(columns.items) if isinstance(found, dict) else None
+        for number, entry in _objects(path):
+            value = entry.get(columns.items) if isinstance(entry, dict) else None
             if not isinstance(value, list):
                 raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
-            yield str(found.get(columns.user, number)), value
+            yield str(entry.get(columns.user, number)), value
         return
     at = 0
     parquet = kind == "parquet"
     batches = (
-        pq.ParquetFile(path).iter_batches(4_096, columns=wanted)
+        pq.ParquetFile(path).iter_batches(4_096, columns=needed)
         if parquet
-        else events.texts(path, _separator(path), wanted)
+        else events.texts(path, _separator(path), needed)
     )
     for batch in batches:
         values = batch[columns.items].to_pylist()
@@ -294,12 +294,12 @@ def _objects(path: Path) -> Iterator[tuple[int, Any]]:
             if not line.strip():
                 continue
             try:
-                found = json.loads(line)
+                value = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise SeqscopeError(f"{path.name}, line {number}: not valid JSON ({error}).") from None
-            if not isinstance(found, dict | list):
+            if not isinstance(value, dict | list):
                 raise SeqscopeError(f"{path.name}, line {number}: neither an object nor a list.")
-            yield number, found
+            yield number, value
 
 
 def _schema(path: Path) -> pa.Schema:

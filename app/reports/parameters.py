@@ -37,10 +37,10 @@ def _tokenizers(text: str, models: Zoo, own: Own) -> str:
 
 
 def _protocol(text: str, models: Zoo, own: Own) -> str:
-    found = protocols({name: bundle.ranks_table() for name, bundle in models.bundles.items()})
+    known = protocols({name: bundle.ranks_table() for name, bundle in models.bundles.items()})
     return (
         ""
-        if text in found
+        if text in known
         else f"The link asks for the protocol “{short(text, 30)}”, which no model was evaluated under."
     )
 

@@ -110,14 +110,14 @@ def ordered(pages: Iterable[Page]) -> dict[str, Page]:
 
 def read(parameters: Iterable[Parameter], address: Own, models: Zoo) -> tuple[dict[str, str], list[str]]:
     """(a page's own choices in an address, a sentence about each one that cannot be had)"""
-    own: dict[str, str] = {}
+    choices: dict[str, str] = {}
     problems = []
     for parameter in parameters:
         if parameter.name not in address:
             continue
         text = parameter.renewed(address[parameter.name])
         try:
-            problem = parameter.check(text, models, own)
+            problem = parameter.check(text, models, choices)
         except SeqscopeError as error:  # a damaged file; the page itself says more
             words = getattr(error, "shown", "") or home.hidden(
                 str(error)
@@ -126,8 +126,8 @@ def read(parameters: Iterable[Parameter], address: Own, models: Zoo) -> tuple[di
         if problem:
             problems.append(problem)
         else:
-            own[parameter.name] = text
-    return own, problems
+            choices[parameter.name] = text
+    return choices, problems
 
 
 # --- checks

@@ -88,22 +88,22 @@ class State:
 
 def get() -> State:
     """The visitor's state. `sync` must have run in this session."""
-    found: State = st.session_state[_KEY]
-    return found
+    current: State = st.session_state[_KEY]
+    return current
 
 
 def coming(datasets: Sequence[str]) -> str:
     """The dataset that `sync` will come to, for what must be known before: the address's, the visitor's, or the first."""
-    asked = st.query_params.get("ds")
-    if asked is None and _KEY in st.session_state:
-        asked = get().dataset
-    return asked if asked is not None and asked in datasets else datasets[0]
+    dataset = st.query_params.get("ds")
+    if dataset is None and _KEY in st.session_state:
+        dataset = get().dataset
+    return dataset if dataset is not None and dataset in datasets else datasets[0]
 
 
 def numbers(models: Zoo, ids: Iterable[str]) -> tuple[int, ...]:
     """Item numbers of item_ids; those that the catalogue does not have (any more) are left out."""
-    found = (models.position(item_id) for item_id in ids)
-    return tuple(item for item in found if item is not None)
+    positions = (models.position(item_id) for item_id in ids)
+    return tuple(item for item in positions if item is not None)
 
 
 def target(models: Zoo) -> int | None:
@@ -149,8 +149,8 @@ def clear() -> None:
 
 def choose(**own: str | None) -> None:
     """Changes what the page has for itself; None takes a choice back."""
-    wanted = {**get().own, **own}
-    update(own={name: text for name, text in wanted.items() if text is not None})
+    choices = {**get().own, **own}
+    update(own={name: text for name, text in choices.items() if text is not None})
 
 
 def choose_dataset(name: str) -> None:
@@ -214,8 +214,8 @@ def _enter(page: str) -> None:
 
     The browser takes that for a step of its own, so its back button comes through here once more.
     """
-    own = st.session_state.get(_OWN, {}).get(page, {})
-    st.session_state[_KEY] = dataclasses.replace(get(), own=own)
+    choices = st.session_state.get(_OWN, {}).get(page, {})
+    st.session_state[_KEY] = dataclasses.replace(get(), own=choices)
     publish()
     st.session_state.pop(_WRITTEN, None)
     if st.session_state[_ADDRESS]:

@@ -37,7 +37,7 @@ def show(models: Zoo) -> None:
         return
     works = batches.of(who.id, state.get().dataset)
     jobs.batches_of(who.id, works)
-    if all(one.over for one in works):
+    if all(work.over for work in works):
         _ask(who, models)
 
 
@@ -84,8 +84,8 @@ def _ask(who: Owner, models: Zoo) -> None:
     ready = bool(chosen) and (source != "file" or columns is not None)
     if st.button("Answer for all", key="report_batch_start", disabled=not ready, icon=":material/play_arrow:"):
         with guard.watch("the batch"):
-            wanted = [name for name in names if name in chosen]
-            _start(who.id, models, upload, wanted, form or "parquet", titles, columns or {})
+            ordered = [name for name in names if name in chosen]
+            _start(who.id, models, upload, ordered, form or "parquet", titles, columns or {})
             st.rerun()
     st.caption(
         f"The first {state.get().k} items of each list; the length is set in the sidebar. What comes out is found here and on "
@@ -125,10 +125,10 @@ def _columns(who: str, upload: Any) -> dict[str, str] | None:
 
 def _map(seen: Look, named: dict[str, str], key: str) -> None:
     """One column per role; what is not chosen is told by names and values."""
-    found = seen.columns
-    guessed = {} if found is None else {"user": found.user, "time": found.time}
-    if found is not None:
-        guessed["item" if found.per_row == "event" else "items"] = found.items
+    columns = seen.columns
+    guessed = {} if columns is None else {"user": columns.user, "time": columns.time}
+    if columns is not None:
+        guessed["item" if columns.per_row == "event" else "items"] = columns.items
     with st.container(horizontal=True, gap="small"):
         for role, label in _ROLES.items():
             widget = f"{key}_{role}"
@@ -152,21 +152,21 @@ def _name(named: dict[str, str], role: str, widget: str) -> None:
 def _look(who: str, upload: Any, named: dict[str, str]) -> Look:
     """The file's first rows, read by a child; once for each choice of columns."""
     kept: dict[str, Look] = st.session_state.setdefault(f"report_batch_{upload.file_id}_seen", {})
-    asked = repr(sorted(named.items()))
-    if asked not in kept:
+    key = repr(sorted(named.items()))
+    if key not in kept:
         folder, limits = home.stage(), UploadLimits.of_environment()
         try:
             with st.spinner("Looking at the histories; other uploads may come first …", show_time=True):
-                kept[asked] = batches.look(folder, _write(upload, folder), named, limits, who)
+                kept[key] = batches.look(folder, _write(upload, folder), named, limits, who)
         finally:
             home.discard(folder)
-    return kept[asked]
+    return kept[key]
 
 
 def _write(upload: Any, folder: Path) -> Path:
     """Under a name of ours: the client's says only how to read it."""
     ending = "".join(Path(upload.name).suffixes[-2:]).lower()
-    path = folder / f"histories{next((one for one in _endings() if ending.endswith(one)), '.csv')}"
+    path = folder / f"histories{next((suffix for suffix in _endings() if ending.endswith(suffix)), '.csv')}"
     with path.open("wb") as file:
         upload.seek(0)
         while block := upload.read(1 << 20):
@@ -192,5 +192,5 @@ def _start(
 
 
 def _endings() -> list[str]:
-    plain = [f".{one}" for one in _ENDINGS if one != "gz"]
-    return [*(f"{one}.gz" for one in plain), *plain]
+    plain = [f".{ending}" for ending in _ENDINGS if ending != "gz"]
+    return [*(f"{ending}.gz" for ending in plain), *plain]

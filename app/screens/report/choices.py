@@ -88,7 +88,7 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
         if mapped:
             choice.selected("Map of", "map", mapped, next(iter(mapped)), key=f"report_map_{len(mapped)}")
     with right:
-        tokenizers = {name: clean(one.about.title, 60) for name, one in models.tokenizations.items()}
+        tokenizers = {name: clean(tokenization.about.title, 60) for name, tokenization in models.tokenizations.items()}
         _several("Codes of", "codes", list(tokenizers), tokenizers, own)
         protocols = evaluation.protocols(models)
         if protocols:
@@ -122,7 +122,7 @@ def _several(label: str, name: str, options: list[str], titles: Mapping[str, str
         st.caption(md(f"{label}: none of these."))
         return
     key = f"report_{name}_{len(options)}"
-    st.session_state[key] = [one for one in options if name not in own or one in decode(own[name])]
+    st.session_state[key] = [option for option in options if name not in own or option in decode(own[name])]
     st.multiselect(
         label,
         options,
@@ -153,8 +153,8 @@ def _take_parts(offered: int) -> Callable[[], None]:
 
 def _take_several(name: str, key: str, options: list[str]) -> Callable[[], None]:
     def take() -> None:
-        wanted = st.session_state.get(key) or []
-        chosen = [one for one in options if one in wanted]
+        picked = st.session_state.get(key) or []
+        chosen = [option for option in options if option in picked]
         state.choose(**{name: None if len(chosen) == len(options) else encode(chosen)})
 
     return take

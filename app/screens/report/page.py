@@ -38,9 +38,9 @@ def page() -> None:
             "No model of this dataset can be opened, so there is nothing to report. Export one with `seqscope export`."
         )
         return
-    wanted = choices.show(models)
+    chosen = choices.show(models)
     with guard.watch("the report"):
-        report = _built(models, wanted, _link(wanted))
+        report = _built(models, chosen, _link(chosen))
         _shown(report, live=True)
     with guard.watch("the batch"):
         batch.show(models)
@@ -68,8 +68,8 @@ def _shown(report: Report, live: bool = False) -> None:
 
 def _scheme() -> Literal["", "light", "dark"]:
     """The app's, which need not be that of the visitor's machine."""
-    found = st.context.theme.type
-    return "dark" if found == "dark" else "light" if found == "light" else ""
+    scheme = st.context.theme.type
+    return "dark" if scheme == "dark" else "light" if scheme == "light" else ""
 
 
 def _link(wanted: Asked) -> str:

@@ -31,20 +31,20 @@ def opened() -> Report | None:
     if id is None:
         return None
     try:
-        found = open_store().reports.get(owner.required().id, id)
-        if found.dataset != state.get().dataset:
-            raise NotFound(f"The report “{found.name}” is of another dataset.")
+        entry = open_store().reports.get(owner.required().id, id)
+        if entry.dataset != state.get().dataset:
+            raise NotFound(f"The report “{entry.name}” is of another dataset.")
     except SeqscopeError as error:
         state.choose(**{SAVED: None})
         st.warning(md(error, 1_000), icon=":material/link_off:")
         return None
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="report_opened"):
         st.info(
-            f"“{md(found.name, 100)}”, as it was saved on {found.changed:%-d %B %Y, %H:%M} UTC. The models were not asked again.",
+            f"“{md(entry.name, 100)}”, as it was saved on {entry.changed:%-d %B %Y, %H:%M} UTC. The models were not asked again.",
             icon=":material/bookmark:",
         )
         st.button("Close it", key="report_close", icon=":material/close:", on_click=guard.callback(_close))
-    return read(json.dumps(found.document).encode(), f"The saved report “{clean(found.name, 60)}”")
+    return read(json.dumps(entry.document).encode(), f"The saved report “{clean(entry.name, 60)}”")
 
 
 def show(report: Report) -> None:
@@ -75,13 +75,13 @@ def show(report: Report) -> None:
                 args=(store, who.id, report, True),
             )
     saved.show_outcome()
-    found = store.reports.of(who.id, state.get().dataset)
-    if found:
+    entries = store.reports.of(who.id, state.get().dataset)
+    if entries:
         with st.expander(
-            f"Saved reports ({len(found)})", key="report_saved", icon=":material/bookmark:", type="compact"
+            f"Saved reports ({len(entries)})", key="report_saved", icon=":material/bookmark:", type="compact"
         ):
-            for one in found:
-                saved.row(store, who.id, one, partial(_entry, one))
+            for entry in entries:
+                saved.row(store, who.id, entry, partial(_entry, entry))
 
 
 def _entry(one: records.Report) -> None:
@@ -104,7 +104,7 @@ def _name(report: Report) -> str:
 def _save(store: Store, who: str, report: Report, replace: bool) -> None:
     name, dataset = _name(report), state.get().dataset
     st.session_state.pop(_TAKEN, None)
-    if not replace and any(one.name == name for one in store.reports.of(who, dataset)):
+    if not replace and any(entry.name == name for entry in store.reports.of(who, dataset)):
         st.session_state[_TAKEN] = name
         return
     try:

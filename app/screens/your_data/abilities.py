@@ -59,7 +59,7 @@ def _line(icon: str, able: Able) -> None:
 
 def answering(exports: Path) -> list[Able]:
     """The models that answer now."""
-    found = []
+    able = []
     for path in sorted(exports.glob("*/manifest.json")):
         manifest = _json(path)
         carried = manifest.get("zero_shot")
@@ -70,8 +70,8 @@ def answering(exports: Path) -> list[Able]:
         else:
             words = "Trained on your log."
         part = manifest.get("text") or manifest.get("sentence")
-        found.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
-    return found
+        able.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
+    return able
 
 
 def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able:
@@ -94,7 +94,7 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
     """The models that have not learned anything from this dataset yet."""
     mend = "Train it below." if has_log else "Add a log to train it."
     models = kinds.models()
-    found = [
+    untrained = [
         Able(name, model.title, f"{_why(model.declaration)} {mend}")
         for name, model in models.items()
         if model.declaration.needs_log and not (exports / name / "manifest.json").is_file()
@@ -108,7 +108,7 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
         for variant in declaration.card.variants
         if variant.name not in models
     ]
-    return [*found, *large]
+    return [*untrained, *large]
 
 
 def _why(model: Declaration) -> str:
@@ -122,7 +122,7 @@ def _why(model: Declaration) -> str:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

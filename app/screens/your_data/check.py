@@ -19,7 +19,7 @@ from engine.tabular.reading import FileKind, Reading
 
 
 def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) -> None:
-    stopped = any(draft.guesses[what].stop or reading.faults(what) for what, reading in draft.readings.items())
+    stopped = any(draft.guesses[kind].stop or reading.faults(kind) for kind, reading in draft.readings.items())
     stopped = stopped or set(draft.names) != set(draft.readings)  # a file that could not be read is not passed over
     if draft.checked is None:
         with st.container(horizontal=True, gap="small"):

@@ -30,12 +30,12 @@ _PATTERN = "pattern"
 def show(draft: Draft, what: FileKind) -> None:
     guess, reading = draft.guesses[what], draft.readings[what]
     st.subheader(f"How the {what} is read", anchor=False)
-    asked = [choice for choice in guess.choices if choice.about != "columns"]
-    open_ = bool(guess.stop or guess.foreign or [choice for choice in asked if choice.sure == "unsure"])
-    if asked:
+    choices = [choice for choice in guess.choices if choice.about != "columns"]
+    open_ = bool(guess.stop or guess.foreign or [choice for choice in choices if choice.sure == "unsure"])
+    if choices:
         with st.expander(md(views.summary(guess), 1_000), expanded=open_, key=draft.key("reading", what, str(open_))):
             with st.container(horizontal=True, gap="medium"):
-                for choice in asked:
+                for choice in choices:
                     with st.container(width=230, gap="xsmall"):
                         _choice(draft, what, choice)
             if guess.foreign:
@@ -216,14 +216,14 @@ def _attribute(draft: Draft, reading: Reading, place: int, seen: dict[str, Seen]
 
 
 def _use(draft: Draft, key: str) -> None:
-    wanted = set(map(str, st.session_state.get(key) or ()))
+    used = set(map(str, st.session_state.get(key) or ()))
     reading = draft.readings["catalogue"]
     guessed = {column.name: column.role for column in draft.guesses["catalogue"].reading.columns}
     for column in reading.columns:
-        if column.name in wanted and column.role == "skip":
+        if column.name in used and column.role == "skip":
             role = guessed.get(column.name, "text")
             reading = reading.with_role(column.name, role if role in _KINDS else "text")
-        elif column.name not in wanted and column.role in _KINDS:
+        elif column.name not in used and column.role in _KINDS:
             reading = reading.with_role(column.name, "skip")
     draft.readings["catalogue"] = reading
     draft.changed()

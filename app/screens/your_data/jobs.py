@@ -26,13 +26,13 @@ _MARKS = {
 
 def show(owner: str, dataset: StoredDataset, works: list[Work]) -> None:
     """All that wait or run; where none does, the latest, and the preparation where that was not finished."""
-    jobs.batches_of(owner, [one for one in works if one.row.kind == "batch"])
-    works = [one for one in works if one.row.kind != "batch"]
-    active = [one for one in works if not one.over]
-    for one in reversed(active):
-        st.fragment(_watch, run_every=EVERY)(owner, dataset, one.row.id)
+    jobs.batches_of(owner, [job for job in works if job.row.kind == "batch"])
+    works = [job for job in works if job.row.kind != "batch"]
+    active = [job for job in works if not job.over]
+    for job in reversed(active):
+        st.fragment(_watch, run_every=EVERY)(owner, dataset, job.row.id)
     if not active:
-        unprepared = next((one for one in works[1:] if one.row.kind == "prepare"), None)
+        unprepared = next((job for job in works[1:] if job.row.kind == "prepare"), None)
         unread = bool(dataset.rows_events) and work.log_prepared(home.dataset(owner, dataset.id)) is False
         if works and not (unread and works[0].row.state == "done"):
             _ended(owner, dataset, works[0])
@@ -59,20 +59,20 @@ def _prepare(owner: str, id: str) -> None:
 def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
     with guard.watch("the job"):
         try:
-            one = work.one(owner, id)
+            job = work.one(owner, id)
         except NotFound:
             st.rerun()
         key = f"data_seen_{id}"
-        seen = (one.over, Zoo.stamp(home.dataset(owner, dataset.id).exports))
+        seen = (job.over, Zoo.stamp(home.dataset(owner, dataset.id).exports))
         if st.session_state.setdefault(key, seen) != seen:
             st.session_state[key] = seen
             st.rerun()  # the card around it has more to say
-        if one.over:
+        if job.over:
             return
-        jobs.progress(one)
-        _steps(one)
-        _curve(owner, dataset, one)
-        jobs.cancel(owner, one)
+        jobs.progress(job)
+        _steps(job)
+        _curve(owner, dataset, job)
+        jobs.cancel(owner, job)
 
 
 def _steps(one: Work) -> None:
@@ -108,10 +108,10 @@ def _curve(owner: str, dataset: StoredDataset, one: Work) -> None:
 
 def _read(path: Path) -> list[dict[str, object]]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        parsed = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return []
-    return found if isinstance(found, list) else []
+    return parsed if isinstance(parsed, list) else []
 
 
 # --- when it is over

@@ -69,11 +69,11 @@ def _whose(who: Owner) -> str:
 
 def _lists(who: str) -> None:
     """For many histories, of the server's datasets: those of one's own are on its card."""
-    own = {dataset.id for dataset in open_store().datasets.of(who)}
-    found = [one for one in batches.of(who) if one.row.dataset not in own]
-    if found:
+    own_ids = {dataset.id for dataset in open_store().datasets.of(who)}
+    works = [batch for batch in batches.of(who) if batch.row.dataset not in own_ids]
+    if works:
         st.header("Lists for many histories", anchor="lists")
-        batches_of(who, found, zoo.datasets())
+        batches_of(who, works, zoo.datasets())
 
 
 def _room(who: str, there: int) -> None:
@@ -96,7 +96,7 @@ def _datasets(owner: str) -> int:
 
 def _card(owner: str, dataset: StoredDataset) -> None:
     works = work.of(owner, dataset.id)
-    active = next((one for one in works if not one.over), None)
+    active = next((job for job in works if not job.over), None)
     ready = work.can_open(home.dataset(owner, dataset.id))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(md(dataset.title, 100), anchor=False, width="content")
@@ -165,10 +165,10 @@ def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -
                 help="When its preparation has ended" if busy else "Who took what: models learn from it",
                 on_click=guard.callback(_ask), args=("log", dataset.id),
             )  # fmt: skip
-        for what, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
+        for action, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
             st.button(
-                what, key=f"data_{what.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
-                args=(what.lower(), dataset.id),
+                action, key=f"data_{action.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
+                args=(action.lower(), dataset.id),
             )  # fmt: skip
 
 
@@ -200,9 +200,9 @@ def _rename(owner: str, dataset: StoredDataset) -> None:
 
 
 def _renamed(owner: str, id: str) -> None:
-    found = work.rename(owner, id, clean(st.session_state.get(f"data_title_{id}") or "", MAX_NAME))
+    dataset = work.rename(owner, id, clean(st.session_state.get(f"data_title_{id}") or "", MAX_NAME))
     _leave()
-    st.session_state[_SAID] = f"It is called “{found.title}” now."
+    st.session_state[_SAID] = f"It is called “{dataset.title}” now."
 
 
 def _delete(owner: str, dataset: StoredDataset, busy: bool) -> None:

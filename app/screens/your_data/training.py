@@ -109,10 +109,10 @@ def _tried(
     """With its estimates: of what comes before it, learning alone."""
     before = None if choice.before is None else _tried(folder, choice.before, owner, wait)
     if before is not None and before.estimate is not None:
-        one = before.estimate
-        less = {"start": one.start / 3, "evaluate": 0.0, "export": 0.0}
-        less["seconds"] = less["start"] + one.train + one.validation
-        before = before.model_copy(update={"estimate": one.model_copy(update=less)})
+        cost = before.estimate
+        less = {"start": cost.start / 3, "evaluate": 0.0, "export": 0.0}
+        less["seconds"] = less["start"] + cost.train + cost.validation
+        before = before.model_copy(update={"estimate": cost.model_copy(update=less)})
     measured = estimate(folder, choice.recipe, choice.tried, owner=owner, on_wait=wait)
     return choice.model_copy(update={"estimate": measured, "before": before})
 
@@ -126,10 +126,10 @@ def _answer(owner: str, dataset: StoredDataset, estimates: _Estimates, busy: boo
             st.caption(f":material/timer: **{md(kinds.models()[name].title)}** – {md(choice_words(tried))}")
     if not able:
         return
-    every = [one for choice in able for one in choice.estimates]
-    seconds = sum(one.seconds for one in every)
-    most = "At most " if any(one.at_most for one in every) else "About "
-    where = listed(sorted({one.device for one in every}))
+    every = [cost for choice in able for cost in choice.estimates]
+    seconds = sum(cost.seconds for cost in every)
+    most = "At most " if any(cost.at_most for cost in every) else "About "
+    where = listed(sorted({cost.device for cost in every}))
     st.markdown(f"**{most}{md(training.span(seconds))}** in all, on {md(where)}, if nothing else runs here.")
     if seconds > LONG and estimates.budget != "least":
         st.warning(
@@ -147,10 +147,10 @@ def choice_words(choice: TrainingChoice) -> str:
     *first, last = choice.estimates
     if not first or choice.before is None:
         return words(last)
-    stage, one = kinds.models()[choice.model].page.first_title, first[0]
-    most = "at most" if one.at_most else "about"
+    stage, cost = kinds.models()[choice.model].page.first_title, first[0]
+    most = "at most" if cost.at_most else "about"
     return (
-        f"first {stage}, {most} {training.span(one.seconds)}: {count(one.epochs, 'epoch')} of {count(one.steps, 'step')}; "
+        f"first {stage}, {most} {training.span(cost.seconds)}: {count(cost.epochs, 'epoch')} of {count(cost.steps, 'step')}; "
         f"then {words(last)}"
     )
 

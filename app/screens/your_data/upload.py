@@ -48,13 +48,13 @@ def _show(owner: str, use: Use, *, later: Path | None = None, of: str = "") -> N
     if not draft.names:
         most = draft.limits.upload // MB
         st.caption(md(f"CSV, TSV, JSON lines or Parquet, plain or packed with gzip, up to {most:,} MB each."))
-    for what, place in zip(draft.kinds, st.columns(len(draft.kinds), gap="large"), strict=True):
-        with place, guard.watch(f"the {what}"):
-            upload_file.show(draft, what)
-    ready = [what for what in draft.kinds if what in draft.readings]
-    for what in ready:
-        with guard.watch(f"the columns of the {what}"):
-            columns.show(draft, what)
+    for kind, place in zip(draft.kinds, st.columns(len(draft.kinds), gap="large"), strict=True):
+        with place, guard.watch(f"the {kind}"):
+            upload_file.show(draft, kind)
+    ready = [kind for kind in draft.kinds if kind in draft.readings]
+    for kind in ready:
+        with guard.watch(f"the columns of the {kind}"):
+            columns.show(draft, kind)
     if ready:
         with guard.watch("the check"):
             check.show(draft, lambda title: _use(draft, title, use), lambda: _discard(draft))

@@ -89,7 +89,7 @@ class Draft:
     @property
     def stored(self) -> dict[str, Any]:
         """How the files are read, as the store keeps it."""
-        return {what: reading.model_dump(mode="json") for what, reading in files.readings(self.folder).items()}
+        return {kind: reading.model_dump(mode="json") for kind, reading in files.readings(self.folder).items()}
 
 
 _MOST_PASTED = 500_000  # characters; more is better a file

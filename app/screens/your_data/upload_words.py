@@ -105,17 +105,17 @@ def foreign_table(guess: Guess) -> pd.DataFrame:
 
 def columns_table(reading: Reading, seen: Sequence[Seen]) -> pd.DataFrame:
     """Every column with three of its values."""
-    found = {entry.name: entry for entry in seen}
+    by_name = {entry.name: entry for entry in seen}
     return pd.DataFrame(
         [
             {
                 "Column": clean(column.name, 60),
-                "Values": " · ".join(clean(value, 50) for value in found[column.name].samples) or "none",
-                "Filled": found[column.name].filled,
+                "Values": " · ".join(clean(value, 50) for value in by_name[column.name].samples) or "none",
+                "Filled": by_name[column.name].filled,
                 "Used as": used_as(column, reading),
             }
             for column in reading.columns
-            if column.name in found
+            if column.name in by_name
         ]
     )
 
@@ -146,24 +146,24 @@ def usable_words(checked: CheckResult) -> str:
 
 def problem_lines(checked: CheckResult, kind: Kind) -> list[tuple[str, str]]:
     """For each problem of this kind: (1,204 × row with too few fields, in the catalogue; what to do about it). Not escaped."""
-    found = []
+    lines = []
     for entry in checked.counts:
         if entry.kind == kind:
             problem = PROBLEMS[entry.problem]
             advice = " ".join(part for part in (clean(entry.note, 300), problem.fix) if part)
-            found.append((f"{entry.number:,} × {problem.words}, in the {entry.file}", advice))
-    return found
+            lines.append((f"{entry.number:,} × {problem.words}, in the {entry.file}", advice))
+    return lines
 
 
 def stops(checked: CheckResult) -> list[str]:
     """Why nothing can be used, a few sentences each; not escaped."""
-    found = []
+    reasons = []
     for entry in checked.counts:
         if entry.kind == "stop":
             problem = PROBLEMS[entry.problem]
             parts = [f"{_capital(entry.file)}: {problem.words}.", clean(entry.note, 300), problem.fix]
-            found.append(" ".join(part for part in parts if part))
-    return found
+            reasons.append(" ".join(part for part in parts if part))
+    return reasons
 
 
 def findings_table(checked: CheckResult) -> pd.DataFrame:
@@ -205,8 +205,8 @@ def left_out_words(checked: CheckResult) -> str:
 def kept_words(checked: CheckResult) -> list[str]:
     """What of each file can be used."""
     return [
-        f"{_capital(what)}: {kept:,} of {count(checked.read[what], 'row')} can be used."
-        for what, kept in checked.kept.items()
+        f"{_capital(kind)}: {kept:,} of {count(checked.read[kind], 'row')} can be used."
+        for kind, kept in checked.kept.items()
     ]
 
 
