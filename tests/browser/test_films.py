@@ -54,6 +54,7 @@ def test_the_tree_of_paths_opens_layer_by_layer(visit: Callable[[str], Page], co
     tree = page.locator(".st-key-graph_tree .js-plotly-plot")
     expect(tree).to_be_visible()
     expect(tree).to_contain_text("people")
+    settle(page)  # all of it is drawn
     names = tree.locator(".scatterlayer .textpoint").count()
     page.get_by_role("radio", name="History", exact=True).click()
     expect(tree).not_to_contain_text("people")
