@@ -90,9 +90,9 @@ format: install-dev ## put the code into its form
 # Each file stays with one worker, which makes its fixtures once; tests/conftest.py says which come first. Many tests wait for
 # processes and pages: four workers keep two cores busy. They start hundreds of processes, and each would compile torch anew where
 # the environment forbids to keep bytecode, as containers like to do. The app's jobs lower their own priority by up to 10, to 19 at
-# most: from 16 on they get their share beside tests that wait for them. In CI a test that fails runs once more, and the summary lists
+# most: from 16 on they get their share beside tests that wait for them. In CI a test that fails runs again, twice at most, and the summary lists
 # it as rerun: a race that a busy machine loses once in 5,000 tests is to be read there and mended, not to hide what else was found.
-PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= nice -n $$((16 - $$(nice))) $(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 1 --reruns-delay 2 --rerun-show-tracebacks -rR)
+PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= nice -n $$((16 - $$(nice))) $(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 2 --reruns-delay 2 --rerun-show-tracebacks -rR)
 
 pytest: install-dev ## the tests alone
 	$(PYTEST) -m "not long"
