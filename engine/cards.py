@@ -136,6 +136,14 @@ class Trainable:
     declaration: Declaration
 
 
+def untrained(of: Mapping[str, Declaration]) -> tuple[str, ...]:
+    """The families of models that learn nothing step by step, in the order in which tables begin: the plainest, which lists have
+    last, first."""
+    return tuple(
+        sorted((name for name, model in of.items() if not model.learns), key=lambda name: -of[name].card.order)
+    )
+
+
 def trainable(of: Mapping[str, Declaration]) -> dict[str, Trainable]:
     """By the names of variants."""
     return {

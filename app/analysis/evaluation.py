@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.analysis import metrics
+from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import tidied
 from app.text import clean
@@ -37,13 +37,13 @@ def protocols(models: Zoo, names: tuple[str, ...] | None = None) -> list[str]:
 
 
 @cached(20, by=of_content)
-def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> tuple[dict[str, metrics.Ranks], int]:
+def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> tuple[dict[str, judge.Ranks], int]:
     """(the ranks of every row that has them (`metrics.ranked`), over the same people in the same order, the floor first; how many
     people some row lacks). names: of the models; None: all."""
     tables = {name: models.bundles[name].ranks_table() for name in names or models.bundles}
     measured = {name: models.bundles[name].manifest.metrics for name in tables}
     ranks = metrics.ranked(tables, measured, protocol)
-    return metrics.common({row: ranks[row] for row in metrics.floor_first(ranks, families(models, ranks))})
+    return judge.common({row: ranks[row] for row in floor.first(ranks, families(models, ranks))})
 
 
 @cached(100, by=of_content, spinner="Drawing people anew, 2,000 times …")
@@ -97,7 +97,7 @@ def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
     return any(len(_slicing(models, ranks, by).groups) > 1 for ranks in [*ranks_of.values()][:1])
 
 
-def _slicing(models: Zoo, one: metrics.Ranks, by: str) -> Slicing:
+def _slicing(models: Zoo, one: judge.Ranks, by: str) -> Slicing:
     if by in NUMBERS:
         return by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
     if by == COLD:
@@ -158,7 +158,7 @@ def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
     return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
 
 
-def by_repeat(one: metrics.Ranks, users: pa.Table) -> Slicing:
+def by_repeat(one: judge.Ranks, users: pa.Table) -> Slicing:
     """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
     histories are not exported, are in no group."""
     history = users["history"].combine_chunks()
@@ -219,11 +219,11 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     return label
 
 
-def means_by_slice(people: Mapping[str, metrics.Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
+def means_by_slice(people: Mapping[str, judge.Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
     """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
     rows = []
     for name, ranks in people.items():
-        if metrics.beyond_beam(ranks, metric):
+        if ranks.beyond_beam(metric):
             continue
         for label, mask in slicing.groups.items():
             values = ranks.take(np.flatnonzero(mask)).values(metric)

@@ -1,5 +1,5 @@
-"""How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays; and the
-floor of every comparison, popularity and the first-order Markov chain, which count.
+"""How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays. What counts
+without training is in floor.py, the verdict on it in verdict.py.
 
 A row of a table is a model, or a model with its users' vectors (`ranked`); families: row → its model's family.
 """
@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,35 +28,6 @@ SEED = 0
 SAMPLES = 2_000
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """One model under one protocol: arrays over people, of several held-out items over these, in the order of (user, target)."""
-
-    user: npt.NDArray[np.int32]
-    target: npt.NDArray[np.int32]
-    length: npt.NDArray[np.int32]
-    rank: Floats
-    width: int | None = None
-    """Of the beam that the ranks come from, which says nothing of places beyond it; None where all candidates were scored."""
-    protocol: str = "full"
-
-    def __len__(self) -> int:
-        return len(self.rank)
-
-    @property
-    def people(self) -> int:
-        return len(np.unique(self.user))
-
-    def take(self, rows: npt.NDArray[np.integer]) -> Ranks:
-        user, target, length, rank = (column[rows] for column in (self.user, self.target, self.length, self.rank))
-        return Ranks(user, target, length, rank, self.width, self.protocol)
-
-    def values(self, metric: str) -> Floats:
-        """Each person's share in a metric, float64 [people]."""
-        shares: Floats = judge.per_user(metric, self.rank, self.protocol, self.user)
-        return shares
 
 
 def metrics_of(protocol: str) -> tuple[str, ...]:
@@ -91,17 +60,16 @@ def model_of(row: str) -> str:
 
 def ranked(
     tables: Mapping[str, pa.Table | None], measured: Mapping[str, Mapping[str, Mapping[str, float]]], protocol: str
-) -> dict[str, Ranks]:
+) -> dict[str, judge.Ranks]:
     """Row → its ranks under `protocol`. A row is a model by its name; one that was also asked with its vectors of training users
     has a second row, its name with USERS behind it. measured: model → its manifest's metrics."""
-    rows: dict[str, Ranks] = {}
+    rows: dict[str, judge.Ranks] = {}
     for name, table in tables.items():
         for row, variant in ((name, protocol), (name + USERS, with_users(protocol))):
-            of_row = None if table is None else ranks(table, variant)
+            width = judge.beam_width(measured[name], variant)
+            of_row = None if table is None else judge.ranks(table, variant, width)
             if of_row is not None:
-                rows[row] = dataclasses.replace(
-                    of_row, width=judge.beam_width(measured[name], variant), protocol=protocol
-                )
+                rows[row] = dataclasses.replace(of_row, protocol=protocol)
     return rows
 
 
@@ -113,33 +81,6 @@ def models_of(rows: Iterable[str]) -> list[str]:
 def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
     """Row → what it is called. titles: of the models."""
     return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
-
-
-def beyond_beam(one: Ranks, metric: str) -> str | None:
-    """Why a row has no figure for a metric, such as "beam of 20"; None where it has."""
-    return judge.beyond_beam(judge.cutoff_of(metric), one.width)
-
-
-def ranks(table: pa.Table, protocol: str) -> Ranks | None:
-    """The rows of one protocol; None where there are none."""
-    rows = np.flatnonzero(table["protocol"].to_numpy() == protocol)
-    if not len(rows):
-        return None
-    columns = [table[name].to_numpy()[rows] for name in ("user", "target", "history_length", "rank")]
-    order = np.lexsort((columns[1], columns[0]))
-    return Ranks(*(column[order] for column in columns))
-
-
-def common(found: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
-    """(the same people with the same held-out items for every model, how many people lack one of theirs under some model)."""
-    keys = {name: ranks.user.astype(np.int64) << 32 | ranks.target for name, ranks in found.items()}
-    if not keys:
-        return {}, 0
-    shared = everybody = next(iter(keys.values()))
-    for key in keys.values():
-        shared, everybody = np.intersect1d(shared, key), np.union1d(everybody, key)
-    kept = {name: found[name].take(np.searchsorted(key, shared)) for name, key in keys.items()}
-    return kept, len(np.unique(np.setdiff1d(everybody, shared) >> 32))
 
 
 def asked(people: int, protocol: str) -> str:
@@ -179,15 +120,15 @@ def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, flo
 # --- models × metrics
 
 
-def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFrame:
+def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.DataFrame:
     """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best), note.
 
-    People must be the same for every model (`common`). A model is level with the best where the paired interval of their
+    People must be the same for every model (`judge.common`). A model is level with the best where the paired interval of their
     difference contains 0 or the adjusted p is above 0.05; one model alone is not called the best. note: why there is no figure.
     """
     rows = []
     for metric in metrics:
-        reasons = {name: beyond_beam(ranks, metric) for name, ranks in people.items()}
+        reasons = {name: ranks.beyond_beam(metric) for name, ranks in people.items()}
         values = {name: ranks.values(metric) for name, ranks in people.items() if reasons[name] is None}
         rows += [
             (name, metric, *[float("nan")] * 3, people[name].people, "", float("nan"), why)
@@ -212,48 +153,6 @@ def standing(people: Mapping[str, Ranks], metrics: Sequence[str]) -> pd.DataFram
     order = {name: place for place, name in enumerate(people)}
     table = pd.DataFrame(rows, columns=columns)
     return table.sort_values("model", key=lambda names: names.map(order), kind="stable", ignore_index=True)
-
-
-class Judged(NamedTuple):
-    """A row of `standing`, as `verdict` reads it."""
-
-    row: str
-    mean: float
-    low: float
-    high: float
-    n: int
-    mark: str
-
-
-def verdict(part: Sequence[Judged], metric: str, families: Mapping[str, str], called: Mapping[str, str]) -> str:
-    """Which model is best, who is level with it and who is below the floor. part: rows with figures of one metric; called:
-    row → its title, escaped for where it is shown."""
-    best = next((row for row in part if row.mark == "best"), None)
-    if best is None or len({model_of(row.row) for row in part}) == 1:
-        figures = [
-            f"{called[row.row]}: {metric} {row.mean:.3f} (95 % interval {row.low:.3f} – {row.high:.3f}, "
-            f"{count(row.n, 'person', 'people')})."
-            for row in part
-        ]
-        return " ".join([*figures, f"There is no other model to compare it with. {ONE_SEED}"] if part else [])
-    means = {row.row: row.mean for row in part}
-    text = (
-        f"{called[best.row]} has the highest {metric}: {best.mean:.3f} "
-        f"(95 % interval {best.low:.3f} – {best.high:.3f}, {count(best.n, 'person', 'people')})."
-    )
-    level = [called[row.row] for row in part if row.mark == "level"]
-    if level:
-        text += f" {listed(level)} {'is' if len(level) == 1 else 'are'} level with it: the difference could be chance."
-    else:
-        text += " No other model is level with it."
-    return f"{text}{below_floor(means, families, called)} {ONE_SEED}"
-
-
-def headline(table: pd.DataFrame, metric: str, families: Mapping[str, str], titles: Mapping[str, str]) -> str:
-    """`verdict` as Markdown. table: of `standing`."""
-    part = table[(table["metric"] == metric) & (table["note"] == "")]
-    rows = [Judged(row.model, row.mean, row.low, row.high, int(row.n), row.mark) for row in part.itertuples()]
-    return verdict(rows, metric, families, bold(titles))
 
 
 def bold(titles: Mapping[str, str]) -> dict[str, str]:
@@ -289,10 +188,10 @@ def grid(
     return frame if notes else frame.drop(columns="Note")
 
 
-def against(people: Mapping[str, Ranks], baseline: str, metric: str) -> pd.DataFrame:
+def against(people: Mapping[str, judge.Ranks], baseline: str, metric: str) -> pd.DataFrame:
     """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people; those alone that
     have a figure, and none where the baseline has none."""
-    values = {name: ranks.values(metric) for name, ranks in people.items() if beyond_beam(ranks, metric) is None}
+    values = {name: ranks.values(metric) for name, ranks in people.items() if ranks.beyond_beam(metric) is None}
     others = [name for name in values if name != baseline and baseline in values]
     tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
     adjusted = judge.holm([test.p for test in tests])
@@ -339,7 +238,7 @@ def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.N
 
 
 def exposures(
-    tables: Mapping[str, pa.Table | None], people: Mapping[str, Ranks], protocol: str, k: int, items: int
+    tables: Mapping[str, pa.Table | None], people: Mapping[str, judge.Ranks], protocol: str, k: int, items: int
 ) -> tuple[dict[str, npt.NDArray[np.int64] | None], dict[str, str]]:
     """(row → `exposure` under `protocol`, row → why there is none). tables: of the models."""
     counts: dict[str, npt.NDArray[np.int64] | None] = {}
@@ -368,26 +267,26 @@ def beyond(
 # --- people on whom two models differ
 
 
-def wins(first: Ranks, second: Ranks) -> tuple[int, int, int]:
+def wins(first: judge.Ranks, second: judge.Ranks) -> tuple[int, int, int]:
     """Over how many people the first model ranks the held-out item higher, over how many the second, and the rest."""
     ours, theirs = _told_apart(first, second)
     better, worse = int((ours < theirs).sum()), int((ours > theirs).sum())
     return better, worse, len(first) - better - worse
 
 
-def _told_apart(first: Ranks, second: Ranks) -> tuple[Floats, Floats]:
+def _told_apart(first: judge.Ranks, second: judge.Ranks) -> tuple[Floats, Floats]:
     """Both ranks, infinite beyond the beams that they come from: places that nobody knows differ in nothing."""
     reach = min(ranks.width or math.inf for ranks in (first, second))
     ours, theirs = (np.where(ranks.rank > reach, np.inf, ranks.rank) for ranks in (first, second))
     return ours, theirs
 
 
-def among(one: Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
+def among(one: judge.Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
     """The rows of some people."""
     return np.flatnonzero(np.isin(one.user, np.asarray(users, np.int64)))
 
 
-def disputed(first: Ranks, second: Ranks, many: int = 20) -> pd.DataFrame:
+def disputed(first: judge.Ranks, second: judge.Ranks, many: int = 20) -> pd.DataFrame:
     """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
     the top of the list: from 1 to 10 weighs as much as from 10 to 100. Beyond a beam a rank is NaN, and counts as the next."""
     ours, theirs = _told_apart(first, second)
@@ -432,55 +331,3 @@ def span(seconds: float) -> str:
     if seconds < 5_400:
         return f"{seconds / 60:.1f} min"
     return f"{seconds / 3_600:.1f} h"
-
-
-# --- the floor: models that count and learn nothing else
-
-
-FLOOR = {"popularity": "popularity", "markov": "the Markov chain"}
-"""Families, in the order in which tables begin with them → what to call them."""
-
-
-def floor_first(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
-    """The same rows, popularity and the Markov chain before all others, which stay in their order."""
-    order = list(FLOOR)
-    return sorted(rows, key=lambda row: order.index(families[row]) if families[row] in order else len(order))
-
-
-def learned(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
-    """The rows that are not part of the floor."""
-    return [row for row in rows if families[row] not in FLOOR]
-
-
-def floor_missing(families: Mapping[str, str], protocol: str = "full") -> str:
-    """What to say where popularity or the Markov chain is not among the rows, and how to get it; "" where both are. Of sets of
-    items popularity is enough: a chain reads an order."""
-    needed = ("popularity",) if naming.parse(protocol).sets else FLOOR
-    absent = [name for name in needed if name not in families.values()]
-    if not absent:
-        return ""
-    steps = "`seqscope train`, `seqscope evaluate` and `seqscope export`"
-    return (
-        f"The floor is missing: {listed([FLOOR[name] for name in absent])} {'is' if len(absent) == 1 else 'are'} not among these "
-        f"models, so nothing says what counting alone reaches. {steps} with {listed([f'`{name}`' for name in absent])} "
-        "take seconds; for a dataset of your own, train it on Your data."
-    )
-
-
-def floor_best(means: Mapping[str, float], families: Mapping[str, str]) -> tuple[str, float] | None:
-    """(the row of the floor with the highest mean, that mean); None where there is none. Means may be NaN."""
-    floor = {row: mean for row, mean in means.items() if families[row] in FLOOR and not math.isnan(mean)}
-    return max(floor.items(), key=lambda entry: entry[1]) if floor else None
-
-
-def below_floor(means: Mapping[str, float], families: Mapping[str, str], called: Mapping[str, str]) -> str:
-    """Which rows are below the floor, in a sentence that ends with a blank before it; "" where none is. called: row → its title,
-    escaped for where it is shown."""
-    floor = floor_best(means, families)
-    if floor is None:
-        return ""
-    lower = [called[row] for row in learned(means, families) if means[row] < floor[1]]
-    if not lower:
-        return ""
-    verb = "is" if len(lower) == 1 else "are both" if len(lower) == 2 else "are"
-    return f" {listed(lower)} {verb} below {FLOOR[families[floor[0]]]} ({floor[1]:.3f})."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from app.analysis import metrics
+from app.analysis import floor
 from app.analysis.cache import cached, of_digest
 from app.analysis.metrics import LEVEL, SAMPLES, SEED, span
 from app.text import clean, count, listed, md
@@ -117,7 +117,8 @@ def below(study: Study, found: pd.DataFrame, counted: Sequence[Counted]) -> str:
         zip(found["title"], found["mean"], strict=True)
     )
     families = dict.fromkeys(means, "") | {counted_row.row: counted_row.family for counted_row in counted}
-    return metrics.below_floor(means, families, {row: f"**{md(row)}**" for row in means})
+    titles = dict(zip(means, means, strict=True)) | {counted_row.row: counted_row.title for counted_row in counted}
+    return floor.below(means, families, {row: f"**{md(title)}**" for row, title in titles.items()})
 
 
 def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from app.analysis.metrics import FLOOR
+from app.analysis import floor
 from engine.runtime import Bundle, Zoo
 
 _MOST_LISTS = 9
@@ -38,7 +38,7 @@ def usual(models: Zoo) -> list[str]:
 
 def _kind(bundle: Bundle) -> str:
     about = bundle.manifest
-    if about.family in FLOOR:
+    if not floor.needs_training(about.family):
         return "counts"
     if about.generator is not None:
         return "codes"

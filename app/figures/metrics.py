@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.analysis import metrics
+from app.analysis import floor
 from app.figures.style import LEGEND, QUIET, laid_out
 from app.styles import Style
 from app.text import label, short
@@ -46,7 +46,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
                 font={"size": 12, "color": QUIET},
             )  # fmt: skip
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
-    best = metrics.floor_best(dict(zip(part["model"], part["mean"], strict=True)), families)
+    best = floor.best(dict(zip(part["model"], part["mean"], strict=True)), families)
     if best is not None:
         fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
     fig.update_xaxes(title=metric, range=[low - 0.06 * span, high + 0.3 * span])
@@ -195,7 +195,7 @@ def _marker(look: Style, size: int) -> dict[str, object]:
 def ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.DataFrame:
     """The floor first, then the largest first."""
     part = table.sort_values(by, ascending=False)
-    return part.set_index("model", drop=False).loc[metrics.floor_first(part["model"], families)]
+    return part.set_index("model", drop=False).loc[floor.first(part["model"], families)]
 
 
 def _error(mean: object, low: object, high: object, colour: str, *, thin: bool = False) -> dict[str, object]:

@@ -300,6 +300,13 @@ class Check(Strict):
     lengths: list[int]
     max_abs_difference: float
     """ONNX against PyTorch: the largest difference of any score, relative to the largest score where that exceeds 1."""
+    milliseconds: float | None = Field(default=None, gt=0)
+    """Of processor time for a list of ten after one history, the median of some, on the machine that exported (engine/evaluation/
+    cost.py). Bundles of before do not say."""
+
+    @model_serializer(mode="wrap")
+    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return stated(write(self), "milliseconds")
 
 
 class Manifest(Strict):

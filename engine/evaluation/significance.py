@@ -1,4 +1,4 @@
-"""How sure a figure and a difference are: bootstrap over users, Holm's correction. Pure numpy."""
+"""How sure a figure and a difference are: bootstrap over users, and over seeds; Holm's correction. Pure numpy."""
 
 from __future__ import annotations
 
@@ -56,10 +56,14 @@ def paired(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: 
     if len(values) != len(baseline):
         raise ValueError(f"{len(values)} users against {len(baseline)}: a paired comparison needs the same users")
     delta = values - baseline
-    means = _resampled_means(delta, np.random.default_rng(seed), samples)
+    return _difference(delta, _resampled_means(delta, np.random.default_rng(seed), samples))
+
+
+def _difference(delta: np.ndarray, means: np.ndarray) -> Difference:
+    """delta: float [users]; means: float [samples], what its mean could have been."""
     low, high = np.quantile(means, [0.025, 0.975])
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p = 1.0 if not delta.any() else min(1.0, 2 * (side + 1) / (samples + 1))
+    p = 1.0 if not delta.any() else min(1.0, 2 * (side + 1) / (len(means) + 1))
     return Difference(float(delta.mean()), float(low), float(high), p)
 
 
@@ -71,3 +75,24 @@ def holm(p: list[float]) -> list[float]:
         running = max(running, min(1.0, (len(p) - place) * p[i]))
         adjusted[i] = running
     return adjusted
+
+
+def paired_over_seeds(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Difference:
+    """As `paired`, where models were trained with several seeds. values, baseline: float [seeds, users], of any number of seeds.
+
+    Two sources of chance add up: which users were drawn (bootstrap of the difference of means over seeds, paired) and which
+    seeds: for each model with S > 1 of them, s / √S · t with S − 1 degrees of freedom, s the deviation of its means over seeds.
+    That is the Behrens–Fisher distribution (Box & Tiao, Bayesian Inference in Statistical Analysis 1973, 2.5), wide where seeds
+    are few. With one seed the interval is over users alone.
+    """
+    if values.shape[1] != baseline.shape[1]:
+        raise ValueError(
+            f"{values.shape[1]} users against {baseline.shape[1]}: a paired comparison needs the same users"
+        )
+    rng = np.random.default_rng(seed)
+    delta = values.mean(0) - baseline.mean(0)
+    means = _resampled_means(delta, rng, samples)
+    for runs in (values.mean(1), baseline.mean(1)):
+        if len(runs) > 1:
+            means = means + runs.std(ddof=1) / np.sqrt(len(runs)) * rng.standard_t(len(runs) - 1, samples)
+    return _difference(delta, means)

@@ -21,6 +21,7 @@ from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, T
 from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.cost import milliseconds_per_list
 from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import USERS, Draft, check_name_and_title, exported, file_of
@@ -83,7 +84,13 @@ def export_run(
         manifest = _fill(folder, name, title, model, recipe, record, data, run, out)
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
         # the reader has the last word
-        Bundle.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
+        bundle = Bundle.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+        bundle.warm()
+        cases = data.cases("test")
+        if len(cases):
+            took = milliseconds_per_list(lambda history: bundle.recommend_one(history, 10), cases)
+            timed = manifest.model_copy(update={"check": manifest.check.model_copy(update={"milliseconds": took})})
+            (folder / "manifest.json").write_text(timed.model_dump_json(indent=1) + "\n", "utf-8")
     return out / name
 
 

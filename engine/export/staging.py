@@ -25,6 +25,7 @@ from engine.bundle.manifest import Check, File, Generator, Index, PeopleGraph, S
 from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
+from engine.evaluation import memorisation
 from engine.files import made, put, replacing
 from engine.runtime import Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
@@ -97,11 +98,11 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
 
 
 def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
-    """dataset.json, items.parquet and, where there is anybody, users.parquet of an export folder.
+    """dataset.json, items.parquet and, where there is anybody, users.parquet and held_out.parquet of an export folder.
 
     Raises SeqscopeError where the folder holds what was made for other data.
     """
-    exported_fingerprint(data, out)
+    before = exported_fingerprint(data, out)
     info = out / "dataset.json"
     out.mkdir(parents=True, exist_ok=True)
     items = pq.read_table(data.path / "items.parquet").sort_by("item")
@@ -112,6 +113,8 @@ def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
         _write_users(data, out, users)
     else:
         (out / "users.parquet").unlink(missing_ok=True)
+    if before != data.info.fingerprint or not (out / memorisation.FILE).exists():  # what it says is the dataset's alone
+        memorisation.write(data, out / memorisation.FILE)
     with replacing(info) as staged:
         shutil.copyfile(data.path / "dataset.json", staged)
     Zoo.open(out)

@@ -6,6 +6,8 @@
     judge.interval(values)                            # mean, low, high: 95 %, bootstrap over users
     judge.paired(values, baseline)                    # mean difference, its interval, p; the same users in the same order
     judge.holm([test.p for test in tests])            # p-values of several comparisons, adjusted
+    judge.ranks(table, "full")                        # one protocol of a ranks.parquet; judge.common: people of several models
+    judge.sentences(judge.verdict(contenders, "NDCG@10", popularity))  # the best neural model against the best without training
 
 These are the functions that `seqscope evaluate` uses, so a page and a report cannot disagree.
 """
@@ -24,24 +26,36 @@ from engine.evaluation.metrics import (
     names,
     per_user,
 )
+from engine.evaluation.rank_table import Ranks, common, pair_keys, ranks
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
+from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
+from engine.evaluation.verdict_words import sentences
 
 __all__ = [
     "ACCURACY",
     "BEYOND",
     "CUTOFFS",
     "HEADLINE",
+    "Contender",
     "Difference",
     "Interval",
+    "Ranks",
+    "Verdict",
     "accuracy",
     "beam_width",
     "beyond_accuracy",
     "beyond_beam",
+    "common",
     "cutoff_of",
     "holm",
     "interval",
     "key",
     "names",
+    "pair_keys",
     "paired",
     "per_user",
+    "ranks",
+    "sentences",
+    "verdict",
+    "without_seed",
 ]

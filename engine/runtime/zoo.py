@@ -26,6 +26,7 @@ from engine.bundle.tables import Column, read_table
 from engine.bundle.tokenizers import ABOUT, Tokenization
 from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
 from engine.errors import SeqscopeError
+from engine.evaluation import memorisation
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.studies import STUDIES, Studies
 from engine.runtime.text import TEXT_ENCODERS
@@ -62,6 +63,8 @@ class Zoo:
             then the attributes as they are.
         users: pyarrow Table: user int32, user_id string, history list<int32>, target int32; people with a held-out item (of
             several the first by number). Empty where the folder has no users.parquet (histories may be private).
+        held_out: pyarrow Table: user int32, target int32, memorised int8 (engine/evaluation/memorisation.py); None where the
+            folder has no held_out.parquet, because it is of before or there is no order to memorise.
         popularity: int64 [items].
         bundles: name → `Bundle`, in the order of their manifests' `order`, equal ones by name.
         tokenizations: name → `Tokenization`, in the order of `about.order`, equal ones by name.
@@ -79,11 +82,13 @@ class Zoo:
         refused: list[Refusal],
         tokenizations: dict[str, Tokenization] | None = None,
         spaces: dict[str, Space] | None = None,
+        held_out: pa.Table | None = None,
     ) -> None:
         self.path = path
         self.info = info
         self.items = items.table
         self.users = users
+        self.held_out = held_out
         self.bundles = bundles
         self.tokenizations = tokenizations or {}
         self.spaces = spaces or {}
@@ -133,8 +138,9 @@ class Zoo:
         tokenizations = _beside(path, IDENTIFIERS, Tokenization.open, catalogue, refused, warm)
         spaces = _beside(path, SPACES, Space.open, catalogue, refused, warm)
         return cls(
-            path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, tokenizations, spaces
-        )
+            path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, tokenizations, spaces,
+            _held_out(folder, many),
+        )  # fmt: skip
 
     def sound(self) -> Zoo:
         """Itself; or the same without the bundles that came to no end since it was opened, which are then `refused`."""
@@ -170,6 +176,7 @@ class Zoo:
             path / "dataset.json",
             path / "items.parquet",
             path / "users.parquet",
+            path / memorisation.FILE,
             *sorted(path.glob("*/manifest.json")),
             *sorted(path.glob(f"{IDENTIFIERS}/*/{ABOUT}")),
             *sorted(path.glob(f"{SPACES}/*/{ABOUT}")),
@@ -297,3 +304,14 @@ def _users(folder: Folder, items: int) -> pa.Table:
     if not (folder.path / "users.parquet").exists():
         return _NO_USERS.empty_table()
     return read_table(folder, "users.parquet", columns)
+
+
+def _held_out(folder: Folder, items: int) -> pa.Table | None:
+    if not (folder.path / memorisation.FILE).exists():
+        return None
+    columns = {
+        "user": Column(pa.int32(), 0),
+        "target": Column(pa.int32(), 0, items - 1),
+        "memorised": Column(pa.int8(), 0, 2),
+    }
+    return read_table(folder, memorisation.FILE, columns)

@@ -15,11 +15,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import zoo
-from app.analysis import evaluation, metrics
+from app.analysis import evaluation, floor, metrics, verdict
 from app.figures import metrics as figures
 from app.screens import PAGES
 from app.session import state
 from app.zoo import Style
+from engine.cards import declarations
 from engine.runtime import BundleError, Zoo, judge
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
 
@@ -30,10 +31,10 @@ FAMILIES = {"a": "sasrec", "b": "tiger", "c": "popularity", "d": "markov"}
 TITLES = {"a": "A", "b": "<script>B</script>", "c": "$C$", "d": "D"}
 
 
-def ranks(values: np.ndarray, users: np.ndarray | None = None) -> metrics.Ranks:
+def ranks(values: np.ndarray, users: np.ndarray | None = None) -> judge.Ranks:
     n = len(values)
     user = np.arange(n, dtype=np.int32) if users is None else users.astype(np.int32)
-    return metrics.Ranks(user, user % 5, np.full(n, 3, np.int32), np.asarray(values, float))
+    return judge.Ranks(user, user % 5, np.full(n, 3, np.int32), np.asarray(values, float))
 
 
 def table(protocols: dict[str, np.ndarray]) -> pa.Table:
@@ -52,7 +53,7 @@ def table(protocols: dict[str, np.ndarray]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def people(**means: float) -> dict[str, metrics.Ranks]:
+def people(**means: float) -> dict[str, judge.Ranks]:
     """Models whose chance of rank 1 is as given, else rank 100."""
     rng = np.random.default_rng(1)
     draw = rng.random(600)
@@ -104,31 +105,31 @@ def test_a_row_with_users_vectors_looks_other_than_the_model_beside_it(tmp_path:
 
 def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
     source = table({"full": np.array([1.0, 2, 3]), "u100": np.array([9.0, 9, 9])})
-    found = metrics.ranks(source, "full")
+    found = judge.ranks(source, "full")
     assert found is not None
     assert found.user.tolist() == [0, 1, 2] and found.rank.tolist() == [1, 2, 3]
-    assert metrics.ranks(source, "full+user") is None
+    assert judge.ranks(source, "full+user") is None
 
 
 def test_only_people_of_every_model_are_compared() -> None:
-    shared, left_out = metrics.common(
+    shared, left_out = judge.common(
         {"a": ranks(np.ones(3), np.array([1, 2, 3])), "b": ranks(np.ones(3), np.array([2, 3, 9]))}
     )
     assert [one.user.tolist() for one in shared.values()] == [[2, 3], [2, 3]]
     assert left_out == 2
-    assert metrics.common({}) == ({}, 0)
+    assert judge.common({}) == ({}, 0)
 
 
 def test_the_same_person_with_another_target_is_not_compared() -> None:
-    other = metrics.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
-    shared, left_out = metrics.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
+    other = judge.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
+    shared, left_out = judge.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
     assert len(shared["a"]) == 0 and left_out == 1
 
 
 def test_who_lacks_several_held_out_items_is_one_person() -> None:
     user, target = np.array([1, 1, 1, 2], np.int32), np.array([4, 5, 6, 4], np.int32)
-    whole = metrics.Ranks(user, target, np.ones(4, np.int32), np.ones(4), protocol="held-out users")
-    shared, left_out = metrics.common({"a": whole, "b": whole.take(np.array([0, 3]))})
+    whole = judge.Ranks(user, target, np.ones(4, np.int32), np.ones(4), protocol="held-out users")
+    shared, left_out = judge.common({"a": whole, "b": whole.take(np.array([0, 3]))})
     assert shared["a"].target.tolist() == [4, 4] and left_out == 1
 
 
@@ -143,33 +144,25 @@ def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
     pd.testing.assert_frame_equal(found, again)
 
 
-def headline(**means: float) -> str:
-    return metrics.headline(metrics.standing(people(**means), ["HR@10"]), "HR@10", FAMILIES, TITLES)
-
-
-def test_headline() -> None:
-    text = headline(a=0.5, b=0.5)
-    assert "is level with it: the difference could be chance" in text and "One seed" in text
-    assert "\\<script\\>B" in text
-    assert "No other model is level with it" in headline(a=0.5, d=0.1)
-
-
 def test_one_model_alone_is_not_crowned() -> None:
     assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}
-    text = headline(a=0.5)
-    assert "no other model to compare it with" in text and "highest" not in text and "level" not in text
 
 
 def test_models_below_the_floor_are_named() -> None:
-    assert "below" not in headline(a=0.5, d=0.2)
-    assert "**A** is below the Markov chain (0." in headline(a=0.1, d=0.9)
-    assert "**A** and **\\<script\\>B\\</script\\>** are both below the Markov chain" in headline(
-        a=0.1, b=0.2, d=0.9, c=0.3
-    )
-    assert metrics.floor_first("abcd", FAMILIES) == ["c", "d", "a", "b"]
-    assert metrics.floor_missing(FAMILIES) == "" and "`markov`" in metrics.floor_missing(
-        {"a": "sasrec", "c": "popularity"}
-    )
+    called = metrics.bold(TITLES)
+    assert floor.below({"a": 0.5, "d": 0.2}, FAMILIES, called) == ""
+    assert "**A** is below **D** (0.900)" in floor.below({"a": 0.1, "d": 0.9}, FAMILIES, called)
+    means = {"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}
+    assert "**A** and **\\<script\\>B\\</script\\>** are both below **D**" in floor.below(means, FAMILIES, called)
+    assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+    assert "`markov`" in floor.missing({"a": "sasrec", "c": "popularity"})
+
+
+def test_what_needs_no_training_is_what_declares_so() -> None:
+    counting = {name for name, model in declarations().models.items() if not model.learns}
+    assert {"popularity", "markov", "text-neighbours"} <= counting
+    assert all(floor.needs_training(name) == (name not in counting) for name in declarations().models)
+    assert floor.needs_training("of another installation")
 
 
 def test_grid_escapes_and_gives_reasons() -> None:
@@ -471,6 +464,30 @@ def test_the_page(opened: Opened) -> None:
     ]
     text = words(page)
     assert "Full ranking" in text and "seed 0" in text and "4 people" in text and "simulated" in text
+    opening = verdict.verdict(zoo.open_zoo("toys"), "full", "NDCG@10")
+    assert opening is not None and opening.untrained is not None and opening.untrained.name == "popular"
+    assert page.markdown[1].value == verdict.in_markdown(opening)
+
+
+def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_follows_from_counts(
+    tmp_path: Path,
+) -> None:
+    path = make_zoo(tmp_path / "exports")
+    seed_of_beta = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
+    recipe = {"family": "toy", "training": {"seed": 1}}
+    seal(path / "alpha", training={**seed_of_beta, "recipe": recipe})
+    seal(path / "gamma", training={**seed_of_beta, "recipe": recipe | {"training": {"seed": 2}}})
+    ranks = pq.read_table(path / "alpha" / "ranks.parquet").slice(0, 4)
+    kinds = pa.array([1, 2, 0, 0], pa.int8())
+    pq.write_table(ranks.select(["user", "target"]).append_column("memorised", kinds)[::-1], path / "held_out.parquet")
+    models = Zoo.open(path)
+    people = evaluation.people(models, "full")[0]
+    trained = {one.name: len(one.ranks) for one in verdict.contenders(models, people)}
+    assert trained["alpha"] == 2 and "gamma" not in trained and trained["popular"] == 1
+    known = verdict.memorised(models, people["alpha"])
+    assert known is not None and known.tolist() == kinds.to_pylist()
+    unknown = dict(zip(("user", "target"), ([9], [9]), strict=True))
+    assert verdict.memorised(models, judge.Ranks(*map(np.array, unknown.values()), np.ones(1), np.ones(1))) is None
 
 
 @pytest.mark.parametrize("by", ["popularity-3", "popularity-10", "length", "attribute:genres", "attribute:year"])
@@ -523,7 +540,7 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert made["Epochs"].tolist().count("2 (best 2, still improving when stopped)") == 1
     assert page.selectbox(key="metrics_baseline_toys_6").value == "plain"
-    assert "**Alpha** is below the Markov chain" in words(page) and "The floor is missing: popularity is" in words(page)
+    assert "**Alpha** is below **Markov chain**" in words(page) and "The floor is missing: Popularity is" in words(page)
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:

@@ -107,7 +107,7 @@ def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
     table = studies.table(pieces, METRIC)
     counted = [studies.Counted("markov", "markov", "Markov chain", 0.99, 0.98, 1.0)]
     assert studies.grid(pieces, table, METRIC, counted)["Verdict"].tolist()[:2] == ["the floor", ""]
-    assert "are below the Markov chain (0.990)" in studies.below(pieces, table, counted)
+    assert "are below **Markov chain** (0.990)" in studies.below(pieces, table, counted)
     assert studies.below(pieces, table, [counted[0]._replace(mean=0.0)]) == "" == studies.below(pieces, table, [])
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from engine.data.dataset import Dataset
+from engine.evaluation import memorisation
 from engine.export.weights import LEAST
 from engine.models import Recommender
 from engine.models.ngcf import NGCF
@@ -133,7 +134,7 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     assert manifest.training.commit == record["commit"]
     assert manifest.encoder.max_length == model.max_length
     assert manifest.metrics == json.loads((run_of(name) / "metrics.json").read_text("utf-8"))
-    assert manifest.check.max_abs_difference <= 1e-4
+    assert manifest.check.max_abs_difference <= 1e-4 and manifest.check.milliseconds is not None
     assert manifest.check.histories >= 8 * len(manifest.check.lengths)
     assert {1, model.max_length} <= set(manifest.check.lengths)
     can = manifest.capabilities
@@ -267,6 +268,12 @@ def test_the_dataset_beside_the_bundles(zoo: Zoo, dataset: Dataset, exports: Pat
     assert table["user_id"].to_pylist() == [f"u{user}" for user in cases.users]
     assert table["history"].to_pylist() == [cases.history[row].tolist() for row in range(len(cases))]
     assert table["target"].to_pylist() == cases.targets.tolist()
+    kinds = memorisation.of_test(dataset)
+    assert kinds is not None and zoo.held_out is not None
+    assert (
+        zoo.held_out["memorised"].to_pylist() == kinds.tolist()
+        and zoo.held_out["user"].to_pylist() == cases.users.tolist()
+    )
 
 
 def test_nobodys_vector_is_in_a_graph(exports: Path, run_of: Callable[[str], Path]) -> None:
@@ -281,6 +288,6 @@ def test_nobodys_vector_is_in_a_graph(exports: Path, run_of: Callable[[str], Pat
 
 
 def test_nothing_is_left_beside_the_bundles(exports: Path) -> None:
-    beside = {"dataset.json", "items.parquet", "users.parquet", "words"}
+    beside = {"dataset.json", "items.parquet", "users.parquet", "held_out.parquet", "words"}
     assert {path.name for path in exports.iterdir()} == {*MATCHING, *beside}
     assert [path.name for path in (exports / "words").iterdir()] == ["scratch"]

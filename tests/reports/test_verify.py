@@ -219,7 +219,7 @@ def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path
     metrics = report.metrics.model_copy(update={"protocol": "full+user", **rows})
     asked = report.asked.model_copy(update={"protocol": "full+user"})
     old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics})
-    assert "metrics" not in wrong(old, models) and "Alpha: NDCG" in verdict(metrics, old)
+    assert "metrics" not in wrong(old, models) and "NDCG@10" in verdict(metrics, old)
     halves = [one.model_copy(update={"mean": one.mean / 2}) for one in rows["estimates"]]
     forged = old.model_copy(update={"metrics": metrics.model_copy(update={"estimates": halves})})
     assert "metrics" in wrong(forged, models)

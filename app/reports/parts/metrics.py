@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pydantic import Field
 
-from app.analysis import evaluation, metrics
+from app.analysis import evaluation, floor
 from app.analysis import metrics as analysis
-from app.analysis.cache import cached
+from app.analysis import verdict as verdicts
+from app.analysis.cache import cached, of_content
 from app.analysis.model_card import split_words
 from app.figures import metrics as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
-from app.reports.fields import Name, ReportModel, number, number_or_none
+from app.reports.estimates import Beyond, Estimate, Metrics, Row, Slice
+from app.reports.fields import number, number_or_none
 from app.reports.part import Checked, Part, Source, same
 from app.styles import with_users
 from app.text import clean, count, listed
@@ -24,94 +25,6 @@ from engine.runtime import STILL_IMPROVING, Zoo, judge, protocols
 
 if TYPE_CHECKING:
     from app.reports.document import Report
-
-Row = tuple[str, bool]
-"""A model, and whether with its vectors of training users."""
-
-
-class Estimate(ReportModel):
-    LATER = ("users",)
-    model: Name
-    users: bool = False
-    """True: with the model's vectors of training users, in place of what it makes of the history alone."""
-    metric: str
-    mean: float
-    low: float
-    high: float
-    people: int
-    mark: Literal["best", "level", ""]
-    """level: its difference to the best could be chance."""
-    p: float | None
-    """Of the paired bootstrap against the best, after Holm; None for the best itself."""
-
-
-class Beyond(ReportModel):
-    LATER = ("users", "others")
-    model: Name
-    users: bool = False
-    """As `Estimate.users`; a row of the metrics is a model, with these vectors or without."""
-    coverage: float | None
-    gini: float | None
-    novelty: float | None
-    others: dict[str, float | None] = {}
-    """Metrics that an installation adds to these three, by their names in lowercase."""
-    note: str
-
-    def value(self, field: str) -> float | None:
-        """Of a metric by its name in lowercase; None where the report does not have it."""
-        value: float | None = getattr(self, field) if field in type(self).model_fields else self.others.get(field)
-        return value
-
-
-class Slice(ReportModel):
-    """A metric over some of the people."""
-
-    words: str
-    """Whose held-out item …"""
-    model: Name
-    users: bool
-    """As `Estimate.users`."""
-    metric: str
-    mean: float
-    low: float
-    high: float
-    people: int
-
-
-class Metrics(ReportModel):
-    LATER = ("beams", "repeats", "held_out")
-
-    protocol: str
-    words: str
-    """What the protocol does."""
-    k: int
-    people: int
-    left_out: int
-    """People that not every model was evaluated on."""
-    samples: int
-    seed: int
-    estimates: list[Estimate]
-    beyond: list[Beyond]
-    absent: list[Name]
-    """Models that were not evaluated so."""
-    held_out: list[str] = []
-    """What has to be known of the held-out items before any verdict, in sentences: ties, repeats, cancellations."""
-    beams: dict[Name, Annotated[int, Field(ge=1)]] = {}
-    """Models whose ranks come from a beam, and its width; such a model has no estimates where k is more than that."""
-    repeats: list[Slice] = []
-    """Where repeats count: apart for held-out items that repeat one of the history, and for new ones."""
-
-    @property
-    def rows(self) -> list[Row]:
-        return [(row.model, row.users) for row in self.beyond]
-
-    def cannot(self, model: str) -> str | None:
-        """Why a row of the model is empty, such as "beam of 20"."""
-        return judge.beyond_beam(self.k, self.beams.get(model))
-
-    def of(self, row: Row) -> tuple[list[Estimate], Beyond]:
-        estimates = [entry for entry in self.estimates if (entry.model, entry.users) == row]
-        return estimates, next(entry for entry in self.beyond if (entry.model, entry.users) == row)
 
 
 class MetricsPart(Part[Metrics]):
@@ -218,13 +131,7 @@ class MetricsPart(Part[Metrics]):
 PART = MetricsPart()
 
 
-def _content(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -> Hashable:
-    """Whatever the history is."""
-    digests = tuple((name, models.bundles[name].digest) for name in names)
-    return (str(models.path), models.info.fingerprint, digests, protocol, k)
-
-
-@cached(100, by=_content)
+@cached(100, by=of_content)
 def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -> Metrics | None:
     """None where no model that is shown was evaluated. k: of the lists; that of the metrics is the highest cut-off up to it."""
     possible = evaluation.protocols(models, names)
@@ -262,6 +169,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
             analysis.model_of(row): row_ranks.width for row, row_ranks in ranks.items() if row_ranks.width is not None
         },
         held_out=analysis.held_out_words(models.info),
+        verdict=verdicts.verdict(models, protocol, judge.key(judge.HEADLINE, k)),
     )
 
 
@@ -281,7 +189,7 @@ def _beyond(row: Any) -> Beyond:
     return Beyond(**_row(row.model), **fields, others=values, note=row.note)
 
 
-def _repeats(models: Zoo, ranks: Mapping[str, analysis.Ranks], metrics: Iterable[str]) -> list[Slice]:
+def _repeats(models: Zoo, ranks: Mapping[str, judge.Ranks], metrics: Iterable[str]) -> list[Slice]:
     if protocols.history_excluded(models.info.repeats):
         return []
     slicing = evaluation.by_repeat(next(iter(ranks.values())), models.users)
@@ -295,7 +203,8 @@ def _repeats(models: Zoo, ranks: Mapping[str, analysis.Ranks], metrics: Iterable
 
 
 def _known_then(then: Metrics, now: Metrics) -> Metrics:
-    """Without the metrics that were declared after the report was made, or elsewhere."""
+    """Without the metrics that were declared after the report was made, or elsewhere, and with the verdict of then where it was
+    of other models."""
     known = {entry.metric for entry in then.estimates}
     known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
     others = {field for entry in then.beyond for field in entry.others}
@@ -303,9 +212,20 @@ def _known_then(then: Metrics, now: Metrics) -> Metrics:
         entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
         for entry in now.beyond
     ]
+    estimates = [entry for entry in now.estimates if entry.metric in known]
+    same_models = _compared(then.verdict) == _compared(now.verdict)
     return now.model_copy(
-        update={"estimates": [entry for entry in now.estimates if entry.metric in known], "beyond": beyond}
+        update={
+            "estimates": estimates,
+            "beyond": beyond,
+            "verdict": now.verdict if same_models else then.verdict,
+        }
     )
+
+
+def _compared(verdict: judge.Verdict | None) -> list[int] | None:
+    """How many models of each kind the verdict is of: all of the dataset, of which some may have come or gone since."""
+    return None if verdict is None else [side.among for side in (verdict.neural, verdict.untrained) if side is not None]
 
 
 # --- in words and drawn
@@ -321,33 +241,24 @@ def _families(rows: Iterable[str], report: Report) -> dict[str, str]:
 
 
 def _titles(content: Metrics, report: Report) -> dict[Row, str]:
-    """Row → what it is called, popularity and the Markov chain first, as tables and figures have them."""
+    """Row → what it is called, those that need no training first, as tables and figures have them."""
     rows = {_row_name(row): row for row in content.rows}
-    titles = analysis.titled(report.titles, metrics.floor_first(rows, _families(rows, report)))
+    titles = analysis.titled(report.titles, floor.first(rows, _families(rows, report)))
     return {rows[row]: title for row, title in titles.items()}
 
 
 def verdict(content: Metrics, report: Report) -> str:
-    """Which model is best, who is level with it, who is below the floor, and what is missing."""
-    name, rows = f"{judge.HEADLINE}@{content.k}", [_row_name(row) for row in content.rows]
-    part = [
-        analysis.Judged(
-            _row_name((estimate.model, estimate.users)),
-            estimate.mean,
-            estimate.low,
-            estimate.high,
-            estimate.people,
-            estimate.mark,
-        )
-        for estimate in content.estimates
-        if estimate.metric == name
-    ]
+    """Whether a neural model is worth its training, as Metrics opens with; who is below the floor, and what is missing."""
+    rows = [_row_name(row) for row in content.rows]
     titles, families = analysis.titled(report.titles, rows), _families(rows, report)
+    name = f"{judge.HEADLINE}@{content.k}"
+    means = {_row_name((one.model, one.users)): one.mean for one in content.estimates if one.metric == name}
     beams = [f"{titles[_row_name(row)]} ({why})" for row in content.rows if (why := content.cannot(row[0]))]
     sentences = [
-        analysis.verdict(part, name, families, titles),
+        judge.sentences(content.verdict, lambda title: clean(title, 80)) if content.verdict is not None else "",
+        floor.below(means, families, titles).strip(),
         f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
-        metrics.floor_missing(families, content.protocol).replace("`", ""),
+        floor.missing(families, content.protocol).replace("`", ""),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -393,10 +304,10 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
         row: with_users(model.style) if row.endswith(analysis.USERS) else model.style for row, model in models.items()
     }
     models_shown = count(len({model.name for model in models.values()}), "model")
-    alt = f"{name} of {models_shown} with 95 % intervals: popularity and the Markov chain, then best on top"
+    alt = f"{name} of {models_shown} with 95 % intervals: those that need no training, then best on top"
 
     def draw(font: str) -> Any:
-        floor = metrics.floor_best(dict(zip(rows, frame["mean"], strict=True)), families)
+        counted = floor.best(dict(zip(rows, frame["mean"], strict=True)), families)
         dots = [
             charts.Dot(
                 titles[row.model], row.mean, row.low, row.high, models[row.model].colour,
@@ -404,7 +315,7 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
             )
             for row in drawing.ordered(frame, "mean", families).itertuples()
         ]  # fmt: skip
-        return charts.dots(dots, name, alt, floor=None if floor is None else floor[1], font=font)
+        return charts.dots(dots, name, alt, floor=None if counted is None else counted[1], font=font)
 
     def live() -> Any:
         return drawing.dots(frame, name, titles, looks, families)

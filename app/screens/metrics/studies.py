@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard
-from app.analysis import evaluation, metrics
+from app.analysis import evaluation, floor
 from app.analysis import studies as views
 from app.figures import studies as figures
 from app.text import clean, md
@@ -56,7 +56,7 @@ def show(models: Zoo, metric: str) -> None:
 
 
 def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
-    """Popularity and the Markov chain over the study's people, where they were ranked for the same ones."""
+    """What needs no training, over the study's people, where they were ranked for the same ones."""
     protocol = naming.main(models.info.repeats, models.info.split.get("kind"))
     if not views.ranked(study) or protocol not in evaluation.protocols(models):
         return []
@@ -68,7 +68,7 @@ def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
             row.model, families[row.model], models.bundles[row.model].manifest.title, row.mean, row.low, row.high
         )
         for row in table.itertuples()
-        if families[row.model] in metrics.FLOOR
+        if not floor.needs_training(families[row.model])
     ]
 
 

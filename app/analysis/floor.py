@@ -1,0 +1,87 @@
+"""The floor of every comparison: models that need no training. Which these are is what they declare (engine/cards.py).
+
+families: row of a table (app/analysis/metrics.py) → its model's family.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+
+from app.text import listed
+from engine.cards import Declaration, declarations, untrained
+from engine.runtime import protocols as naming
+
+
+@functools.cache
+def _places() -> dict[str, int]:
+    """Family → its place among those with which tables begin."""
+    return {family: place for place, family in enumerate(untrained(declarations().models))}
+
+
+def needs_training(family: str) -> bool:
+    """A family that is not declared here counts as one that does."""
+    return family not in _places()
+
+
+def first(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
+    """The same rows, those that need no training before all others, popularity and the Markov chain first; the others stay in
+    their order."""
+    places = _places()
+    return sorted(rows, key=lambda row: places.get(families[row], len(places)))
+
+
+def learned(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
+    """The rows that are not part of the floor."""
+    return [row for row in rows if needs_training(families[row])]
+
+
+def missing(families: Mapping[str, str], protocol: str = "full") -> str:
+    """What to say where models that need no training and that Your data trains unasked are not among the rows, and how to get
+    them; "" where all are. Of sets of items those alone that read no order."""
+    sets = naming.parse(protocol).sets
+    absent = [
+        name
+        for name, model in _unasked().items()
+        if name not in families.values() and (not sets or "reads_order" in model.card.reasons)
+    ]
+    if not absent:
+        return ""
+    titles = listed([_unasked()[name].card.title for name in absent])
+    steps = "`seqscope train`, `seqscope evaluate` and `seqscope export`"
+    return (
+        f"The floor is missing: {titles} {'is' if len(absent) == 1 else 'are'} not among these "
+        f"models, so nothing says what counting alone reaches. {steps} with {listed([f'`{name}`' for name in absent])} "
+        "take seconds; for a dataset of your own, train it on Your data."
+    )
+
+
+@functools.cache
+def _unasked() -> dict[str, Declaration]:
+    models = declarations().models
+    chosen = {
+        name
+        for name, model in models.items()
+        if any(variant.page is not None and variant.page.chosen for variant in model.card.variants)
+    }
+    return {name: models[name] for name in untrained(models) if name in chosen}
+
+
+def best(means: Mapping[str, float], families: Mapping[str, str]) -> tuple[str, float] | None:
+    """(the row of the floor with the highest mean, that mean); None where there is none. Means may be NaN."""
+    counted = {row: mean for row, mean in means.items() if not needs_training(families[row]) and not math.isnan(mean)}
+    return max(counted.items(), key=lambda entry: entry[1]) if counted else None
+
+
+def below(means: Mapping[str, float], families: Mapping[str, str], called: Mapping[str, str]) -> str:
+    """Which rows are below the floor, in a sentence that ends with a blank before it; "" where none is. called: row → its title,
+    escaped for where it is shown."""
+    counted = best(means, families)
+    if counted is None:
+        return ""
+    lower = [called[row] for row in learned(means, families) if means[row] < counted[1]]
+    if not lower:
+        return ""
+    verb = "is" if len(lower) == 1 else "are both" if len(lower) == 2 else "are"
+    return f" {listed(lower)} {verb} below {called[counted[0]]} ({counted[1]:.3f}), which needs no training."

@@ -1,0 +1,109 @@
+"""What every part of the page Metrics speaks of, and how it is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from app import zoo
+from app.analysis import evaluation, floor, metrics
+from app.components import choice
+from app.text import clean, listed, md
+from engine.runtime import STILL_IMPROVING, Zoo, judge
+from engine.runtime import protocols as naming
+
+
+class MetricsChoices:
+    """A protocol, a metric and a cut-off, with the rows of all tables."""
+
+    def __init__(self, models: Zoo, protocol: str, name: str, k: int) -> None:
+        self.models, self.protocol, self.k = models, protocol, k
+        self.metric = judge.key(name, k)
+        self.people, self.left_out = evaluation.people(models, protocol)
+        named = {model: bundle.manifest.title for model, bundle in models.bundles.items()}
+        absent = [model for model in named if model not in {metrics.model_of(row) for row in self.people}]
+        rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
+        self.families = evaluation.families(models, rows)
+        self.rows = floor.first(rows, self.families)
+        """Of every table: a model, or one with its users' vectors (`metrics.ranked`); the floor first."""
+        self.titles = metrics.titled(named, self.rows)
+        looks = {model: zoo.style(models, model) for model in named}
+        self.looks = {
+            row: zoo.with_users(looks[metrics.model_of(row)]) if row.endswith(metrics.USERS) else looks[row]
+            for row in self.rows
+        }
+
+    def named(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A table for people: titles in place of the models' names."""
+        return table.assign(model=[clean(self.titles[name]) for name in table["model"]])
+
+    def notes(self) -> dict[str, str]:
+        """Row → why it is not compared, or what has to be known of it."""
+        notes = {}
+        for row in self.rows:
+            if row not in self.people:
+                notes[row] = f"not evaluated under “{self.protocol}”"
+            elif self.models.bundles[metrics.model_of(row)].improving:
+                notes[row] = STILL_IMPROVING
+        return notes
+
+    def means(self) -> dict[str, float]:
+        """Row → the chosen metric; NaN where there is none."""
+        table = evaluation.standing(self.models, self.protocol, self.k)
+        part = table[table["metric"] == self.metric]
+        return dict(zip(part["model"], part["mean"], strict=True))
+
+    def below(self, rows: Sequence[str]) -> str:
+        """Which of the rows are below the floor, as Markdown."""
+        counted = [row for row in self.people if row not in floor.learned(self.people, self.families)]
+        means = {row: mean for row, mean in self.means().items() if row in (*rows, *counted)}
+        return floor.below(means, self.families, metrics.bold(self.titles))
+
+    def beams(self) -> str:
+        """Rows that have nothing at this cut-off, and why; "" where there are none."""
+        reasons = {row: ranks.beyond_beam(self.metric) for row, ranks in self.people.items()}
+        entries = [f"{self.titles[row]} (ranked by a {why})" for row, why in reasons.items() if why]
+        return f"Left out, as nothing is known of places beyond the beam: {listed(entries)}." if entries else ""
+
+
+def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        protocol = choice.segmented(
+            "Protocol",
+            "protocol",
+            {name: md(name) for name in protocols},
+            protocols[0],
+            key=f"metrics_protocol_{models.info.name}",
+            clears=("baseline", "first", "second", "person"),
+            wrap=True,
+        )
+        sets = naming.parse(protocol).sets
+        names = metrics.metrics_of(protocol)
+        name = choice.segmented(
+            "Metric", "metric", {name: name for name in names}, names[0], key=f"metrics_name{'_sets' if sets else ''}"
+        )
+        k = choice.segmented(
+            "Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
+            key=f"metrics_k{'_sets' if sets else ''}",
+        )  # fmt: skip
+    this = MetricsChoices(models, protocol, name, int(k))
+    n = next((ranks.people for ranks in this.people.values()), 0)
+    split = models.info.split.get("kind", "unknown")
+    note = (
+        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {metrics.asked(n, this.protocol)}. Intervals: "
+        f"95 %, bootstrap over people, {metrics.SAMPLES:,} samples, seed {metrics.SEED}."
+    )
+    note += metrics.left_out(this.left_out)
+    if models.info.simulated:
+        note += " The people of this dataset are simulated."
+    st.caption(md(note, 2_000))
+    alike: dict[str, list[str]] = {}  # what is said of a model → the names of all of whom it is said
+    for bundle in models.bundles.values():
+        if bundle.cannot("identifiers") is None and bundle.name in this.people:
+            words = metrics.beam_words("", this.protocol, bundle.manifest.metrics, len(models))
+            alike.setdefault(words, []).append(f"{this.looks[bundle.name].sign} {md(bundle.manifest.title)}")
+    for words, alike_models in alike.items():
+        st.caption(", ".join(alike_models) + md(words, 1_000))
+    return this

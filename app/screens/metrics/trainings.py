@@ -1,0 +1,83 @@
+"""Metrics: how training went, and how every model was made."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app import export
+from app.analysis import evaluation, floor, metrics
+from app.components import choice
+from app.figures import metrics as figures
+from app.screens.metrics import parameters
+from app.screens.metrics.choices import MetricsChoices
+from app.text import clean, md
+from engine.runtime import STILL_IMPROVING, Zoo
+
+_FOUR = st.column_config.NumberColumn(format="%.4f")
+_ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True))
+
+
+def curves(this: MetricsChoices) -> None:
+    st.subheader("Training")
+    table = metrics.curves({name: bundle.curve_table() for name, bundle in this.models.bundles.items()})
+    if table.empty:
+        st.info(
+            "No bundle has a training curve: these models are counted, not trained. Train one with `seqscope train` to see it."
+        )
+        return
+    along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
+    export.figure(
+        export.shared_figure(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
+        key="metrics_validation",
+        alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
+        table=this.named(table),
+        name="training curves",
+        columns={"loss": _FOUR, "ndcg": _FOUR},
+    )
+    if table["loss"].notna().any():
+        st.markdown("**Loss**, each model in units of its own")
+        st.plotly_chart(
+            export.shared_figure(figures.losses, table, along, _ALONG[along], this.titles, this.looks),
+            key="metrics_losses",
+            alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
+            config=export.config("training loss"),
+        )
+
+
+def made(models: Zoo) -> None:
+    st.subheader("How it was made")
+    rows = []
+    for name in floor.first(models.bundles, evaluation.families(models, models.bundles)):
+        bundle = models.bundles[name]
+        made, still = bundle.manifest.training, f", {STILL_IMPROVING}" if bundle.improving else ""
+        rows.append(
+            {
+                "Model": md(bundle.manifest.title),
+                "Commit": md((made.commit or "unknown")[:10]),
+                "Device": md(made.device),
+                "Time": metrics.span(made.seconds),
+                "Seed": str(made.seed),
+                "Epochs": f"{made.epochs:,} (best {made.best_epoch:,}{still})" if made.epochs else "counted once",
+                "Parameters": f"{made.parameters:,}",
+            }
+        )
+    if rows:
+        st.table(pd.DataFrame(rows), border="horizontal", hide_index=True, alt="How every model was trained.")
+    split = ", ".join(f"{key} {value}" for key, value in models.info.split.items() if value is not None)
+    protocol = f"split {split}. Checkpoints are chosen on validation; the test set is asked once."
+    st.caption(
+        md(
+            f"Dataset {models.info.title}, fingerprint {models.info.fingerprint[:16]}…, "
+            + (protocol if models.has_log else "a catalogue without a log."),
+            1_000,
+        )
+    )
+    for name, bundle in models.bundles.items():
+        folded = st.expander(f"Recipe of {md(bundle.manifest.title)}", key=f"metrics_recipe_{name}", on_change="rerun")
+        if folded.open:
+            with folded:
+                st.code(clean(bundle.manifest.training.command, 1_000), language="bash", wrap_lines=True)
+                st.json(bundle.manifest.training.recipe)
+    for refusal in models.refused:
+        st.warning(md(f"Not shown: {refusal}"), icon=":material/block:")

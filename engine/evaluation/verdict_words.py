@@ -1,0 +1,106 @@
+"""The sentences of a verdict (engine/evaluation/verdict.py), at most three: who wins, at what cost, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine.evaluation.memorisation import PLACES
+from engine.evaluation.verdict import FEW, Group, Kind, Side, Verdict
+
+_KINDS: dict[Kind, str] = {
+    "rare": "rare items (≤ {bound} training events)",
+    "popular": "popular items (≥ {bound})",
+    "short": "short histories (≤ {bound})",
+    "long": "long histories (≥ {bound})",
+    "next": "items that followed the last one in training ({share})",
+    "near": f"others that came within {PLACES} places after any of the history ({{share}})",
+    "unseen": "those that never did ({share})",
+}
+"""Of held-out items and of the people they are of."""
+
+
+def sentences(verdict: Verdict, called: Callable[[str], str] = str) -> str:
+    """called: a title → as it is escaped for where it is shown."""
+    neural, untrained = verdict.neural, verdict.untrained
+    if neural is None or untrained is None:
+        side = neural or untrained
+        assert side is not None
+        return _alone(verdict, side, called(side.title))
+    ours, theirs = called(neural.title), called(untrained.title)
+    return " ".join(
+        sentence
+        for sentence in (
+            _outcome(verdict, neural, untrained, ours, theirs),
+            f"{ours} {_cost(neural)}; {theirs} {_cost(untrained)}.",
+            _for_whom(verdict.groups, ours),
+        )
+        if sentence
+    )
+
+
+def _alone(verdict: Verdict, side: Side, title: str) -> str:
+    words = f"{title}{_best(side)} has {verdict.metric} {side.mean:.4f} over {_people(verdict)}"
+    if side is verdict.neural:
+        return f"{words}. No model that needs no training was measured beside it, so nothing says whether it is worth its own."
+    return f"{words}. No neural model was measured beside it."
+
+
+def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str) -> str:
+    assert verdict.difference is not None and verdict.low is not None and verdict.high is not None
+    ends = f"95 % interval of the difference {verdict.low:+.4f} to {verdict.high:+.4f}"
+    figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}, {_seeds(neural)}"
+    ours, theirs = ours + _best(neural), theirs + _best(untrained)
+    if verdict.better == "level":
+        return f"{ours} and {theirs} are level by {verdict.metric} ({figures})."
+    verb = "beats" if verdict.better == "neural" else "is below"
+    worth = "" if verdict.better == "neural" else "No neural model is worth its training here: "
+    return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures})."
+
+
+def _best(side: Side) -> str:
+    """An apposition: of how many it is the best, and of which kind."""
+    if side.learns:
+        return f", the best of {side.among} neural models," if side.among > 1 else ", a neural model,"
+    return f", the best of {side.among} that need no training," if side.among > 1 else ", which needs no training,"
+
+
+def _people(verdict: Verdict) -> str:
+    return f"{verdict.people:,} {'person' if verdict.people == 1 else 'people'}"
+
+
+def _seeds(side: Side) -> str:
+    return f"and over {side.seeds} seeds" if side.seeds > 1 else "one seed: not over trainings"
+
+
+def _cost(side: Side) -> str:
+    """What it takes, as the rest of a sentence of which the model is the subject."""
+    parts = [f"took {_time(side.seconds)} to fit" if side.seconds else "was not timed"]
+    parts.append(f"has {side.parameters:,} parameters" if side.parameters else "has no parameters")
+    if side.milliseconds is not None:
+        parts.append(f"takes {side.milliseconds:,.{1 if side.milliseconds < 10 else 0}f} ms of processor per list")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
+
+
+def _for_whom(groups: Sequence[Group], ours: str) -> str:
+    """Ahead where, level where, behind where; "" where no group is large enough."""
+    signs = (
+        ("ahead on", [group for group in groups if group.low > 0]),
+        ("level on", [group for group in groups if group.low <= 0 <= group.high]),
+        ("behind on", [group for group in groups if group.high < 0]),
+    )
+    parts = []
+    for words, some in signs:
+        large = [group for group in some if group.people >= FEW]
+        if large:
+            parts.append(f"{words} {', '.join(f'{_whom(group)} {group.difference:+.4f}' for group in large)}")
+    return f"{ours} is {'; '.join(parts)}." if parts else ""
+
+
+def _whom(group: Group) -> str:
+    return _KINDS[group.kind].format(bound=group.bound, share=f"{group.share:.0%}")

@@ -1,0 +1,134 @@
+"""The verdict on planted ranks: a neural model clearly better, clearly worse, level; seeds; one kind alone; for whom; and which
+held-out items follow from counts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from engine.data.dataset import Cases
+from engine.data.ragged import Ragged
+from engine.evaluation import memorisation
+from engine.evaluation.rank_table import Ranks
+from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
+from engine.evaluation.verdict_words import sentences
+
+PEOPLE, ITEMS = 900, 60
+USER = np.arange(PEOPLE, dtype=np.int32)
+TARGET = USER % ITEMS
+POPULARITY = np.arange(ITEMS) + 1
+METRIC = "HR@10"
+
+
+def hits(share: float, seed: int = 0, width: int | None = None) -> Ranks:
+    """Rank 1 for so many people, drawn, else 100."""
+    drawn = np.random.default_rng(seed).random(PEOPLE) < share
+    return Ranks(USER, TARGET, USER % 50, np.where(drawn, 1.0, 100.0), width)
+
+
+def neural(*ranks: Ranks, name: str = "sasrec") -> Contender:
+    return Contender(name, name.upper(), True, ranks, 300.0, 1_000, 2.5)
+
+
+def counting(*ranks: Ranks, name: str = "markov") -> Contender:
+    return Contender(name, name.upper(), False, ranks, 0.2, 0)
+
+
+def judged(*contenders: Contender, **more: np.ndarray) -> Verdict:
+    result = verdict(contenders, METRIC, POPULARITY, **more)
+    assert result is not None
+    return result
+
+
+@pytest.mark.parametrize(
+    ("share", "better", "words"),
+    [(0.5, "neural", "SASREC, a neural model, beats MARKOV"), (0.1, "untrained", "No neural model is worth its training"),
+     (0.3, "level", "are level")],
+)  # fmt: skip
+def test_the_better_of_the_two_is_said_plainly(share: float, better: str, words: str) -> None:
+    found = judged(neural(hits(share, 1)), counting(hits(0.3, 2)))
+    assert found.better == better and words in sentences(found)
+    assert found.low < found.difference < found.high
+    assert found.difference == pytest.approx(hits(share, 1).values(METRIC).mean() - hits(0.3, 2).values(METRIC).mean())
+
+
+def test_the_best_of_each_kind_is_compared_and_what_a_beam_does_not_know_is_not() -> None:
+    narrow = neural(hits(0.9, width=5), name="beam")
+    found = judged(
+        neural(hits(0.2)),
+        neural(hits(0.5), name="better"),
+        narrow,
+        counting(hits(0.1)),
+        counting(hits(0.3), name="ease"),
+    )
+    assert (found.neural.name, found.neural.among, found.untrained.name, found.untrained.among) == (
+        "better",
+        2,
+        "ease",
+        2,
+    )
+    assert verdict([narrow], METRIC, POPULARITY) is None
+
+
+def test_the_interval_over_seeds_holds_what_another_training_would_change() -> None:
+    floor = counting(hits(0.30, 9))
+    one = judged(neural(hits(0.36, 1)), floor)
+    three = judged(neural(hits(0.30, 1), hits(0.36, 1), hits(0.42, 1)), floor)
+    assert "one seed" in sentences(one) and "3 seeds" in sentences(three) and three.neural.seeds == 3
+    assert three.high - three.low > 2 * (one.high - one.low)
+    alike = judged(neural(*[hits(0.36, 1)] * 3), floor)  # trainings that agree add nothing
+    assert (alike.low, alike.high) == pytest.approx((one.low, one.high), abs=0.002)
+
+
+def test_one_kind_alone_is_not_compared() -> None:
+    only = judged(neural(hits(0.5)))
+    assert only.better is None and only.difference is None and "nothing says whether it is worth" in sentences(only)
+    floor = judged(counting(hits(0.5)))
+    assert floor.better is None and "No neural model was measured" in sentences(floor)
+    assert verdict([], METRIC, POPULARITY) is None
+
+
+def test_costs_are_named_as_far_as_they_are_known() -> None:
+    text = sentences(judged(neural(hits(0.5)), counting(hits(0.3))))
+    assert "took 5 min to fit, has 1,000 parameters and takes 2.5 ms of processor per list" in text
+    assert "MARKOV took 0.2 s to fit and has no parameters" in text
+
+
+def test_for_whom() -> None:
+    """Ahead where items are popular and where they follow from no counts, behind where items are rare."""
+    popular = POPULARITY[TARGET] > 40
+    rare = POPULARITY[TARGET] <= 20
+    kinds = np.where(popular, memorisation.UNSEEN, memorisation.NEXT)
+    ours = Ranks(USER, TARGET, USER % 50, np.where(popular, 1.0, 100.0))
+    theirs = Ranks(USER, TARGET, USER % 50, np.where(rare, 1.0, 100.0))
+    found = judged(neural(ours), counting(theirs), memorised=kinds)
+    groups = {group.kind: group for group in found.groups}
+    assert set(groups) == {"rare", "popular", "short", "long", "next", "unseen"}
+    assert groups["popular"].difference == 1 and groups["rare"].difference == -1 and groups["unseen"].low == 1
+    assert (groups["rare"].bound, groups["popular"].bound) == (20, 41)
+    assert groups["rare"].share == pytest.approx(1 / 3, abs=0.01) and groups["rare"].people == rare.sum()
+    text = sentences(found)
+    assert text.index("ahead on popular items") < text.index("behind on rare items")
+    few = dataclasses.replace(found, groups=tuple(dataclasses.replace(group, people=29) for group in found.groups))
+    assert "ahead on" not in sentences(few)
+
+
+def test_trainings_that_differ_in_their_seed_alone_are_one_model() -> None:
+    recipe = {"family": "sasrec", "model": {"dim": 64}, "training": {"seed": 1, "epochs": 5}}
+    other = {"family": "sasrec", "model": {"dim": 64}, "training": {"seed": 2, "epochs": 5}}
+    longer = {"family": "sasrec", "model": {"dim": 64}, "training": {"seed": 2, "epochs": 6}}
+    assert without_seed(recipe) == without_seed(other) != without_seed(longer)
+
+
+def test_what_follows_from_counts() -> None:
+    training = Ragged.of([[0, 1, 2, 3, 4], [5, 6], [], [7]])
+    histories = [[9, 0], [0, 9], [0, 9], [0, 9], [4, 5], [8]]
+    targets = np.array([1, 1, 3, 4, 6, 0], np.int32)  # next, near, near (3 places), 4 places: unseen, next, unseen
+    cases = Cases.of(np.arange(6, dtype=np.int32), Ragged.of(histories), targets)
+    expected = [memorisation.NEXT, memorisation.NEAR, memorisation.NEAR, 0, memorisation.NEXT, 0]
+    assert memorisation.memorised(training, cases, 10).tolist() == expected
+    # no pair crosses from one user to the next
+    across = Cases.of(np.arange(1, dtype=np.int32), Ragged.of([[4]]), np.array([5], np.int32))
+    assert memorisation.memorised(training, across, 10).tolist() == [memorisation.UNSEEN]
