@@ -9,6 +9,7 @@
 
 A result names its command, recipe, seconds, device, commit, split fingerprint and import options, so that it can be had again.
 Record popularity and markov of a dataset, too: every table begins with them (of sets without an order, with popularity).
+Refits (`seqscope train --refit`) have files, protocols and comparisons of their own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import pyarrow.parquet as pq
 import torch
 
 from engine.bundle.curve import STILL_IMPROVING, improving
+from engine.bundle.fitted import TRAINING, refitted
 from engine.console import Progress
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
@@ -60,6 +62,8 @@ SEEDS = (1, 2, 3)
 """Of training.seed: tables are of the first, and what was trained with all of them has a table of its own."""
 FLOORS = ("popularity", "markov")
 """They stand first in every table: what is below them has learned less than they count."""
+REFIT = "-refit"
+"""Behind the recipe of what was fitted on validation events, too."""
 Ranks = dict[str, tuple[np.ndarray, np.ndarray]]
 """Protocol → ranks, float64 [targets], and whose they are, int [targets]."""
 
@@ -99,7 +103,8 @@ def record(run: Path, as_it_is: bool) -> Path:
     if as_it_is:
         found = json.loads((run / "metrics.json").read_text("utf-8"))
     else:
-        found = evaluate(model, dataset, run, protocols=() if dataset.info.sets else ("u100", "p100"))
+        sampled = () if dataset.info.sets else ("u100", "p100")
+        found = evaluate(model, dataset, run, protocols=sampled, refit=refitted(kept))
     ranks = stored(run, dataset)
     intervals: dict[str, dict[str, list[float]]] = {}
     for protocol in found:
@@ -129,12 +134,14 @@ def record(run: Path, as_it_is: bool) -> Path:
             )
         },
         "improving": kept.get("improving"),
+        "fitted_on": kept.get("fitted_on", TRAINING),
         "compute": kept.get("compute"),
         "metrics": {p: {k: round(v, 5) for k, v in values.items()} for p, values in found.items()},
         "intervals95": intervals,
     }
     seed = recipe.training.seed
-    path = RESULTS / f"{dataset.info.name}-{recipe.name}{'' if seed == SEEDS[0] else f'-seed{seed}'}.json"
+    name = f"{dataset.info.name}-{recipe.name}{REFIT if refitted(kept) else ''}"
+    path = RESULTS / f"{name}{'' if seed == SEEDS[0] else f'-seed{seed}'}.json"
     write_json(path, result)
     return path
 
@@ -169,6 +176,10 @@ def zero_shot(run: Path, other: Path, people: int) -> Path:
 
 
 def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks) -> Path:
+    if not ours.keys() & theirs.keys():
+        raise SystemExit(
+            f"{first} was evaluated under {', '.join(ours)}, {second} under {', '.join(theirs)}: there is nothing to compare"
+        )
     differences: dict[str, dict[str, dict[str, float]]] = {}
     for protocol in [protocol for protocol in ours if protocol in theirs]:
         for metric in shown(protocol):
@@ -235,19 +246,20 @@ def add_options(datasets: list[Path]) -> list[Path]:
 
 @functools.cache
 def results(seed: int = SEEDS[0]) -> dict[str, dict[str, dict[str, Any]]]:
-    """dataset → recipe → result, of all that were recorded with `seed`."""
+    """dataset → recipe → result, of all that were recorded with `seed`; of a refit the recipe's name with REFIT behind it."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text("utf-8"))
         # what has no intervals is of another benchmark
         if "intervals95" in result and result["recipe"]["training"]["seed"] == seed:
-            found.setdefault(result["dataset"], {})[result["recipe"]["name"]] = result
+            name = result["recipe"]["name"] + REFIT * refitted(result)
+            found.setdefault(result["dataset"], {})[name] = result
     return found
 
 
 def seeds(dataset: str) -> list[str]:
     """The table of what was trained with several seeds: each of them, their mean and standard deviation (of a sample)."""
-    runs = [results(seed).get(dataset, {}) for seed in SEEDS]
+    runs = [{name: run for name, run in results(seed).get(dataset, {}).items() if not refitted(run)} for seed in SEEDS]
     protocol = main_protocol(None, next(iter(runs[0].values()))["split"]) if runs[0] else "full"
     protocol += ", warm" if all(f"{protocol}, warm" in run["metrics"] for run in runs[0].values()) else ""
     hit, gain = shown(protocol)
@@ -264,12 +276,12 @@ def seeds(dataset: str) -> list[str]:
 
 
 def floors(dataset: str, protocol: str) -> dict[str, float]:
-    """NDCG of popularity and of the Markov chain, where they were recorded: what a model has to beat."""
-    there = results().get(dataset, {})
+    """NDCG of popularity and of the Markov chain, where they were recorded: what a model has to beat, a refit that of refits."""
+    there, refit = results().get(dataset, {}), REFIT * parse(protocol).refit
     return {
-        name: there[name]["metrics"][protocol][shown(protocol)[1]]
+        name: there[name + refit]["metrics"][protocol][shown(protocol)[1]]
         for name in FLOORS
-        if protocol in there.get(name, {}).get("metrics", {})
+        if protocol in there.get(name + refit, {}).get("metrics", {})
     }
 
 
@@ -303,7 +315,8 @@ def comparisons(hits: str, gains: str) -> list[str]:
 
 
 def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
-    """The table of all results on one dataset, popularity and the chain first, and whether its goals are met."""
+    """The table of all results on one dataset, popularity and the chain first, and whether its goals are met. models: refits, or
+    none of them."""
     some = next(iter(models.values()))
     hit, gain = shown(main_protocol(None, some["split"]))
     # sets have no order that a chain could read
@@ -311,7 +324,7 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
     how = ", ".join(f"{name} {value}" for name, value in some.get("options", {}).items() if value is not None)
     lines = [
         f"**{dataset}**: {some['users']:,} users, {some['items']:,} items, fingerprint {some['fingerprint'][:12]}; "
-        f"imported with {how}",
+        f"imported with {how}{'; **fitted on training and validation events**' if refitted(some) else ''}",
         "",
         f"| protocol | model | {hit} | {gain} | of {floor[1]} | goal | epochs (best) | seconds | device |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -322,8 +335,8 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
         str(dataclasses.replace(parse(name), trained_users=False)) for one in models.values() for name in one["metrics"]
     ]
     order = in_order(plain)
-    for name, result in models.items():
-        goals = GOALS.get(f"{dataset}-{name}", {})
+    for recorded, result in models.items():
+        name, goals = result["recipe"]["name"], GOALS.get(f"{dataset}-{recorded}", {})
         for protocol, values in result["metrics"].items():
             without = str(dataclasses.replace(parse(protocol), trained_users=False))
             low = result["intervals95"][protocol]
@@ -372,7 +385,8 @@ def ties(dataset: str, there: dict[str, dict[str, dict[str, Any]]]) -> list[str]
         "|---|---|---|---|",
     ]
     names = sorted(
-        one.keys() | other.keys(), key=lambda name: (FLOORS.index(name) if name in FLOORS else len(FLOORS), name)
+        {name for models in (one, other) for name, run in models.items() if not refitted(run)},
+        key=lambda name: (FLOORS.index(name) if name in FLOORS else len(FLOORS), name),
     )
     for name in names:
         cells = [name]
@@ -393,9 +407,11 @@ def table() -> tuple[str, bool]:
     there = results()
     lines, met = [], True
     for dataset in sorted(there):
-        some, passed = of_one_log(dataset, there[dataset])
-        lines += [*some, ""]
-        met &= passed
+        for refit in (False, True):
+            models = {name: run for name, run in there[dataset].items() if refitted(run) == refit}
+            some, passed = of_one_log(dataset, models) if models else ([], True)
+            lines += [*some, *([""] if some else [])]
+            met &= passed
     for dataset in sorted(there):
         lines += seeds(dataset)
     for dataset in sorted(there):

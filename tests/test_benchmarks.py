@@ -11,9 +11,10 @@ import pytest
 from benchmarks import identifiers, leave_one_out, quality
 from engine.data.split import SplitOptions
 from engine.runtime import Zoo
+from engine.training import refit
 from engine.training.run import train
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo
-from tests.training.tiny import clusters, recipe, write_log
+from tests.training.tiny import clusters, mixed, recipe, write_log
 
 ALPHA = TOYS[0]
 
@@ -42,6 +43,33 @@ def test_sets_of_held_out_items_have_a_table_of_their_own(tmp_path: Path, monkey
         quality.results.cache_clear()
     assert "Recall@20 | NDCG@20 | of popularity's" in printed and "| held-out users | popularity |" in printed
     assert "HR@10" not in printed
+
+
+def test_refits_have_files_and_tables_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = write_log(tmp_path / "tiny", mixed(), 150)
+    runs = [tmp_path / name for name in ("popularity", "popularity-refit", "markov", "markov-refit")]
+    for name in ("popularity", "markov"):
+        train(recipe(name), dataset, tmp_path / name, device="cpu")
+        selection = refit.select(recipe(name), dataset, tmp_path / name)
+        train(recipe(name), dataset, tmp_path / f"{name}-refit", device="cpu", selection=selection)
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(quality, "RESULTS", tmp_path / "results")
+    quality.results.cache_clear()
+    try:
+        for run in runs:
+            quality.record(run, as_it_is=False)
+        printed, _ = quality.table()
+        with pytest.raises(SystemExit, match="nothing to compare"):
+            ranks = [quality.stored(run, dataset) for run in runs[:2]]
+            quality._keep(dataset, "popularity", "popularity-refit", *ranks)
+    finally:
+        quality.results.cache_clear()
+    plain, _, refits = printed.partition("**tiny**")[2].partition("**tiny**")
+    assert "| full | popularity |" in plain and "refit" not in plain
+    assert "fitted on training and validation" in refits
+    assert (
+        "| full, refit | popularity |" in refits and "| full, refit | markov |" in refits and "| full |" not in refits
+    )
 
 
 def test_every_result_says_how_its_log_was_imported() -> None:

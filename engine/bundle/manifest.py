@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from engine.bundle.fitted import TRAINING
 from engine.text.tokenizer import TOLERABLE
 
 SCHEMA_VERSION = 5
@@ -274,13 +275,17 @@ class Training(Strict):
     improving: bool | None = None
     """True: the last validation was the best, so training ended before validation settled. Bundles of before do not say; ask
     `Bundle.improving`."""
+    fitted_on: Literal["training", "training and validation"] = "training"
+    """The events that its parameters were learnt from; the second of a refit (`seqscope train --refit`), whose epochs were
+    selected before. Stated only of a refit."""
     parameters: int
     versions: dict[str, str]
     started: str
 
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "improving")
+        entries = stated(write(self), "improving")
+        return {name: value for name, value in entries.items() if name != "fitted_on" or value != TRAINING}
 
 
 class Projection(Strict):
@@ -360,6 +365,12 @@ class Manifest(Strict):
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came after format 1 where there is nothing to say: readers of older formats know no such fields."""
         return stated(write(self), "generator", "text", "sentence", "zero_shot", "graph")
+
+    @property
+    def refitted(self) -> bool:
+        """Whether it was fitted on this dataset's validation events, too, so that its figures stand beside those of other refits
+        alone."""
+        return self.training.fitted_on != TRAINING and self.zero_shot is None
 
     @property
     def unknown(self) -> float | None:

@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from engine.bundle.fitted import WITH_VALIDATION, refitted
     from engine.errors import UsageError
     from engine.evaluation.evaluate import evaluate
     from engine.training.run import open_run
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--beam {args.beam}: keep at least one identifier")
     metrics = evaluate(
         model, dataset, folder, protocols=args.protocol, keep_history=args.keep_history,
-        exact=args.exact, beam=args.beam, histories=max(0, args.agreement),
+        exact=args.exact, beam=args.beam, histories=max(0, args.agreement), refit=same_data and refitted(record),
     )  # fmt: skip
     if args.json:
         print(json.dumps({"run": str(folder), "fingerprint": dataset.info.fingerprint, "metrics": metrics}))
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}"
     )
     print(f"fingerprint {dataset.info.fingerprint}")
+    if refitted(record):
+        print(f"fitted on {WITH_VALIDATION} events: not to be compared with models fitted on training events alone")
     if not same_data:
         print(f"never trained on: it was trained on {record['dataset']} ({folder})")
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())

@@ -4,6 +4,9 @@ The settings come from a recipe, engine/recipes/<dataset>/<model>.toml unless --
 Interrupted at any moment, the same command goes on where it stopped. With several GPUs, or to try it with two processes:
 
   torchrun --nproc-per-node 2 -m engine train sasrec --dataset data/ml-1m
+
+When it has finished, the same command with --refit trains the recipe once more, on training and validation events, for as many
+epochs as were best; its figures never stand beside the others.
 """
 
 from __future__ import annotations
@@ -35,6 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--finish", action="store_true", help="end an interrupted training here and keep its best model"
     )
     parser.add_argument(
+        "--refit",
+        action="store_true",
+        help="when the run has finished: train once more on training + validation events, for as many epochs as its best "
+        "model had, into <run folder>-refit",
+    )
+    parser.add_argument(
         "--estimate",
         action="store_true",
         help="train nothing; say as JSON how long it would take, with evaluation and export",
@@ -44,8 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from engine.bundle.curve import STILL_IMPROVING
+    from engine.bundle.fitted import WITH_VALIDATION
     from engine.console import duration
     from engine.data.dataset import Dataset
+    from engine.errors import UsageError
+    from engine.training import refit
     from engine.training.distributed import joined
     from engine.training.recipe import load
     from engine.training.run import train
@@ -53,15 +65,21 @@ def run(args: argparse.Namespace) -> int:
     dataset = Dataset(args.dataset)
     recipe = load(args.model, dataset.info.name, args.recipe, args.set)
     folder = args.out or Path("runs") / dataset.info.name / recipe.name
+    selection = None
+    if args.refit:
+        if args.finish:
+            raise UsageError("--finish: a refit has as many epochs as were selected, and no earlier end; leave it out")
+        selection, folder = refit.select(recipe, dataset, folder), refit.folder_of(folder)
     if args.estimate:
         from engine.training.estimate import estimate
 
-        print(json.dumps(estimate(recipe, dataset, folder, device=args.device).to_dict()))
+        print(json.dumps(estimate(recipe, dataset, folder, device=args.device, selection=selection).to_dict()))
         return 0
     with joined(args.device) as world:
         record = train(
-            recipe, dataset, folder, device=args.device, world=world, restart=args.restart, finish=args.finish
-        )
+            recipe, dataset, folder, device=args.device, world=world, restart=args.restart, finish=args.finish,
+            selection=selection,
+        )  # fmt: skip
         if not world.leads:
             return 0
     if args.json:
@@ -75,6 +93,10 @@ def run(args: argparse.Namespace) -> int:
     )
     if record["improving"]:
         best += f"{STILL_IMPROVING}, "
+    if selection is not None:
+        best = f"fitted on {WITH_VALIDATION} events, "
+        if selection.epochs:
+            best += f"for the {selection.epochs} epochs that {selection.run} selected, "
     print(f"{folder}: {best}{duration(record['seconds'])} on {record['device']}")
     print(f"split {dataset.info.split['kind']}, fingerprint {dataset.info.fingerprint}")
     return 0

@@ -11,6 +11,7 @@ The split is data, not code: every event carries the role it plays (`Role`).
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import enum
 import functools
@@ -224,6 +225,30 @@ class Dataset:
     def popularity(self) -> np.ndarray:
         """int64 [items]: training events per item."""
         return np.bincount(self.training.values, minlength=self.num_items)
+
+    @property
+    def validates(self) -> bool:
+        """Whether anything is held out for validation."""
+        return bool(np.any(self.roles == Role.VALID))
+
+    def with_validation(self) -> Dataset:
+        """The same log, in which what validation had held back trains, too; nothing is left to validate with.
+
+        That is: the validation items (leave-one-out, a given split), everything before the test period (a split by time), or all
+        events of the users who validate (held-out users). The test's cases, with their histories, stay as they are.
+        """
+        held_back = self.roles == Role.VALID
+        kind = self.info.split["kind"]
+        if kind == "time":
+            held_back |= self.roles == Role.BETWEEN
+        elif kind == "users":
+            owner = np.repeat(np.arange(len(self.events)), self.events.lengths)
+            held_back = np.isin(owner, owner[held_back])
+        whole = copy.copy(self)
+        for computed in ("training", "popularity"):
+            whole.__dict__.pop(computed, None)
+        whole.roles = np.where(held_back, np.int8(Role.TRAIN), self.roles)
+        return whole
 
     def cases(self, split: str) -> Cases:
         """The held-out items of `split` ("valid" or "test") with all that came before them; where they are sets, with all that

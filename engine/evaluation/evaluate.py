@@ -33,13 +33,16 @@ def evaluate(
     exact: bool = False,
     beam: int | None = None,
     histories: int = 0,
+    refit: bool = False,
 ) -> dict[str, dict[str, float]]:
     """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet and metrics.json into `folder`.
 
     Protocols are "full" (always; where a dataset holds out sets "given split" or "held-out users"), those of `protocols` ("u100",
     "p100") and, for a model with vectors of training users, the same again with "+user": plain names use the fold-in, as the app
     does. Where the dataset's repeats count, nobody's history is excluded, and the names say so ("full, repeats"). Elsewhere
-    keep_history adds "full, history kept", to compare with papers. Parts ("full, cold") are those of `accuracy_of_parts`.
+    keep_history adds "full, history kept", to compare with papers. refit: the model was fitted on validation events, too, which
+    every name says ("full, refit"), so that nothing compares it with others. Parts ("full, cold") are those of
+    `accuracy_of_parts`.
 
     A generator's full ranking scores all items where its trie is small or `exact` asks for it, and searches with a beam of width
     `beam` elsewhere (default: its own, or the largest cut-off where that is wider); generation.json says which, and with
@@ -66,7 +69,7 @@ def evaluate(
     missed: dict[str, dict[str, float]] = {}
     # held-out users are in nobody's training, so no model has vectors of them
     for trained in (False, True) if model.trained_users and split != "users" else (False,):
-        name = of_dataset(base, repeats, trained_users=trained)
+        name = of_dataset(base, repeats, trained_users=trained, refit=refit)
         full = full_ranks(
             model, cases, exclude_history=excluded, trained_users=trained, lists=True, beam=width, progress=progress.update
         )  # fmt: skip
@@ -76,11 +79,11 @@ def evaluate(
             missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
         if keep_history:
             kept = full_ranks(model, cases, trained_users=trained, exclude_history=False, beam=width)
-            ranks[str(Protocol(base, "history kept", trained))] = kept.ranks
+            ranks[str(Protocol(base, "history kept", trained, refit=refit))] = kept.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
             sampled = sampled_ranks(model, cases, negatives, trained_users=trained)
-            ranks[of_dataset(protocol, repeats, trained_users=trained)] = sampled.ranks
+            ranks[of_dataset(protocol, repeats, trained_users=trained, refit=refit)] = sampled.ranks
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
         searched = width if parse(protocol).full else None  # of a few, each is scored

@@ -8,8 +8,10 @@ the whole catalogue, too; engine/data/split.py), then what becomes of the user's
     full, repeats         nobody's is, because repeats count in this dataset (engine/data/repeats.py)
     full, history kept    nobody's is, to compare with papers (`seqscope evaluate --keep-history`)
 
-then "+user" for a model's vectors of training users, and last, of metrics alone, the part of the held-out items they are over:
-"cold" (in nobody's training) and "warm", "repeated" (in the user's own history) and "new".
+then "refit" where models were fitted on validation events, too (`seqscope train --refit`), whose figures never stand beside those
+of models that were fitted on training events alone; then "+user" for a model's vectors of training users, and last, of metrics
+alone, the part of the held-out items they are over: "cold" (in nobody's training) and "warm", "repeated" (in the user's own
+history) and "new".
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _SETS = {
     "Recall@k is how many of these are among the first k, as a share of k or of all, whichever is fewer.",
 }
 _NAME = re.compile(
-    rf"(?P<base>[^,+]+)(, (?P<history>{'|'.join(HISTORIES[1:])}))?(?P<user>\+user)?(, (?P<part>{'|'.join(PARTS)}))?"
+    rf"(?P<base>[^,+]+)(, (?P<history>{'|'.join(HISTORIES[1:])}))?(?P<refit>, refit)?"
+    rf"(?P<user>\+user)?(, (?P<part>{'|'.join(PARTS)}))?"
 )
 
 
@@ -52,10 +55,12 @@ class Protocol:
     """With the model's vectors of training users in place of what it makes of their histories."""
     part: str = ""
     """One of PARTS where metrics are over a part of the held-out items, else ""."""
+    refit: bool = False
+    """Of models that were fitted on training and validation events (engine/training/refit.py)."""
 
     def __str__(self) -> str:
         history, part = (f", {word}" if word else "" for word in (self.history, self.part))
-        return f"{self.base}{history}{'+user' if self.trained_users else ''}{part}"
+        return f"{self.base}{history}{', refit' if self.refit else ''}{'+user' if self.trained_users else ''}{part}"
 
     @property
     def full(self) -> bool:
@@ -79,7 +84,9 @@ def parse(name: str) -> Protocol:
     match = _NAME.fullmatch(name)
     if not match:
         return Protocol(name)
-    return Protocol(match["base"], match["history"] or "", bool(match["user"]), match["part"] or "")
+    return Protocol(
+        match["base"], match["history"] or "", bool(match["user"]), match["part"] or "", bool(match["refit"])
+    )
 
 
 def history_excluded(repeats: str | None) -> bool:
@@ -87,19 +94,22 @@ def history_excluded(repeats: str | None) -> bool:
     return repeats != "count"
 
 
-def of_dataset(base: str, repeats: str | None, *, trained_users: bool = False, part: str = "") -> str:
+def of_dataset(
+    base: str, repeats: str | None, *, trained_users: bool = False, part: str = "", refit: bool = False
+) -> str:
     """The name of the protocol `base` in a dataset (its `DatasetInfo.repeats`)."""
-    return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part))
+    return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part, refit))
 
 
-def main(repeats: str | None, split: str | None = None) -> str:
-    """The protocol that a dataset's models are judged by: full ranking. split: the kind of its split."""
-    return of_dataset(SETS.get(split or "", "full"), repeats)
+def main(repeats: str | None, split: str | None = None, refit: bool = False) -> str:
+    """The protocol that a dataset's models are judged by: full ranking. split: the kind of its split; refit: of the models that
+    were fitted on validation events, too."""
+    return of_dataset(SETS.get(split or "", "full"), repeats, refit=refit)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Each name once: full rankings first, then by name; plain ones before their variants."""
-    return sorted(set(names), key=lambda name: (not parse(name).full, parse(name).base, name))
+    """Each name once: full rankings first, then by name; plain ones before their variants, and these before refits."""
+    return sorted(set(names), key=lambda name: (not parse(name).full, parse(name).refit, parse(name).base, name))
 
 
 def sentence(name: str, items: int) -> str:
@@ -124,6 +134,8 @@ def sentence(name: str, items: int) -> str:
         words = f"Protocol “{protocol.base}”"
     if protocol.trained_users:
         words += ", with the trained user's own vector in place of what the model makes of the history alone"
+    if protocol.refit:
+        words += "; models were fitted on training and validation events, so nothing here compares with other protocols"
     if protocol.part:
         words += f"; {PARTS[protocol.part]} alone"
     return f"{words}.{_SETS.get(protocol.base, '')}"

@@ -17,6 +17,7 @@ import torch
 
 from engine import __version__
 from engine.bundle.curve import improving, validated
+from engine.bundle.fitted import TRAINING, refitted
 from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training
 from engine.console import stage
 from engine.data.dataset import Dataset
@@ -24,7 +25,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.cost import milliseconds_per_list
 from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
-from engine.export.staging import USERS, Draft, check_name_and_title, exported, file_of
+from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, file_of
 from engine.export.text import write_sentence, write_text
 from engine.models import Recommender
 from engine.runtime.bundle import Bundle, Catalogue
@@ -43,6 +44,8 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
+REFIT = ", refit"
+"""Behind the title of a model that was fitted on validation events, too."""
 UNORDERED = "It reads a history as a set: in any order its list is the same."
 UNWRITTEN = "It writes the identifiers of this catalogue alone."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
@@ -166,7 +169,7 @@ def _fill(
         if draft.generator or draft.text
         else 1,
         name=name,
-        title=title or recipe.title or model.card.title,
+        title=title or _title(recipe.title or model.card.title, refitted(record)),
         family=model.name,
         summary=model.card.summary,
         paper=model.card.paper + draft.paper,
@@ -210,6 +213,7 @@ def _fill(
             epochs=record["epochs"],
             best_epoch=record["best_epoch"],
             improving=improving(record["best_epoch"], validated(curve)),
+            fitted_on=record.get("fitted_on", TRAINING),
             parameters=record["parameters"],
             versions={key: str(value) for key, value in record["versions"].items()},
             started=record["started"],
@@ -221,6 +225,11 @@ def _fill(
         created_by=f"seqscope {__version__}, torch {torch.__version__}",
         files={path.name: file_of(path) for path in sorted(folder.iterdir())},
     )
+
+
+def _title(words: str, refit: bool) -> str:
+    """What a model is called where nobody says otherwise."""
+    return f"{words[: TITLE - len(REFIT)]}{REFIT}" if refit else words
 
 
 def _write(path: Path, columns: dict[str, Any]) -> None:

@@ -78,8 +78,9 @@ class Bundle:
         self.name = manifest.name
         self.manifest = manifest
         self.digest = digest
-        self.protocol = protocols.main(repeats, split)
+        self.protocol = protocols.main(repeats, split, manifest.refitted)
         self.excludes_history = protocols.history_excluded(repeats)
+        self._check_protocols("manifest.json", manifest.metrics)
         self.check_ends()
         files, items = manifest.files, manifest.num_items
         if WEIGHTS in files and folder.size(WEIGHTS, limit=ARRAY_BYTES, expected=files[WEIGHTS]) <= EAGER_BYTES:
@@ -562,7 +563,17 @@ class Bundle:
         expected = self.manifest.files[file]
         if file == "map.parquet":
             return read_places(self.folder, file, expected, self.manifest.num_items)
-        return read_table(self.folder, file, columns, expected=expected)
+        table = read_table(self.folder, file, columns, expected=expected)
+        if "protocol" in columns:
+            self._check_protocols(file, table["protocol"].unique().to_pylist())
+        return table
+
+    def _check_protocols(self, file: str, names: Iterable[str]) -> None:
+        """Raises BundleError where figures of a refit could be taken for others, or others for those of a refit."""
+        for name in names:
+            if protocols.parse(name).refit != self.manifest.refitted:
+                reason = f"figures under “{name[:80]}” of a model that was fitted on {self.manifest.training.fitted_on} events"
+                raise self.folder.fault(file, reason)
 
 
 def _count(k: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.bundle.fitted import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.models import Recommender
@@ -33,10 +34,12 @@ def find(name: str, beside: Path) -> Path:
 def table(folder: Path, dataset: Dataset) -> tuple[Vectors, Recommender, dict[str, Any]]:
     """The item vectors float32 [items, d] of the run `folder`, its model, and where they come from.
 
-    Raises SeqscopeError where its scores are not dot products with vectors that were learnt of users: dot products of items are
-    what LETTER compares.
+    Raises SeqscopeError where it is a refit, or where its scores are not dot products with vectors that were learnt of users: dot
+    products of items are what LETTER compares.
     """
     model, recipe, record, trained_on = open_run(folder, dataset.path)
+    if refitted(record):
+        raise SeqscopeError(f"{folder} {LEAKS}")
     rows, bias = model.index()
     if rows is None or bias.any() or set(model.needs) - {"graph"}:
         raise SeqscopeError(

@@ -31,7 +31,7 @@ from engine.training import compute as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe
-from engine.training.run import build_model, build_trainer, check_order
+from engine.training.run import Selection, build_model, build_trainer, check_order
 
 WARM = 3
 """Steps that are not counted: the first ones make kernels and memory ready."""
@@ -78,10 +78,13 @@ class Estimate:
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in fields.items()}
 
 
-def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "auto") -> Estimate:
+def estimate(
+    recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "auto", selection: Selection | None = None
+) -> Estimate:
     """What `seqscope train`, `evaluate` and `export` will take together for `recipe` on `dataset`. Nothing is left behind.
 
-    folder: where the run would be; a training that was interrupted there has less to do. Raises SeqscopeError where the training
+    folder: where the run would be; a training that was interrupted there has less to do. selection: of a
+    refit. Raises SeqscopeError where the training
     could not begin.
     """
     kind = MODELS[recipe.family]
@@ -95,7 +98,9 @@ def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "a
         )
     check_order(recipe, dataset)
     where = devices.choose(device)
-    materials = gather(recipe, dataset, folder)
+    if selection is not None:
+        dataset = dataset.with_validation()
+    materials = gather(recipe, dataset, folder, None if selection is None else selection.run)
     model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
     cases = dataset.cases("test")
     count = getattr(model, "fit", None)
@@ -120,7 +125,9 @@ def estimate(recipe: Recipe, dataset: Dataset, folder: Path, *, device: str = "a
             False,
         )
     with tempfile.TemporaryDirectory(prefix="seqscope-estimate-") as temporary:
-        trainer = build_trainer(recipe, dataset, model, Path(temporary), where)
+        trainer = build_trainer(
+            recipe, dataset, model, Path(temporary), where, epochs=None if selection is None else selection.epochs
+        )
         start = since_start()
         path = folder / "checkpoint.safetensors"
         before = checkpoint.read_state(path) if path.exists() else checkpoint.State()
@@ -137,11 +144,11 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
     planning = _timed(lambda: plan.extend(objective.batches(torch.Generator().manual_seed(0))))
     step = _step(trainer, plan)
     saving = _timed(trainer._save)
-    left = max(0, training.epochs - done)
+    left = max(0, trainer.epochs - done)
     epoch = begun + planning + len(plan) * step + saving
     # a checkpoint is also written every so often within an epoch
     epoch += saving * (len(plan) * step // max(training.checkpoint_seconds, 1e-3))
-    validations = math.ceil(training.epochs / training.validate_every) - done // training.validate_every
+    validations = math.ceil(trainer.epochs / training.validate_every) - done // training.validate_every
     validation = trainer.validation
     validation_seconds = saving + (
         _ranking(model.eval(), validation.cases, validation.trained_users) if validation is not None else 0.0
@@ -150,7 +157,7 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
     return Estimate(
         recipe=recipe.name,
         device=devices.describe(trainer.device, trainer.compute.threads),
-        epochs=training.epochs,
+        epochs=trainer.epochs,
         done=done,
         steps=len(plan),
         step=step,
@@ -159,7 +166,7 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
         validate=max(0, validations) * validation_seconds,
         evaluate=times * _ranking(model, cases, lists=True),
         export=_export(model, start),
-        at_most=bool(training.patience),
+        at_most=bool(training.patience) and validation is not None,
     )
 
 

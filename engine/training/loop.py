@@ -83,7 +83,7 @@ class Validation:
 
 class Trainer:
     """One training: `run()` goes from the state in `state` to the end of the recipe. validation: None where nothing is held
-    out for it; then the last epoch's model is the result."""
+    out for it; then the last epoch's model is the result. epochs: stop after so many of the recipe's, whose schedules stay."""
 
     def __init__(
         self,
@@ -95,10 +95,12 @@ class Trainer:
         device: torch.device,
         world: World,
         label: str = "",
+        epochs: int | None = None,
     ) -> None:
         self.recipe, self.model, self.objective, self.validation = recipe, model, objective, validation
         self.folder, self.device, self.world = folder, device, world
         self.label = label or recipe.name
+        self.epochs = recipe.training.epochs if epochs is None else epochs
         self.optimiser = build(recipe.optimiser, model)
         self.average = Average(model, recipe.optimiser.average) if recipe.optimiser.average else None
         step: nn.Module = Step(model, objective)
@@ -176,7 +178,7 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=name == "bfloat16")
 
     def run(self) -> State:
-        training, state = self.recipe.training, self.state
+        epochs, state = self.epochs, self.state
         if self.staged and not state.finished:
             self.staged.begin_training(self.model)
         if not state.finished:
@@ -184,18 +186,18 @@ class Trainer:
             if self.world.leads:
                 note(f"{self.label} {self.compute}")
         self.model.train()
-        progress = self.progress = Progress(training.epochs, self.label) if self.world.leads else None
+        progress = self.progress = Progress(epochs, self.label) if self.world.leads else None
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
         if self.staged and self.staged.begins_with_validation and not state.total_steps and state.best < 0:
             self._keep() if self.validation is None else self._validate()
-        while state.epoch < training.epochs and not state.finished:
+        while state.epoch < epochs and not state.finished:
             rate = self._epoch()
             if self.world.leads and progress:
                 entry = state.curve[-1]
                 ndcg = f" NDCG@10 {state.best:.4f} (epoch {state.best_epoch})" if state.best >= 0 else ""
-                words = f"epoch {state.epoch}/{training.epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
-                progress.update(training.epochs if state.finished else state.epoch, words + ", at most")
+                words = f"epoch {state.epoch}/{epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
+                progress.update(epochs if state.finished else state.epoch, words + ", at most")
         state.finished = True
         self._save()
         return state

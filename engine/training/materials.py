@@ -81,9 +81,23 @@ class Kind(Protocol):
         """The copy."""
 
 
-def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
-    """All that the recipe's model needs, to train in `folder`. Raises SeqscopeError where something is missing."""
-    return Materials({n: KINDS[n].gather(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
+COPIED = ("identifiers", "words", "vectors")
+"""Those of which a run folder has a copy."""
+
+
+def gather(recipe: Recipe, dataset: Dataset, folder: Path, run: Path | None = None) -> Materials:
+    """All that the recipe's model needs, to train in `folder`. Raises SeqscopeError where something is missing.
+
+    run: a finished run of the same recipe, whose copies are taken as they are.
+    """
+    return Materials(
+        {
+            name: KINDS[name].gather(recipe, dataset, folder)
+            if run is None or name not in COPIED
+            else KINDS[name].of_run(recipe, dataset, run)
+            for name in MODELS[recipe.family].needs
+        }
+    )
 
 
 def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:

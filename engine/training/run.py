@@ -9,6 +9,7 @@ import json
 import platform
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 
 from engine import __version__
 from engine.bundle.curve import improving, validated
+from engine.bundle.fitted import TRAINING, WITH_VALIDATION, refitted
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
@@ -37,9 +39,21 @@ from engine.training.recipe import Recipe, from_dict
 ALONE = World()
 
 
-def identity(recipe: Recipe, dataset: Dataset, materials: Materials) -> str:
+@dataclass(frozen=True)
+class Selection:
+    """What a finished run selected, for a refit (engine/training/refit.py)."""
+
+    run: Path
+    identity: str
+    epochs: int
+    """Those of its best model; 0 for a model that counts."""
+
+
+def identity(recipe: Recipe, dataset: Dataset, materials: Materials, selection: Selection | None = None) -> str:
     """Digest of what determines a training; --set of an unimportant key does not exist, so every key counts."""
     text = json.dumps(recipe.identity(), sort_keys=True) + dataset.info.fingerprint + materials.digest
+    if selection is not None:
+        text += f"refit {selection.epochs} {selection.identity}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -63,19 +77,29 @@ def train(
     world: World = ALONE,
     restart: bool = False,
     finish: bool = False,
+    selection: Selection | None = None,
 ) -> dict[str, Any]:
     """Train `recipe` on `dataset` into `folder`, going on where an interrupted training of the same stopped.
 
-    finish: take the best model so far as the result instead of going on. Returns what run.json holds. Raises SeqscopeError
+    finish: take the best model so far as the result instead of going on. selection: a refit, on training and validation events
+    for the epochs of `selection`. Returns what run.json holds. Raises SeqscopeError
     where the folder holds another training (and `restart` is not given), or where another process trains in it.
     """
     replaced = _files_of_run(folder) if restart and world.leads else []
     with claimed(folder, replaced) if world.leads else contextlib.nullcontext():
         world.wait()
-        return _train(recipe, dataset, folder, device, world, finish)
+        return _train(recipe, dataset, folder, device, world, finish, selection)
 
 
-def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: World, finish: bool) -> dict[str, Any]:
+def _train(
+    recipe: Recipe,
+    dataset: Dataset,
+    folder: Path,
+    device: str,
+    world: World,
+    finish: bool,
+    selection: Selection | None,
+) -> dict[str, Any]:
     if not len(dataset.events.values) and MODELS[recipe.family].needs_log:
         raise SeqscopeError(
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from. "
@@ -83,15 +107,19 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
         )
     check_order(recipe, dataset)
     where = devices.choose(device, world.local)
-    materials = gather(recipe, dataset, folder)
+    if selection is not None:
+        dataset = dataset.with_validation()
+    materials = gather(recipe, dataset, folder, None if selection is None else selection.run)
     for material in materials.values():
         if material.note and world.leads:
             note(material.note)
-    key = identity(recipe, dataset, materials)
+    key = identity(recipe, dataset, materials, selection)
     if (folder / "best.safetensors").exists():
         checkpoint.check(folder / "best.safetensors", key)
     model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
-    record = provenance(recipe.to_dict(), dataset, where)
+    record = provenance(recipe.to_dict(), dataset, where) | {"fitted_on": TRAINING}
+    if selection is not None:
+        record |= {"fitted_on": WITH_VALIDATION, "selected_by": str(selection.run)}
     count = getattr(model, "fit", None)
     if count is not None:
         training = dataset.training
@@ -102,7 +130,9 @@ def _train(recipe: Recipe, dataset: Dataset, folder: Path, device: str, world: W
         if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)
     else:
-        trainer = build_trainer(recipe, dataset, model, folder, where, world)
+        trainer = build_trainer(
+            recipe, dataset, model, folder, where, world, None if selection is None else selection.epochs
+        )
         trainer.resume(key)
         if finish and not trainer.state.finished:
             if trainer.state.best < 0 and (trainer.validation is not None or not trainer.state.epoch):
@@ -141,9 +171,18 @@ def check_order(recipe: Recipe, dataset: Dataset) -> None:
 
 
 def build_trainer(
-    recipe: Recipe, dataset: Dataset, model: Recommender, folder: Path, where: torch.device, world: World = ALONE
+    recipe: Recipe,
+    dataset: Dataset,
+    model: Recommender,
+    folder: Path,
+    where: torch.device,
+    world: World = ALONE,
+    epochs: int | None = None,
 ) -> Trainer:
-    """All that trains `model` from the beginning, on the device `where`. Raises SeqscopeError where there is nothing to learn."""
+    """All that trains `model` from the beginning, on the device `where`; epochs: as `Trainer` has them.
+
+    Raises SeqscopeError where there is nothing to learn.
+    """
     training = dataset.training
     items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
     model.to(where)
@@ -154,7 +193,7 @@ def build_trainer(
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
     return Trainer(
         recipe, model, objective, validation(recipe, dataset, model), folder, where, world,
-        label=f"{dataset.info.name}/{recipe.name}",
+        label=f"{dataset.info.name}/{recipe.name}", epochs=epochs,
     )  # fmt: skip
 
 
@@ -191,7 +230,8 @@ def open_run(
         raise SeqscopeError(
             f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
         )
-    model = build_model(recipe, data.num_items, data.num_users, of_run(recipe, data, folder))
+    learnt_from = data.with_validation() if refitted(record) else data
+    model = build_model(recipe, data.num_items, data.num_users, of_run(recipe, learnt_from, folder))
     checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
 

@@ -7,6 +7,7 @@ tokenizer is learnt from the catalogue and the weights are drawn.
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from engine.bundle.fitted import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
@@ -65,8 +67,11 @@ def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | No
         assert isinstance(encoder.module, Sentence)
         return dict(encoder.module.bert.state_dict()), encoder.digest
     if is_bundle(Path(config.start)):
+        _check_fitted(Path(config.start) / "manifest.json")
         return exported_weights(Path(config.start) / GRAPH)
-    path = _run(config.start, folder, BEST) / BEST
+    run = _run(config.start, folder, BEST)
+    _check_fitted(run / "run.json")
+    path = run / BEST
     try:
         with safe_open(path, "pt") as file:
             names = [name for name in file.keys() if name.startswith("model.")]  # noqa: SIM118 (not a dict)
@@ -85,6 +90,17 @@ def _run(name: str, folder: Path, file: str) -> Path:
         f"training starts from {name!r}, but {folder.parent / name} is no finished run. "
         f"Run `seqscope train {Path(name).name}` on the same dataset first, or set model.start."
     )
+
+
+def _check_fitted(path: Path) -> None:
+    """path: run.json of a run or manifest.json of a bundle. Raises SeqscopeError where it is a refit of this dataset's events."""
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        refit = refitted(record.get("training", record)) and not record.get("zero_shot")
+    except (OSError, ValueError, AttributeError) as error:
+        raise SeqscopeError(f"{path} cannot be read ({error}).") from None
+    if refit:
+        raise SeqscopeError(f"{path.parent} {LEAKS}")
 
 
 def _fields(config: RecformerConfig, dataset: Dataset, elsewhere: bool) -> tuple[Field, ...]:

@@ -19,6 +19,7 @@ from engine.evaluation.protocols import Protocol, in_order, main, parse, sentenc
         ("full, other words", Protocol("full, other words")),
         ("given split+user, cold", Protocol("given split", "", True, "cold")),
         ("held-out users, history kept", Protocol("held-out users", "history kept")),
+        ("full, repeats, refit+user, cold", Protocol("full", "repeats", True, "cold", refit=True)),
     ],
 )
 def test_a_name_is_taken_apart_and_put_together(name: str, expected: Protocol) -> None:
@@ -33,8 +34,8 @@ def test_a_datasets_own_protocol() -> None:
 
 
 def test_full_rankings_come_first() -> None:
-    names = ["u100", "full+user", "p100", "full", "u100+user"]
-    assert in_order(names) == ["full", "full+user", "p100", "u100", "u100+user"]
+    names = ["u100", "full+user", "p100", "full, refit", "full, history kept", "full", "u100+user"]
+    assert in_order(names) == ["full", "full+user", "full, history kept", "full, refit", "p100", "u100", "u100+user"]
 
 
 def test_a_sentence_says_what_becomes_of_the_history() -> None:

@@ -190,6 +190,17 @@ def seal(folder: Path, **changes: Any) -> None:
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
 
 
+def as_refit(folder: Path, protocol: str = "full, refit") -> None:
+    """Makes a bundle one that was fitted on validation events, too, with its figures under `protocol`."""
+    for file in ("ranks.parquet", "exposure.parquet"):
+        table = pq.read_table(folder / file)
+        place = table.column_names.index("protocol")
+        pq.write_table(table.set_column(place, "protocol", pa.array([protocol] * len(table))), folder / file)
+    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+    training = raw["training"] | {"fitted_on": "training and validation"}
+    seal(folder, training=training, metrics={protocol: raw["metrics"]["full"]})
+
+
 def flip(file: Path, at: int = -1) -> None:
     """Another bit in the byte at that place."""
     content = bytearray(file.read_bytes())

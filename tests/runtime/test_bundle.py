@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import SeqscopeError
 from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo, rank_similarity
-from tests.runtime.bundles import TOYS, Toy, count_repeats, make_zoo, seal
+from tests.runtime.bundles import TOYS, Toy, as_refit, count_repeats, make_zoo, seal
 
 ALPHA = TOYS[0]
 RNG = np.random.default_rng(1)
@@ -243,6 +243,25 @@ def test_still_improving_is_stated_and_follows_from_the_curve_in_bundles_of_befo
             path / ALPHA.name, training=made | {"best_epoch": best} | ({} if stated is None else {"improving": stated})
         )
         assert Zoo.open(path).bundles[ALPHA.name].improving is expected
+
+
+def test_a_refit_says_so_and_bundles_that_mix_its_figures_with_others_are_refused(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (ALPHA,))
+    plain = Zoo.open(path).bundles[ALPHA.name]
+    assert not plain.manifest.refitted and plain.protocol == "full"
+    assert "fitted_on" not in plain.manifest.training.model_dump()  # as in bundles of before
+    as_refit(path / ALPHA.name)
+    refit = Zoo.open(path).bundles[ALPHA.name]
+    assert refit.manifest.refitted and refit.protocol == "full, refit"
+    right = refit.manifest.metrics
+    as_of_before = {"training": plain.manifest.training.model_dump(), "metrics": plain.manifest.metrics}
+    for changes, file in (
+        ({"metrics": {"full": right["full, refit"]}}, "manifest.json"),
+        (as_of_before, "ranks.parquet"),
+    ):
+        seal(path / ALPHA.name, **changes)
+        (refusal,) = Zoo.open(path).refused
+        assert refusal.file == file and "fitted on training" in refusal.reason
 
 
 def test_a_model_reads_order_unless_its_bundle_says_that_it_does_not(tmp_path: Path) -> None:

@@ -1,0 +1,232 @@
+"""Refits: the recipe that validation selected, trained once more on training and validation events, and kept apart."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.cli import main
+from engine.data.dataset import Dataset, Role
+from engine.data.split import SplitOptions
+from engine.errors import SeqscopeError
+from engine.evaluation.evaluate import evaluate
+from engine.export.bundle import export_run
+from engine.runtime import Zoo
+from engine.tokenizers import teacher
+from engine.training import checkpoint, refit
+from engine.training.recipe import Recipe
+from engine.training.run import open_run, train
+from tests.training.tiny import clusters, cycles, mixed, recipe, write_log
+
+
+def refitted(settings: Recipe, data: Dataset, run: Path) -> dict[str, object]:
+    """The record of the refit of `run`, which is trained before where it is not there."""
+    if not run.exists():
+        train(settings, data, run, device="cpu")
+    return train(settings, data, refit.folder_of(run), device="cpu", selection=refit.select(settings, data, run))
+
+
+def same(one: Path, other: Path) -> bool:
+    a, b = load_file(one / "best.safetensors"), load_file(other / "best.safetensors")
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.fixture(scope="module")
+def runs(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SASRec, validated and refit."""
+    folder = tmp_path_factory.mktemp("runs")
+    refitted(recipe("sasrec"), dataset, folder / "sasrec")
+    return folder
+
+
+# --- what it is fitted on
+
+T, V, E, L, B = Role.TRAIN, Role.VALID, Role.TEST, Role.LATER, Role.BETWEEN
+
+
+@pytest.mark.parametrize(
+    ("kind", "roles", "refit_roles"),
+    [
+        ("leave-one-out", [T, T, V, E, T, T], [T, T, T, E, T, T]),
+        ("given", [T, V, T, E, T, E], [T, T, T, E, T, E]),
+        # the second user came in the validation period, and everything before the test period has happened
+        ("time", [T, V, B, E, B, L], [T, T, T, E, T, L]),
+        # the first user validates; the second one tests, and stays out of everybody's training
+        ("users", [B, B, V, B, B, E], [T, T, T, B, B, E]),
+    ],
+)
+def test_what_validation_held_back_trains_too(
+    tmp_path: Path, kind: str, roles: list[Role], refit_roles: list[Role]
+) -> None:
+    first = 4 if kind != "users" else 3
+    data = write_log(tmp_path / "data", [list(range(first)), list(range(first, 6))], 6)
+    data.info = dataclasses.replace(data.info, split={"kind": kind})
+    data.roles = np.array(roles, np.int8)
+    before = data.cases("test"), data.popularity
+    whole = data.with_validation()
+    assert whole.roles.tolist() == refit_roles
+    assert whole.popularity.tolist() == [int(role == T) for role in refit_roles]
+    assert not whole.validates and not len(whole.cases("valid"))
+    after = whole.cases("test")
+    assert after.targets.tolist() == before[0].targets.tolist()
+    assert after.history.values.tolist() == before[0].history.values.tolist()
+    assert data.roles.tolist() == roles and data.popularity.tolist() == before[1].tolist()
+
+
+@pytest.mark.parametrize("name", ["markov", "sasrec", "lightgcn"])
+def test_the_test_item_is_never_learnt_from(tmp_path: Path, name: str) -> None:
+    """Logs that differ in test items alone give one refit, those that differ in validation items another one."""
+    sequences, rng = cycles(40, 30), np.random.default_rng(0)
+    folders = {}
+    for poisoned in ("nothing", "test", "valid"):
+        drawn = rng.integers(0, 30, len(sequences)).tolist()
+        place = {"nothing": None, "test": -1, "valid": -2}[poisoned]
+        log = [list(sequence) for sequence in sequences]
+        for sequence, item in zip(log, drawn, strict=True):
+            if place is not None:
+                sequence[place] = item
+        data = write_log(tmp_path / poisoned / "data", log, 30)
+        settings = recipe(name, training={"epochs": 1} if name != "markov" else {})
+        refitted(settings, data, tmp_path / poisoned / "run")
+        folders[poisoned] = tmp_path / poisoned / "run-refit"
+    assert same(folders["nothing"], folders["test"])
+    assert not same(folders["nothing"], folders["valid"])
+
+
+def test_a_counting_model_is_fitted_on_both(dataset: Dataset, tmp_path: Path) -> None:
+    record = refitted(recipe("popularity"), dataset, tmp_path / "popularity")
+    model, _, _, data = open_run(tmp_path / "popularity-refit")
+    both = np.isin(dataset.roles, (Role.TRAIN, Role.VALID))
+    expected = np.bincount(dataset.events.values[both], minlength=dataset.num_items)
+    assert model.index().bias.tolist() == expected.tolist()
+    assert record["fitted_on"] == "training and validation"
+    assert open_run(tmp_path / "popularity")[2]["fitted_on"] == "training"
+    assert data.popularity.tolist() == dataset.popularity.tolist()  # what figures are measured by stays
+
+
+# --- how long, and from where
+
+
+def test_it_takes_the_epochs_of_the_best_model_and_validates_nothing(runs: Path) -> None:
+    selecting, record = open_run(runs / "sasrec")[2], open_run(runs / "sasrec-refit")[2]
+    assert record["epochs"] == record["best_epoch"] == selecting["best_epoch"] < selecting["epochs"]
+    assert record["recipe"] == selecting["recipe"]
+    assert record["valid_ndcg"] is None and record["improving"] is None
+    assert [entry["valid_ndcg"] for entry in record["curve"]] == [None] * record["epochs"]
+    assert not same(runs / "sasrec", runs / "sasrec-refit")
+
+
+def test_an_interrupted_refit_goes_on(dataset: Dataset, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    selection = refit.select(recipe("sasrec"), dataset, runs / "sasrec")
+    save = checkpoint.save
+
+    def stop(path: Path, model: object, optimiser: object, state: checkpoint.State, average: object = None) -> None:
+        save(path, model, optimiser, state, average)  # type: ignore[arg-type]
+        if path.name == "checkpoint.safetensors" and state.epoch == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint, "save", stop)
+        train(recipe("sasrec"), dataset, runs / "cut", device="cpu", selection=selection)
+    with pytest.raises(SeqscopeError, match="not finished"):
+        open_run(runs / "cut")
+    with pytest.raises(SeqscopeError, match="other settings"):  # without --refit it is another training
+        train(recipe("sasrec"), dataset, runs / "cut", device="cpu")
+    assert train(recipe("sasrec"), dataset, runs / "cut", device="cpu", selection=selection)["epochs"] == 2
+    assert same(runs / "cut", runs / "sasrec-refit")
+
+
+# --- what is refused
+
+
+def test_a_run_that_selected_nothing_yet(dataset: Dataset, tmp_path: Path) -> None:
+    settings = recipe("sasrec")
+    with pytest.raises(SeqscopeError, match=r"selects them, .*run, is missing.*without --refit"):
+        refit.select(settings, dataset, tmp_path / "run")
+    (tmp_path / "run").mkdir()
+    with pytest.raises(SeqscopeError, match="has not finished"):
+        refit.select(settings, dataset, tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text("[]")
+    with pytest.raises(SeqscopeError, match="cannot be used"):
+        refit.select(settings, dataset, tmp_path / "run")
+
+
+def test_another_recipe_other_data_and_a_refit_of_a_refit(dataset: Dataset, runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match=r"other settings \(model.dim 16 instead of 8\)"):
+        refit.select(recipe("sasrec", model={"dim": 8}), dataset, runs / "sasrec")
+    with pytest.raises(SeqscopeError, match="other data"):
+        refit.select(recipe("sasrec"), write_log(tmp_path / "data", mixed(seed=5), 150), runs / "sasrec")
+    with pytest.raises(SeqscopeError, match="a refit itself"):
+        refit.select(recipe("sasrec"), dataset, runs / "sasrec-refit")
+
+
+def test_where_nothing_was_held_out_for_validation_or_nothing_is_learnt(dataset: Dataset, tmp_path: Path) -> None:
+    split = SplitOptions("users", held_out_users=(0, 10))
+    data = write_log(tmp_path / "data", clusters(60), 60, split=split)
+    for settings in (recipe("popularity"), recipe("sasrec")):
+        with pytest.raises(SeqscopeError, match="holds nothing out for validation"):
+            refit.select(settings, data, tmp_path / "run")
+    data.info = dataclasses.replace(data.info, split={"kind": "given", "valid_share": 0.0})
+    with pytest.raises(SeqscopeError, match=r"split given, with a valid_share of 0\)"):
+        refit.select(recipe("popularity"), data, tmp_path / "run")
+    with pytest.raises(SeqscopeError, match="learns nothing from a log"):
+        refit.select(recipe("text-neighbours"), dataset, tmp_path / "run")
+
+
+def test_nothing_learns_from_a_refit(dataset: Dataset, runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="was fitted on validation events, too"):
+        teacher.table(runs / "sasrec-refit", dataset)
+    settings = recipe("recformer", training={"epochs": 1})
+    refitted(settings, dataset, tmp_path / "recformer")
+    with pytest.raises(SeqscopeError, match="was fitted on validation events, too"):
+        train(recipe("recformer", model={"start": "recformer-refit"}), dataset, tmp_path / "second", device="cpu")
+
+
+# --- its figures
+
+
+def test_every_figure_says_that_it_is_a_refits(dataset: Dataset, runs: Path, tmp_path: Path) -> None:
+    model, *_ = open_run(runs / "sasrec-refit")
+    measured = evaluate(model, dataset, tmp_path, protocols=["u100"], keep_history=True, refit=True)
+    assert set(measured) == {"full, refit", "u100, refit", "full, history kept, refit"}
+
+
+def test_its_bundle_says_so(dataset: Dataset, tmp_path: Path) -> None:
+    settings = recipe("popularity")
+    refitted(settings, dataset, tmp_path / "popularity")
+    for name in ("popularity", "popularity-refit"):
+        model, _, record, _ = open_run(tmp_path / name)
+        evaluate(model, dataset, tmp_path / name, refit=record["fitted_on"] != "training")
+        export_run(tmp_path / name, tmp_path / "exports")
+    bundles = Zoo.open(tmp_path / "exports").bundles
+    assert {name: (bundle.manifest.title, bundle.protocol) for name, bundle in bundles.items()} == {
+        "popularity": ("Popularity", "full"),
+        "popularity-refit": ("Popularity, refit", "full, refit"),
+    }
+    model, *_ = open_run(tmp_path / "popularity-refit")
+    evaluate(model, dataset, tmp_path / "popularity-refit")  # as if it were no refit
+    with pytest.raises(SeqscopeError, match="fitted on training and validation events"):
+        export_run(tmp_path / "popularity-refit", tmp_path / "exports")
+
+
+# --- the command
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "data", mixed(), 150)
+    command = ["train", "markov", "--dataset", "data"]
+    assert main([*command, "--refit"]) == 1
+    assert "runs/tiny/markov, is missing" in capsys.readouterr().err
+    assert main(command) == 0
+    assert main([*command, "--refit"]) == 0
+    assert "runs/tiny/markov-refit: fitted on training and validation events" in capsys.readouterr().out
+    assert main([*command, "--refit", "--finish"]) == 2
+    assert main(["evaluate", "runs/tiny/markov-refit"]) == 0
+    printed = capsys.readouterr().out
+    assert "not to be compared" in printed and "full, refit\n" in printed
