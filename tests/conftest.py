@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
     "browser/test_whole_path.py", "browser/test_report.py", "browser/test_pages.py", "browser/test_owner.py",
-    "browser/test_upload.py", "browser/test_compare.py", "browser/test_map.py", "jobs/test_engine.py", "sample/test_learning.py",
+    "browser/test_compare.py", "browser/test_map.py", "jobs/test_engine.py", "sample/test_learning.py",
     "export/test_export.py", "test_readme.py", "browser/test_attention.py", "browser/test_metrics.py",
     "generation/test_export.py",
 )  # fmt: skip
