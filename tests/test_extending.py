@@ -100,7 +100,7 @@ def test_a_metric_is_one_declaration(root: Path, tmp_path: Path) -> None:
     assert {"NDCG@10", "RR", "largest@10"} <= set(seen["bundle"])
     assert "RR" in seen["report"] and all(0 < value <= 1 for value in seen["largest"])
     assert "largest" in seen["tables"][0] and "Largest@10" in seen["html"] and ">RR</th>" in seen["html"]
-    assert "highest RR" in seen["metrics"] and "Largest@5" in seen["metrics"]
+    assert " RR (" in seen["metrics"] and "Largest@5" in seen["metrics"]
     assert "however far down it is" in seen["about"] and "Made up for this recipe" in seen["about"]
 
 

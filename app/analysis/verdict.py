@@ -56,8 +56,4 @@ def memorised(models: Zoo, ranks: judge.Ranks) -> npt.NDArray[np.int8] | None:
     """Whether each held-out item follows from counts of the training log; None where the export does not say so of every one."""
     if models.held_out is None:
         return None
-    user, target, kinds = (models.held_out[name].to_numpy() for name in ("user", "target", "memorised"))
-    known, asked_for = judge.pair_keys(user, target), judge.pair_keys(ranks.user, ranks.target)
-    order = np.argsort(known)
-    places = order[np.minimum(np.searchsorted(known, asked_for, sorter=order), len(known) - 1)] if len(known) else order
-    return kinds[places] if len(known) and np.array_equal(known[places], asked_for) else None
+    return ranks.lookup(*(models.held_out[name].to_numpy() for name in ("user", "target", "memorised")))

@@ -305,7 +305,7 @@ class Check(Strict):
     lengths: list[int]
     max_abs_difference: float
     """ONNX against PyTorch: the largest difference of any score, relative to the largest score where that exceeds 1."""
-    milliseconds: float | None = Field(default=None, gt=0)
+    milliseconds: float | None = Field(default=None, ge=0)
     """Of processor time for a list of ten after one history, the median of some, on the machine that exported (engine/evaluation/
     cost.py). Bundles of before do not say."""
 

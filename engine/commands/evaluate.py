@@ -1,7 +1,8 @@
 """Rank every test user's held-out items with the best model of a run, and print the metrics.
 
 Full ranking over the whole catalogue is always done, items of the history excluded unless repeats count in the dataset. The ranks
-are stored in the run folder.
+are stored in the run folder. Where other runs of the dataset lie beside it, evaluated likewise, the verdict on all of them
+follows: whether the best neural model beats the best that needs no training.
 
 A model that knows items by their words can be asked about a catalogue it never saw: --dataset names it, and the ranks go to
 RUN/elsewhere/<dataset>.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
@@ -46,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
     from engine.bundle.fitted import WITH_VALIDATION, refitted
     from engine.errors import UsageError
     from engine.evaluation.evaluate import evaluate
+    from engine.evaluation.protocols import parse
+    from engine.evaluation.run_verdict import main_protocol, of_runs
+    from engine.evaluation.verdict_words import sentences
     from engine.training.run import open_run
 
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
@@ -57,8 +62,13 @@ def run(args: argparse.Namespace) -> int:
         model, dataset, folder, protocols=args.protocol, keep_history=args.keep_history,
         exact=args.exact, beam=args.beam, histories=max(0, args.agreement), refit=same_data and refitted(record),
     )  # fmt: skip
+    protocol = main_protocol(metrics)
+    judged = of_runs(
+        args.run.absolute().parent.iterdir(), dataset, protocol, "NDCG@20" if parse(protocol).sets else "NDCG@10"
+    )
     if args.json:
-        print(json.dumps({"run": str(folder), "fingerprint": dataset.info.fingerprint, "metrics": metrics}))
+        answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "metrics": metrics}
+        print(json.dumps(answer | {"verdict": judged and {**asdict(judged), "sentences": sentences(judged)}}))
         return 0
     print(
         f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}"
@@ -73,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{cold} of the held-out items are in nobody's training")
     for protocol in metrics:
         print("\n".join(["", protocol, *table(metrics, protocol)]))
+    if judged is not None:
+        print(f"\n{sentences(judged)}")
     return 0
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from engine.data.dataset import Cases
 
+FILE = "cost.json"
+"""In a run's folder, after `evaluate`: milliseconds, and the device that they were measured on."""
 HISTORIES = 20
 
 

@@ -13,10 +13,11 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.beam_agreement import agreement
+from engine.evaluation.cost import FILE, milliseconds_per_list
 from engine.evaluation.metrics import beyond_beam
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
-from engine.evaluation.ranks import full_ranks, sampled_ranks, search_width
+from engine.evaluation.ranks import best_items, full_ranks, next_device, sampled_ranks, search_width
 from engine.evaluation.tables import accuracy_of_parts, write_tables
 from engine.files import write_json
 from engine.generation import Generator
@@ -35,7 +36,8 @@ def evaluate(
     histories: int = 0,
     refit: bool = False,
 ) -> dict[str, dict[str, float]]:
-    """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet and metrics.json into `folder`.
+    """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet, cost.json and metrics.json into
+    `folder`.
 
     Protocols are "full" (always; where a dataset holds out sets "given split" or "held-out users"), those of `protocols` ("u100",
     "p100") and, for a model with vectors of training users, the same again with "+user": plain names use the fold-in, as the app
@@ -92,6 +94,8 @@ def evaluate(
         )
     measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
+    took = milliseconds_per_list(lambda history: best_items(model, history, 10, width), cases)
+    write_json(folder / FILE, {"milliseconds": took, "device": str(next_device(model))})
     if model.beam is not None:
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
         if histories:

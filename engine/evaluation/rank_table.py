@@ -39,6 +39,17 @@ class Ranks:
         """Each person's share in a metric, float64 [people]."""
         return metrics.per_user(metric, self.rank, self.protocol, self.user)
 
+    def lookup(
+        self, user: npt.NDArray[np.integer], target: npt.NDArray[np.integer], values: npt.NDArray[np.int8]
+    ) -> npt.NDArray[np.int8] | None:
+        """Each row's value in a table of held-out items; None where it lacks one of them. All three: [held-out items]."""
+        keys, known = pair_keys(self.user, self.target), pair_keys(user, target)
+        order = np.argsort(known)
+        places = np.searchsorted(known, keys, sorter=order)
+        if not len(known) or places.max(initial=0) == len(known) or not np.array_equal(known[order[places]], keys):
+            return None
+        return values[order[places]]
+
     def beyond_beam(self, metric: str) -> str | None:
         """Why there is no figure for a metric, such as "beam of 20"; None where there is."""
         return metrics.beyond_beam(metrics.cutoff_of(metric), self.width)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.data.dataset import Cases
+from engine.data.ragged import Ragged
 from engine.evaluation.metrics import CUTOFFS
 from engine.generation.search import OUTSIDE
 from engine.models import ItemIndex, Recommender, score
@@ -92,6 +93,20 @@ def full_ranks(
                 exposure[cut] += np.bincount(items[:, :cut][shown[:, :cut]], minlength=model.num_items)
         progress(min(start + batch_size, len(cases)))
     return Ranking(ranks, exposure, outside)
+
+
+@torch.no_grad()
+def best_items(model: Recommender, history: np.ndarray, k: int, beam: int | None = None) -> Tensor:
+    """The k best items after one history (int [events]), int64 [k]; beam: as of `full_ranks`."""
+    device = next_device(model)
+    part = Cases.of(np.zeros(1, np.int32), Ragged(history, np.array([0, len(history)])), np.zeros(1, np.int32))
+    blocked = torch.zeros(1, model.num_items, dtype=torch.bool, device=device)
+    blocked[0, torch.as_tensor(history.astype(np.int64), device=device)] = True
+    if beam is None:
+        scores = _scores(model, model.index(), part, False, device)
+    else:
+        scores = model.beam_scores(*inputs(model, part, False, device), beam, blocked)
+    return scores.masked_fill(blocked, -torch.inf).topk(min(k, model.num_items)).indices[0]
 
 
 @torch.no_grad()

@@ -24,6 +24,8 @@ USERS = "+user"
 FEW = 30
 """People in a group below which nothing is said of it."""
 Kind = Literal["rare", "popular", "short", "long", "next", "near", "unseen"]
+_CHECKED = {"extra": "forbid", "strict": True, "allow_inf_nan": False, "use_attribute_docstrings": True}
+"""How reports read the classes below, without pydantic here."""
 MEMORISED: dict[Kind, int] = {"next": NEXT, "near": NEAR, "unseen": UNSEEN}
 
 
@@ -52,7 +54,7 @@ class Contender:
 class Side:
     """One of the two that are compared."""
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  # what reports check it by
+    __pydantic_config__ = _CHECKED
 
     name: str
     title: str
@@ -70,7 +72,7 @@ class Side:
 class Group:
     """Some of the held-out items, and by how much the neural model is ahead there (mean over people, 95 % interval)."""
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+    __pydantic_config__ = _CHECKED
 
     kind: Kind
     bound: int | None
@@ -87,7 +89,7 @@ class Group:
 class Verdict:
     """What the sentences say. Differences are neural − untrained."""
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+    __pydantic_config__ = _CHECKED
 
     metric: str
     people: int

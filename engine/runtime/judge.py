@@ -26,7 +26,7 @@ from engine.evaluation.metrics import (
     names,
     per_user,
 )
-from engine.evaluation.rank_table import Ranks, common, pair_keys, ranks
+from engine.evaluation.rank_table import Ranks, common, ranks
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
 from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
 from engine.evaluation.verdict_words import sentences
@@ -51,7 +51,6 @@ __all__ = [
     "interval",
     "key",
     "names",
-    "pair_keys",
     "paired",
     "per_user",
     "ranks",

@@ -67,12 +67,12 @@ def printed(zoo: Zoo) -> dict[str, dict[str, dict[str, str]]]:
     shown = {name: bundle.exposure_table() for name, bundle in zoo.bundles.items()}
     found: dict[str, dict[str, dict[str, str]]] = {}
     for protocol in metrics.protocols(tables):
-        people, _ = metrics.common(metrics.ranked(tables, measured, protocol))
+        people, _ = judge.common(metrics.ranked(tables, measured, protocol))
         rows: dict[str, dict[str, str]] = {row: {} for row in people}
         for k in judge.CUTOFFS:
             for metric in (judge.key(name, k) for name in metrics.metrics_of(protocol)):
                 for row, ranks in people.items():
-                    if metrics.beyond_beam(ranks, metric) is None:
+                    if ranks.beyond_beam(metric) is None:
                         rows[row][metric] = f"{ranks.values(metric).mean():.3f}"
             lists, why = metrics.exposures(shown, people, protocol, k, len(zoo))
             for line in metrics.beyond(lists, zoo.popularity, why).itertuples():

@@ -99,7 +99,11 @@ class MetricsPart(Part[Metrics]):
 
     def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
         if report.schema_version != 1:
-            yield from super().compare(report, then, _known_then(then, now))
+            others = then.verdict is not None and _compared(then.verdict) != _compared(now.verdict)
+            if others:
+                yield Checked("metrics, verdict", None, "it was of other models than the dataset has now")
+            skipped = others or then.verdict is None
+            yield from super().compare(report, then, _known_then(then, now, then.verdict if skipped else now.verdict))
             return
         # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
         users = then.protocol.endswith(analysis.USERS)
@@ -202,9 +206,8 @@ def _repeats(models: Zoo, ranks: Mapping[str, judge.Ranks], metrics: Iterable[st
     ]
 
 
-def _known_then(then: Metrics, now: Metrics) -> Metrics:
-    """Without the metrics that were declared after the report was made, or elsewhere, and with the verdict of then where it was
-    of other models."""
+def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> Metrics:
+    """Without the metrics that were declared after the report was made, or elsewhere."""
     known = {entry.metric for entry in then.estimates}
     known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
     others = {field for entry in then.beyond for field in entry.others}
@@ -213,14 +216,7 @@ def _known_then(then: Metrics, now: Metrics) -> Metrics:
         for entry in now.beyond
     ]
     estimates = [entry for entry in now.estimates if entry.metric in known]
-    same_models = _compared(then.verdict) == _compared(now.verdict)
-    return now.model_copy(
-        update={
-            "estimates": estimates,
-            "beyond": beyond,
-            "verdict": now.verdict if same_models else then.verdict,
-        }
-    )
+    return now.model_copy(update={"estimates": estimates, "beyond": beyond, "verdict": verdict})
 
 
 def _compared(verdict: judge.Verdict | None) -> list[int] | None:
@@ -252,7 +248,7 @@ def verdict(content: Metrics, report: Report) -> str:
     rows = [_row_name(row) for row in content.rows]
     titles, families = analysis.titled(report.titles, rows), _families(rows, report)
     name = f"{judge.HEADLINE}@{content.k}"
-    means = {_row_name((one.model, one.users)): one.mean for one in content.estimates if one.metric == name}
+    means = {_row_name((entry.model, entry.users)): entry.mean for entry in content.estimates if entry.metric == name}
     beams = [f"{titles[_row_name(row)]} ({why})" for row in content.rows if (why := content.cannot(row[0]))]
     sentences = [
         judge.sentences(content.verdict, lambda title: clean(title, 80)) if content.verdict is not None else "",

@@ -1,0 +1,99 @@
+"""The verdict (engine/evaluation/verdict.py) on finished runs that lie side by side, for `seqscope evaluate` and benchmarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.data.dataset import Dataset
+from engine.evaluation import memorisation, metrics
+from engine.evaluation.cost import FILE
+from engine.evaluation.protocols import in_order, parse
+from engine.evaluation.rank_table import Ranks, common, ranks
+from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
+from engine.registry import MODELS
+
+
+class EvaluatedRun(NamedTuple):
+    name: str
+    record: dict[str, Any]
+    """run.json."""
+    measured: dict[str, dict[str, float]]
+    """metrics.json."""
+    table: pa.Table
+    """ranks.parquet."""
+    milliseconds: float | None
+
+    @property
+    def family(self) -> str:
+        return str(self.record["recipe"]["family"])
+
+
+def main_protocol(measured: Iterable[str]) -> str:
+    """Of the protocols that a run was evaluated under, the one that models are judged by."""
+    return in_order(name for name in measured if not parse(name).part and not parse(name).trained_users)[0]
+
+
+def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: str) -> Verdict | None:
+    """The verdict under `protocol`, over the people that all runs were asked for. None where none of `folders` is a run of this
+    very dataset that was evaluated so; others are left out."""
+    runs = [run for folder in sorted(folders) if (run := _read(folder, dataset.info.fingerprint)) is not None]
+    rows: dict[str, Ranks] = {}
+    of_row: dict[str, EvaluatedRun] = {}
+    for run in runs:
+        for suffix in ("", USERS):
+            variant = protocol + suffix
+            row = ranks(run.table, variant, metrics.beam_width(run.measured, variant))
+            if row is not None:
+                rows[run.name + suffix], of_row[run.name + suffix] = row, run
+    people, _ = common(rows)
+    if not people:
+        return None
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, run in of_row.items():
+        key = without_seed(run.record["recipe"]) if _learns(run) else run.name
+        alike.setdefault((key, name.removeprefix(run.name)), []).append(name)
+    contenders = [_contender([(name, of_row[name]) for name in names], people) for names in alike.values()]
+    some = next(iter(people.values()))
+    return verdict(contenders, metric, dataset.popularity, _memorised(dataset, some))
+
+
+def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
+    try:
+        record = json.loads((folder / "run.json").read_text("utf-8"))
+        if record["fingerprint"] != fingerprint or record["recipe"]["family"] not in MODELS:
+            return None
+        measured = json.loads((folder / "metrics.json").read_text("utf-8"))
+        table = pq.read_table(folder / "ranks.parquet")
+        cost = json.loads((folder / FILE).read_text("utf-8")) if (folder / FILE).exists() else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # no finished run, or none that was evaluated
+    return EvaluatedRun(folder.name, record, measured, table, cost.get("milliseconds"))
+
+
+def _learns(run: EvaluatedRun) -> bool:
+    return MODELS[run.family].objective != "counts"
+
+
+def _contender(runs: list[tuple[str, EvaluatedRun]], people: dict[str, Ranks]) -> Contender:
+    name, first = runs[0]
+    return Contender(
+        name=name,
+        title=first.name + (", user vectors" if name.endswith(USERS) else ""),
+        learns=_learns(first),
+        ranks=tuple(people[row] for row, _ in runs),
+        seconds=float(np.mean([run.record["seconds"] for _, run in runs])),
+        parameters=first.record["parameters"],
+        milliseconds=first.milliseconds,
+    )
+
+
+def _memorised(dataset: Dataset, rows: Ranks) -> np.ndarray | None:
+    kinds, cases = memorisation.of_test(dataset), dataset.cases("test")
+    return None if kinds is None else rows.lookup(cases.users[cases.owner], cases.targets, kinds)

@@ -1,0 +1,57 @@
+"""The verdict on runs that lie side by side, and where the command line says it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main
+from engine.data.dataset import Dataset
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.run_verdict import of_runs
+from engine.evaluation.verdict_words import sentences
+from engine.training.run import open_run, train
+from tests.training.tiny import clusters, recipe, write_log
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of one dataset: two that need no training, evaluated, and two seeds of one that learns."""
+    folder = tmp_path_factory.mktemp("runs")
+    dataset = write_log(folder / "data", clusters(80), 60)
+    recipes = {"popularity": recipe("popularity"), "markov": recipe("markov")}
+    recipes |= {name: recipe("sasrec", training={"seed": seed}) for seed, name in enumerate(("one", "two"), 1)}
+    for name, of_run in recipes.items():
+        train(of_run, dataset, folder / "runs" / name, device="cpu")
+        evaluate(open_run(folder / "runs" / name)[0], dataset, folder / "runs" / name)
+    return folder
+
+
+def test_runs_of_the_same_data_are_judged_together(trained: Path, tmp_path: Path) -> None:
+    dataset = Dataset(trained / "data")
+    runs = list((trained / "runs").iterdir())
+    found = of_runs([*runs, tmp_path, trained / "nowhere"], dataset, "full", "NDCG@10")
+    assert found is not None and found.neural is not None and found.untrained is not None
+    assert (found.neural.name, found.neural.seeds, found.neural.among, found.untrained.among) == ("one", 2, 1, 2)
+    assert found.untrained.seconds > 0 and found.untrained.milliseconds and found.neural.milliseconds
+    assert {"next", "near"} & {group.kind for group in found.groups}
+    other = tmp_path / "other"
+    shutil.copytree(trained / "runs" / "one", other)
+    record = json.loads((other / "run.json").read_text("utf-8"))
+    (other / "run.json").write_text(json.dumps(record | {"fingerprint": "0" * 64}), "utf-8")
+    assert of_runs([other], dataset, "full", "NDCG@10") is None
+    assert of_runs(runs, dataset, "full, refit", "NDCG@10") is None  # fitted on other events: never with these
+
+
+def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained / "runs" / "popularity"
+    assert main(["evaluate", str(run)]) == 0
+    printed = capsys.readouterr().out
+    found = of_runs((trained / "runs").iterdir(), Dataset(trained / "data"), "full", "NDCG@10")
+    assert found is not None and printed.rstrip().endswith(sentences(found))
+    assert main(["evaluate", str(run), "--json"]) == 0
+    kept = json.loads(capsys.readouterr().out)["verdict"]
+    assert kept["sentences"].startswith("one, ") and kept["difference"] == found.difference
