@@ -32,7 +32,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all install install-dev chromium lint format pytest coverage lock exports bench screenshot clean
+.PHONY: help run test test-all install install-dev chromium lint style types format pytest coverage lock exports bench screenshot clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,9 +41,14 @@ run: install ## serve the app with the embedded datasets on http://localhost:850
 	@test -e $(WORDS) || nice sh -c '$(EXPORT_WORDS)' & \
 	exec $(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 
+# Types and import contracts keep one core busy for a minute: they go on beside the tests, and are told of when those are over.
 test: ## install, then lint, types, import contracts and tests
-	@start=$$(date +%s); \
-	$(MAKE) --no-print-directory install-dev chromium lint pytest && \
+	@start=$$(date +%s); mkdir -p build; \
+	$(MAKE) --no-print-directory install-dev chromium style && { \
+	  $(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; failed=; \
+	  $(MAKE) --no-print-directory pytest || failed=1; \
+	  wait $$types || failed=1; cat build/types.txt; test -z "$$failed"; \
+	} && \
 	echo "make test: everything passed in $(call SECONDS_SINCE,$$start) s"
 
 test-all: install-dev chromium lint coverage ## the same with what takes long, and what it all reaches
@@ -77,9 +82,13 @@ $(WORDS): $(VENV)/.run
 
 # --- quality ---------------------------------------------------------------------------------------------------------------
 
-lint: install-dev ## ruff, mypy, import contracts
+lint: style types ## ruff, mypy, import contracts
+
+style: install-dev
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+
+types: install-dev
 	$(PYTHON) -m mypy
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo
 

@@ -13,10 +13,9 @@ from engine.doctor import find_public_data
 ROOT = Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
-    "browser/test_whole_path.py", "browser/test_report.py", "browser/test_pages.py", "browser/test_owner.py",
-    "browser/test_upload.py", "browser/test_compare.py", "browser/test_map.py", "jobs/test_engine.py", "sample/test_learning.py",
-    "export/test_export.py", "test_readme.py", "browser/test_attention.py", "browser/test_metrics.py",
-    "generation/test_export.py",
+    "browser/test_whole_path.py", "browser/test_pages.py", "jobs/test_engine.py", "browser/test_report.py",
+    "export/test_export.py", "browser/test_owner.py", "browser/test_compare.py", "test_extending.py",
+    "browser/test_map.py", "generation/test_export.py", "test_readme.py", "training/test_resume.py", "browser/test_attention.py",
 )  # fmt: skip
 """Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done."""
 

@@ -8,18 +8,24 @@ import sys
 from typing import Any
 
 import torch
-from torch.onnx._internal.exporter import _registration
 
 _export = torch.onnx.export
-_read = _registration.ONNXRegistry.from_torchlib
-# The source of 497 translations is read anew for every graph otherwise; nothing is added to them.
-_registration.ONNXRegistry.from_torchlib = staticmethod(functools.cache(_read))
+
+
+@functools.cache
+def _read_translations_once() -> None:
+    """The source of 497 translations is read anew for every graph otherwise; nothing is added to them."""
+    from torch.onnx._internal.exporter import _registration  # seconds: most workers of a run export nothing
+
+    read = _registration.ONNXRegistry.from_torchlib
+    _registration.ONNXRegistry.from_torchlib = staticmethod(functools.cache(read))
 
 
 @functools.wraps(_export)
 def export(*args: Any, **named: Any) -> Any:
     """Without the collector, which looks at millions of live objects again and again, and without coverage, which would follow
     every call and tells nothing of our lines."""
+    _read_translations_once()
     trace, collects = sys.gettrace(), gc.isenabled()
     sys.settrace(None)
     gc.disable()

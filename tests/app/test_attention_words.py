@@ -150,31 +150,6 @@ def test_no_rollout_of_a_map_that_is_summed_by_item(models: Zoo) -> None:
     assert bundle.attention([1, 2]).no_rollout == bundle.cannot("rollout")
 
 
-def test_words_that_nobody_can_read_have_a_name() -> None:
-    nothing = WordAttention((Word(0, 7, "", "title", False),), np.ones((1, 1, 1), np.float32))
-    parts = word_attention.parts(nothing, np.ones(1), TITLES, ATTRIBUTES)
-    assert (
-        word_attention.blocks(nothing, np.ones(1), parts, 3)[0]["lines"][0]["value"][0]["text"]
-        == word_attention.NOTHING
-    )
-    assert word_attention.word_text(Word(0, 7, " \u202e", "title", False)) == word_attention.UNKNOWN
-
-
-def test_sentences() -> None:
-    weights = word_attention.weigh(FOUND, 1, None)
-    text = word_attention.sentence("Reader", FOUND, weights, shares())
-    assert "gave the most to **New film** (50% of its weight)" in text
-    assert "most to **new** (title, 40%)" in text and "By attribute: title 100% and genres 0%." in text
-    other = WordAttention(_WORDS, np.array([[[0.0, 0.0, 0.45, 0.0, 0.3, 0.25]]], np.float32))
-    parts = word_attention.parts(other, other.weights[0, 0], TITLES, ATTRIBUTES)
-    text = word_attention.sentence("Reader", other, other.weights[0, 0], parts)
-    assert "**genres** (the name of the attribute genres of **Old film**, 45%)" in text
-    assert "nothing" in word_attention.sentence("Reader", FOUND, np.zeros(6), shares())
-    note = word_attention.note(FOUND, weights, 1, None)
-    assert "layer 2 of 2, mean over 2 heads" in note and "20% it gave to itself" in note
-    assert "mean over 2 layers, head 1 of 2" in word_attention.note(FOUND, weights, None, 0)
-
-
 @pytest.mark.parametrize("title", HOSTILE)
 def test_hostile_words_and_titles_are_text(title: str) -> None:
     words = (Word(0, 7, title, title, False),)
@@ -253,22 +228,6 @@ def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> No
     titles = pa.array([f"Another {at}" for at in range(items.num_rows)])
     pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), path / "items.parquet")
     assert word_attention.measure(Zoo.open(path), READER, (5, 77), 9) is None
-
-
-def test_own_words_in_words() -> None:
-    def told(*rows: tuple[str, str, float, float]) -> str:
-        table = pd.DataFrame(rows, columns=["attribute", "word", "effect", "rank_without"])
-        return word_attention.occlusion_sentence(word_attention.OwnWords(9.0, 1.0, table), "Thing")
-
-    text = told(("title", "", 2.0, 40.0), ("title", "The", 1.0, 1.0), ("genres", "Drama", -0.5, 1.0))
-    assert (
-        "Of its attributes, **title** does the most for **Thing**: without that it would be at rank 40 instead of 1."
-        in text
-    )
-    assert "**The (title)** does the most for it: without that it would stay at rank 1, with a lower score" in text
-    assert "**Drama (genres)** holds it back the most." in text
-    assert "holds it back" not in told(("title", "", 2.0, 40.0), ("genres", "Drama", -0.05, 1.0))
-    assert "Nothing of what is said of **Thing** speaks for it" in told(("title", "", -1.0, 1.0))
 
 
 # --- the page
@@ -390,23 +349,3 @@ def test_long_histories_are_shown(page: AppTest) -> None:
 def test_one_item_is_enough(page: AppTest) -> None:
     opened(page, h=HISTORY[0])
     assert "And its own words?" in headings(page)
-
-
-def test_many_layers_are_chosen_from_a_list(page: AppTest) -> None:
-    few = AppTest.from_function(_layers, default_timeout=60)
-    few.query_params["model"] = READER
-    few.run()
-    assert few.selectbox(key="attention_word_head_12").value == "mean"
-    assert few.markdown[0].value == "None"
-
-
-def _layers() -> None:
-    import streamlit as st
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.screens.attention import word_attention
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
-    st.markdown(str(word_attention._number("Head", "word_head", 12, "mean")))

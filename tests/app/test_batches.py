@@ -170,6 +170,25 @@ def test_the_page_finds_it_again(root: Path, exports: Path, nobody: Nobody) -> N
     assert work.one(ANNA, one.row.id).cancelling
 
 
+def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, nobody: Nobody) -> None:
+    test = report(root, ANNA, ds="toys", h="toy-9")
+    next(one for one in test.get("button_group") if one.key == "report_batch_source_2").set_value("file").run()
+    content = b"a,b,label\nann,toy-9,1\n=bob,toy-12,2\n"
+    test.file_uploader(key="report_batch_file").set_value(("h.csv", content, "text/csv")).run()
+    assert "which column is the user" in test.error[0].value and test.button(key="report_batch_start").disabled
+    for role, column in (("user", "a"), ("item", "b")):
+        (box,) = [one for one in test.selectbox if (one.key or "").endswith(f"_{role}")]
+        box.set_value(column).run()
+    assert not test.exception and not test.error
+    test.button(key="report_batch_start").click().run()
+    (one,) = batches.of(ANNA, "toys")
+    assert one.job is not None and not test.exception
+    words = one.job.steps[0].words
+    assert (words[words.index("--user-column") + 1], words[words.index("--item-column") + 1]) == ("a", "b")
+    (given,) = (home.job(one.row.id) / FILES).glob("h*.csv")
+    assert given.read_bytes() == content
+
+
 def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path, nobody: Nobody) -> None:
     job = start(exports / "toys")
     (home.job(job.id) / FILES / "lists.parquet").write_bytes(b"PAR1")

@@ -111,16 +111,6 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
     assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
 
 
-def test_agreement_in_words(models: Zoo) -> None:
-    ask = recommend.ask(models, ["alpha", "alpha"], (1, 2), 3)
-    assert (
-        recommend.agreement_words(ask, 3)
-        == "Of 3 items in these lists, 3 are recommended by both models and 0 by one alone."
-    )
-    assert "nothing to compare" in recommend.agreement_words(ask[:1], 3)
-    assert "p = 0.9" in recommend.rbo_words(10) and "86%" in recommend.rbo_words(10)
-
-
 def test_reasons_are_the_runtimes_leave_one_out(models: Zoo) -> None:
     found = recommend.why(models, recommend.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
     said = models.bundles["alpha"].leave_one_out([1, 2, 3], 9)
@@ -392,8 +382,7 @@ def test_odd_ids_and_titles_work_throughout(open_app: Open) -> None:
     assert not app.error and not app.exception
 
 
-@pytest.mark.parametrize("length", [0, 1, 200])
-@pytest.mark.parametrize("k", [1, 100])
+@pytest.mark.parametrize(("length", "k"), [(0, 1), (200, 100)])
 def test_the_limits(open_app: Open, length: int, k: int) -> None:
     app = open_app(ds="toys", h="~".join(f"toy-{i % 40}" for i in range(length)), k=str(k))
     assert not app.error and not app.exception

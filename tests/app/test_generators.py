@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import spaces, zoo
+from app import zoo
 from app.analysis import attention as views
 from app.analysis import beam_search, metrics, recommend
 from app.figures import beam_search as beam_figures
@@ -207,15 +207,6 @@ def test_items_of_the_history_are_marked_where_they_are_written(models: Zoo) -> 
     assert not grown(models, "writer").known.any()  # nobody said what the history is
 
 
-def test_what_was_given_up_and_what_is_best_are_told(models: Zoo) -> None:
-    found = grown(models, "writer", 1)
-    words = beam_search.words(found, "Writer", 1, True)
-    assert f"{1 - found.trace.mass[-1]:.0%} of the probability" in words
-    assert models.titles[int(found.trace.items[found.ends[0]][0])].split(" ")[0] in words
-    told = beam_search.agreement_words(models.bundles["writer"].agreement([HISTORY], (1, 40), 10), 40, 10)
-    assert "finds 10 of the first 10" in told and "1 → " in told and "40 → 10 of 10" in told
-
-
 def test_hostile_titles_are_text_in_the_tree(tmp_path: Path) -> None:
     path = make_writers(tmp_path)
     rename(path, HOSTILE * 5, ODD_IDS)
@@ -242,14 +233,6 @@ def test_the_beam_is_asked_for_by_a_click_and_stands_in_the_address(
     app.get_by_key("compare_beam").set_value(None).run()
     assert not {"beam", "width", "write"} & set(app.query_params)
     assert not app.exception and not app.error
-
-
-def test_a_link_opens_the_beam_it_names(open_app: Open, writers: Path) -> None:
-    app = open_app(writers, ds="writers", h=ADDRESS, beam="ragged", width="7")
-    assert app.get_by_key("compare_width_ragged").value == "7"
-    assert any("ragged" in text.value.lower() and "weighed" in text.value for text in app.markdown)
-    assert any("exact scores" in text.value for text in app.markdown)
-    assert not app.error
 
 
 def test_the_beam_stays_while_items_are_added(models: Zoo, open_app: Open, writers: Path) -> None:
@@ -337,11 +320,6 @@ def test_what_is_blank_above_the_diagonal_is_said_for_each_kind(whole: bool, say
     assert views.sees_whole_items(seen_) == whole
     assert says in page._how(seen_, "mean", 1, 1)
     assert "a position cannot see later ones" in page._how(views.by_item(seen_), "mean", 1, 1)
-
-
-def test_the_space_of_a_writer_is_named_after_what_it_is(models: Zoo) -> None:
-    titles = {place.key: place.title for place in spaces.every(models)}
-    assert titles["writer"] == "Writer: its tokenizer's latents" and titles["alpha"] == "Alpha's items"
 
 
 @pytest.mark.parametrize("view", ["mean", "head", "rollout"])

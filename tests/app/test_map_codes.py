@@ -97,15 +97,3 @@ def test_numbers_stand_beside_codes_where_there_is_room(monkeypatch: pytest.Monk
     monkeypatch.setattr(views, "NUMBERED_SMALL", 5)
     small = views.figure(codes(), "level", views.Marks(), LOOK, TITLES, height=400)
     assert small.data[0].mode == "markers" and drawn()["data"][0]["mode"] == "markers+text"
-
-
-def test_the_twin_and_the_sentence() -> None:
-    table = views.table(codes(), TITLES)
-    assert table["Level"].tolist() == [1, 1, 1, 2, 2, 2] and table["Code"].tolist() == [0, 1, 2, 1, 2, 0]
-    assert table["Items"].tolist() == [3, 1, 0, 2, 1, 0] and table["Cluster"].tolist() == [2, 1, 2, 1, 2, 1]
-    words = views.alt("T: codes", codes(), "items", views.Marks(chosen=5, path=(0, 4)))
-    assert words == (
-        "Map of T: codes, 6 codes of 2 levels, coloured by number of items; the chosen item's codes joined by a line; "
-        "level 2, code 2 chosen."
-    )
-    assert views.signs(codes()) == "● level 1 · ■ level 2"

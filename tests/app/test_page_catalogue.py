@@ -235,7 +235,7 @@ def test_adding_an_item(page: AppTest) -> None:
     assert not failed(page) and page.session_state["seqscope_state"].history == (*before, "toy-3")
 
 
-@pytest.mark.parametrize("item", [0, 1, 2, 3, 4, 5, 20])
+@pytest.mark.parametrize("item", [3, 20])
 def test_the_card_of_an_item(page: AppTest, item: int) -> None:
     page.query_params["item"] = f"toy-{item}"
     page.run()

@@ -203,12 +203,6 @@ def test_the_page(opened: Opened) -> None:
     ]  # fmt: skip
 
 
-def test_every_study_says_by_what_it_was_judged(opened: Opened) -> None:
-    text = words(opened())
-    assert text.count("Judged by full ranking for 400 people, the same for every variant.") == 2
-    assert text.count("Judged by the codes that items get: no people were ranked for.") == 1
-
-
 def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:
     page = opened()
     page.segmented_control(key="metrics_k").select("5").run()

@@ -19,7 +19,7 @@ from engine.runtime import Zoo, judge
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, recipe, write_log
 
-PAGES = ("compare", "catalogue", "map", "attention", "metrics", "report", "about")
+PAGES = ("compare", "attention", "report", "about")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from app.screens.your_data import upload_words as views
 from app.store.server import open_store
 from app.uploads import samples
 from engine.tabular.reading import FileKind
+from tests import shop
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
 from tests.uploads.conftest import ITEMS, LOG
 from tests.waiting import wait
@@ -247,6 +248,18 @@ def test_the_samples_can_be_used(root: Path) -> None:
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
     assert dataset.rows_items == 121 and dataset.rows_events > 1_000
+
+
+def test_what_a_shop_s_held_out_items_are_is_counted_anew_with_every_choice(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "log", shop.log(60).encode())
+    press(test, "check")
+    assert "8 (13%) have a negative quantity" in said(test).replace("\\", "")
+    offer = key(test, "checkbox", "offer", "drop_negative")
+    test.checkbox(key=offer).check().run()
+    calm(test)
+    assert "0 (0%) have a negative quantity" in said(test).replace("\\", "") and test.checkbox(key=offer).value
+    assert "8 × event of a negative quantity" in said(test)
 
 
 def test_templates_are_read_without_a_doubt(root: Path) -> None:

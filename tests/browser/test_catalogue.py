@@ -95,14 +95,3 @@ def test_the_card_is_reached_by_click_and_by_link(go: Callable, console_errors: 
     until(page, lambda: len(rows(page)), 20)
     until(page, lambda: "item=" in page.url, False)
     assert not console_errors
-
-
-def test_adding_reaches_the_history(go: Callable) -> None:
-    page = go("/catalogue?ds=codes")
-    history = page.locator(".history .title")
-    history.first.wait_for()
-    before = history.count()
-    page.locator(".st-key-catalogue_add_8 button").first.click()
-    expect(history).to_have_count(before + 1)
-    expect(history.last).to_contain_text("Film 8 (1968)")
-    page.wait_for_url(re.compile("~toy-8(&|$)"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
@@ -15,7 +12,7 @@ from playwright.sync_api import expect
 
 from app.session import address
 from tests.app.conftest import ODD_IDS
-from tests.browser.conftest import download, settle, until
+from tests.browser.conftest import settle, until
 from tests.browser.datasets import TITLES
 
 if TYPE_CHECKING:
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from tests.clients import Server
 
 TOYS = [f"Toy {i} – <b>bold</b>" for i in range(40)]
-TREE = ".st-key-compare_beam_tree"
 
 
 @pytest.fixture
@@ -115,26 +111,6 @@ def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Pa
     settle(page)
     shown(page)
     assert history(page) == left
-
-
-def test_a_what_if_shows_what_moved_and_can_be_kept(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
-    before = lists(page)
-    page.get_by_role("button", name="the last item were gone").click()
-    page.wait_for_url(re.compile(r"[?&]b=toy-1~toy-2(&|$)"))
-    expect(page.locator(".moved")).not_to_have_count(0)
-    until(page, lambda: history(page), [TOYS[1], TOYS[2]])  # every page looks at B
-    settle(page)  # until then the buttons of the page before may stand beside the new ones
-    page.get_by_role("button", name="Back to A").first.click()
-    until(page, lambda: lists(page), before)
-    until(page, lambda: len(history(page)), 3)
-    settle(page)
-    page.get_by_role("button", name="the last item were gone").click()
-    page.get_by_role("button", name="Keep B").wait_for()
-    settle(page)
-    page.get_by_role("button", name="Keep B").click()
-    until(page, lambda: history(page), [TOYS[1], TOYS[2]])
-    expect(page.locator(".moved")).to_have_count(0)
 
 
 def test_a_link_shows_another_person_the_same(
@@ -251,16 +227,9 @@ def can_and_cannot(page: Page, width: int) -> None:
 # --- the beam
 
 
-def labels(page: Page) -> int:
-    return page.locator(f"{TREE} .y2tick text, {TREE} .ytick text").count()
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_figures_have_room_for_their_labels_before_they_are_drawn(
-    page: Page, visit: Callable[[str], Page], width: int
-) -> None:
+def test_figures_have_room_for_their_labels_before_they_are_drawn(page: Page, visit: Callable[[str], Page]) -> None:
     """Plotly widens a margin that is too narrow, and draws everything a second time."""
-    page.set_viewport_size({"width": width, "height": 900})
+    page.set_viewport_size({"width": 390, "height": 900})
     visit(f"/?ds=writers&h=toy-11~{quote('ключ')}&beam=writer")
     until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= 3, True)
     settle(page)
@@ -274,33 +243,6 @@ def test_figures_have_room_for_their_labels_before_they_are_drawn(
         "all => all.filter(text => text.style.display === 'none').map(text => text.textContent)"
     )
     assert hidden == []
-
-
-def test_the_beam_is_drawn_when_it_is_asked_for(
-    visit: Callable[[str], Page], console_errors: list[str], tmp_path: Path
-) -> None:
-    page = visit("/?ds=writers&h=toy-11~toy-12")
-    page.get_by_role("heading", name="How were the codes written?").wait_for()
-    settle(page)
-    expect(page.locator(TREE)).to_have_count(0)
-    page.locator(".st-key-compare_beam").get_by_text("Writer").click()
-    page.wait_for_url("**beam=writer**")
-    page.locator(f"{TREE} .js-plotly-plot").wait_for()
-    until(page, lambda: labels(page), 5)
-    settle(page)
-    page.locator(".st-key-compare_width_writer").get_by_text("10", exact=True).click()
-    page.wait_for_url("**width=10**")
-    until(page, lambda: labels(page), 10)
-    settle(page)
-    page.locator(".st-key-compare_beam_tree_twin summary").click()
-    taken = download(page.locator(".st-key-compare_beam_tree_csv a"), tmp_path)
-    rows = list(csv.DictReader(io.StringIO(taken.read_text("utf-8-sig"))))
-    assert sum(row["fate"] == "written" for row in rows) == 10
-    page.go_back()
-    until(page, lambda: labels(page), 5)
-    page.go_back()
-    expect(page.locator(TREE)).to_have_count(0)
-    assert not console_errors
 
 
 def without_marks(text: str) -> str:

@@ -47,21 +47,3 @@ def fits(page: Page, width: int) -> None:
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-
-
-def test_the_tree_of_paths_opens_layer_by_layer(visit: Callable[[str], Page], console_errors: list[str]) -> None:
-    page = visit("/graph")
-    tree = page.locator(".st-key-graph_tree .js-plotly-plot")
-    expect(tree).to_be_visible()
-    expect(tree).to_contain_text("people")
-    settle(page)  # all of it is drawn
-    names = tree.locator(".scatterlayer .textpoint").count()
-    page.get_by_role("radio", name="History", exact=True).click()
-    expect(tree).not_to_contain_text("people")
-    settle(page)
-    assert tree.locator(".scatterlayer .textpoint").count() < names
-    expect(page.locator(".st-key-graph_list")).to_be_hidden()
-    page.set_viewport_size({"width": 390, "height": 900})
-    expect(page.locator(".st-key-graph_list")).to_be_visible()
-    expect(tree).to_be_hidden()
-    assert not console_errors

@@ -89,35 +89,6 @@ def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[
     assert not console_errors
 
 
-def test_what_is_typed_is_searched_in_the_link_and_chosen_by_keyboard(go: Callable) -> None:
-    page = go("/map?ds=codes")
-    box = page.get_by_label("Find on the map")
-    box.press_sequentially("Film 1", delay=120)
-    page.wait_for_url(re.compile(r"[?&]find=Film(\+|%20)1(&|$)"))
-    settle(page)
-    expect(box).to_have_value("Film 1")
-    page.reload()
-    page.get_by_text("10 items ringed").wait_for()
-    expect(box).to_have_value("Film 1")
-    settle(page)
-    box.fill("기생충")
-    page.get_by_text("1 item ringed").wait_for()
-    settle(page)
-    page.locator(".st-key-map_hit_3 button").focus()
-    page.keyboard.press("Enter")
-    page.get_by_text("nearest items by each model's own measure").wait_for()
-    page.wait_for_url(re.compile(r"[?&]item=toy-3(&|$)"))
-
-
-def test_two_models_side_by_side(go: Callable) -> None:
-    page = go("/map?ds=codes")
-    page.locator(".st-key-map_second input").click()
-    page.get_by_role("option", name="Beta").click()
-    page.wait_for_function("document.querySelectorAll('.js-plotly-plot canvas').length >= 2")
-    expect(page.get_by_role("figure")).to_have_count(2)
-    page.wait_for_url(re.compile(r"[?&]beside=beta(&|$)"))
-
-
 CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
 
 

@@ -20,7 +20,6 @@ from engine.cli import main
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.browser.conftest import accessible, download, settle, until
-from tests.browser.messy import choose
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -214,34 +213,3 @@ def test_from_choosing_to_a_verified_file(
     page.context.clear_cookies()  # another browser's page, so to say
     page.get_by_role("link", name="JSON").click()
     expect(page.get_by_text("not for this browser")).to_be_visible()
-
-
-def test_a_batch(go: Callable[..., Page], tmp_path: Path, console_errors: list[str]) -> None:
-    pq = pytest.importorskip("pyarrow.parquet")
-    page = go("h=toy-9&k=3")
-    choice(page, "A file").click()
-    (tmp_path / "h.csv").write_text("user,item,time\nann,toy-9,1\nann,toy-12,2\n=bob,nope,1\n=bob,toy-20,2\n")
-    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
-    page.get_by_role("button", name="Answer for all").click()
-    expect(page.get_by_text("2 histories, ")).to_be_visible()
-    expect(page.get_by_text("1 event of unknown items left out")).to_be_visible()
-    table = pq.read_table(taken(page, "Download Parquet", tmp_path)).to_pylist()
-    assert {row["history"] for row in table} == {"ann", "=bob"} and max(row["rank"] for row in table) == 3
-    page.reload()
-    expect(page.get_by_text("2 histories, ")).to_be_visible()
-    expect(page.get_by_role("button", name="Answer for all")).to_be_visible()
-    assert not console_errors
-
-
-def test_a_batch_says_how_it_reads_a_file_and_columns_are_mapped(go: Callable[..., Page], tmp_path: Path) -> None:
-    page = go("h=toy-9")
-    choice(page, "A file").click()
-    (tmp_path / "h.csv").write_text("a,b,label\nann,toy-9,1\n")
-    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(tmp_path / "h.csv")
-    expect(page.get_by_text("which column is the user?")).to_be_visible()
-    start = page.get_by_role("button", name="Answer for all")
-    expect(start).to_be_disabled()
-    for label, column in (("User", "a:"), ("Item, one per row", "b:")):
-        choose(page, label, column)
-    expect(page.get_by_text("user = “a”, item = “b”; not read: “label”")).to_be_visible()
-    expect(start).to_be_enabled()

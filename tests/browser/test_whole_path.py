@@ -23,7 +23,7 @@ from app.jobs import spec, status
 from app.reports import document
 from engine.cli import main
 from tests.browser import messy
-from tests.browser.conftest import download, settle, until
+from tests.browser.conftest import WIDE, download, settle, until
 from tests.jobs.conftest import gone
 from tests.waiting import wait
 
@@ -197,6 +197,11 @@ def mended(page: Page) -> None:
     page.get_by_role("heading", name="How the catalogue is read").wait_for()
     messy.put(page, 0, "achats.tsv", messy.log(PEOPLE, ITEMS))
     page.get_by_role("heading", name="How the log is read").wait_for()
+    settle(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") <= 390
+    page.set_viewport_size(WIDE)
     settle(page)
     messy.choose(page, "Item title", "label")
     messy.choose(page, "Time (optional)", "when")

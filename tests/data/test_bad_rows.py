@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 
-import pytest
-
-from tests.data.conftest import LOG, Bench, histories, item_rows
+from tests.data.conftest import LOG, Bench, item_rows
 
 GOOD = LOG.splitlines(keepends=True)
 
@@ -39,37 +36,6 @@ def test_only_bad_rows(bench: Bench) -> None:
     assert "no good row is left" in bench.fails(bench.write("head.csv", "user,item,time\n"))
 
 
-def test_quotes_inside_a_field_are_plain_characters(bench: Bench) -> None:
-    log = bench.write("log.tsv", 'user\titem\n1\t5" disk\n1\tb\n1\tc\n2\t5" disk\n2\tb\n2\tc\n')
-    assert histories(bench.load(log))["1"] == ['5" disk', "b", "c"]
-
-
-def test_quotes_and_line_ends_change_no_row(bench: Bench) -> None:
-    """Lines that are joined by Python, and those that are not."""
-    plain = bench.write("plain.csv", LOG)
-    quoted = bench.write("quoted.csv", LOG.replace("1,1,101", '"1","1","101"'))
-    mixed = bench.write("mixed.csv", LOG.replace("\n", "\r\n", 3))
-    prints = {bench.load(path).info.fingerprint for path in (plain, quoted, mixed)}
-    assert len(prints) == 1
-
-
-@pytest.mark.parametrize(
-    "change", [("\n", "\r\n"), ("\n", "\r"), ("user", "\ufeffuser"), ("\n", "\n\n"), ("\n", "  \n")]
-)
-def test_line_ends_and_byte_order_marks(bench: Bench, change: tuple[str, str]) -> None:
-    plain = bench.load(bench.write("log.csv", LOG)).info.fingerprint
-    other = bench.load(bench.write("log.csv", LOG.replace(*change)))
-    assert other.info.fingerprint == plain and other.info.left_out == {}
-
-
-def test_compressed_logs(bench: Bench) -> None:
-    plain = bench.load(bench.write("log.csv", LOG)).info.fingerprint
-    for name in ("log.csv.gz", "log.csv"):  # what a file is counts, not what it is called
-        assert bench.load(bench.write(name, gzip.compress(LOG.encode()))).info.fingerprint == plain
-    quoted = gzip.compress(LOG.replace("1,1,101", '"1",1,101').encode())
-    assert bench.load(bench.write("log.csv.gz", quoted)).info.fingerprint == plain
-
-
 def test_wrong_delimiter(bench: Bench) -> None:
     log = bench.write("log.csv", LOG.replace(",", ";"))
     assert "separated by semicolons" in bench.fails(log, "--delimiter", ",")
@@ -94,12 +60,6 @@ def test_repeated_header_names_and_unknown_columns(bench: Bench) -> None:
     assert "which column is the user" in bench.fails(bench.write("log.csv", LOG.replace("user", "wer")), code=2)
     log = bench.write("log.csv", LOG)
     assert "--min-rating needs a rating column" in bench.fails(log, "--min-rating", 3, code=2)
-
-
-def test_not_utf8(bench: Bench) -> None:
-    log = bench.write("log.csv", (LOG + "1,Amélie,900\n").encode("latin-1"))
-    assert "Line 18: byte 0xE9 is not UTF-8" in bench.fails(log)
-    assert histories(bench.load(log, "--encoding", "latin-1"))["1"][-1] == "Amélie"
 
 
 def test_the_report_is_safe_to_open_and_to_place(bench: Bench) -> None:

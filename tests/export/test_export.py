@@ -32,7 +32,7 @@ from tests.training.tiny import cycles, recipe, write_log
 RunOf = Callable[[str], Path]
 
 
-def spoiled(how: str) -> Callable[[Recommender, Path], None]:
+def spoiled() -> Callable[[Recommender, Path], None]:
     """An exporter that writes a graph which is not quite the model's."""
     honest = graphs.write_encoder
 
@@ -41,7 +41,7 @@ def spoiled(how: str) -> Callable[[Recommender, Path], None]:
         graph = onnx.load(path)
         table = next(t for t in graph.graph.initializer if tuple(t.dims)[:1] in ((151,), (152,), (150,)))
         values = numpy_helper.to_array(table).copy()
-        values[:150] += {"a little": 0.01, "not a number": np.nan}[how]
+        values[:150] += 0.01
         table.CopyFrom(numpy_helper.from_array(values, table.name))
         path.write_bytes(graph.SerializeToString())
 
@@ -51,11 +51,8 @@ def spoiled(how: str) -> Callable[[Recommender, Path], None]:
 # --- a graph that differs
 
 
-@pytest.mark.parametrize("how", ["a little", "not a number"])
-def test_a_graph_that_differs_is_refused(
-    run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    monkeypatch.setattr(graphs, "write_encoder", spoiled(how))
+def test_a_graph_that_differs_is_refused(run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "write_encoder", spoiled())
     monkeypatch.setattr(graphs, "write_attention", lambda model, path: None)
     with pytest.raises(SeqscopeError, match=r"differs from PyTorch.*not exported"):
         export_run(run_of("sasrec"), tmp_path)
@@ -116,11 +113,8 @@ def test_lengths_that_are_tried() -> None:
     ("name", "settings"),
     [
         ("sasrec", {"max_length": 1}),
-        ("sasrec", {"max_length": 2, "positions": "sinusoidal", "residual": False}),
-        ("sasrec", {"blocks": 0, "positions": "none", "shared_items": False}),
-        ("bert4rec", {"max_length": 2}),
+        ("sasrec", {"max_length": 2, "blocks": 0, "positions": "sinusoidal", "residual": False, "shared_items": False}),
         ("attrec", {"window": 1, "fold_in": 1}),
-        ("attrec", {"window": 5, "fold_in": 2, "diagonal": "after"}),
     ],
 )
 def test_unusual_models_have_graphs_too(dataset: Any, tmp_path: Path, name: str, settings: dict[str, Any]) -> None:

@@ -23,9 +23,9 @@ from tests.generation.learn import ITEMS, apart, circle, recipe, store
 from tests.training.tiny import cycles, noise, write_log
 from tests.training.tiny import recipe as other_recipe
 
-FAMILIES: list[tuple[str, dict[str, Any], int]] = [
+FAMILIES: list[Any] = [
     ("encoder-decoder", {}, 6),
-    ("encoder-decoder", {"causal": True}, 25),
+    pytest.param("encoder-decoder", {"causal": True}, 25, marks=pytest.mark.long),
     ("decoder-only", {}, 45),
 ]
 

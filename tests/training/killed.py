@@ -21,7 +21,7 @@ from engine.training import checkpoint
 from engine.training.run import train
 from tests.training.tiny import cycles, recipe, write_log
 
-KILLS = 4
+KILLS = 2
 SETTINGS = {"epochs": 5, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
 
 

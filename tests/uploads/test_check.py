@@ -36,25 +36,6 @@ def test_nothing_is_wrong(desk: Desk) -> None:
 # --- rows
 
 
-def test_ragged_rows_with_their_physical_lines(desk: Desk) -> None:
-    text = 'item_id,title\n1,"two\nlines"\n\n2\n3,c,d\n4,d\n'
-    checked = desk.check(text)
-    assert counts(checked) == {"few_fields": 1, "many_fields": 1, "title_control": 1}
-    assert places(checked, "few_fields") == [(5, "", "2")] and places(checked, "many_fields") == [(6, "", "3,c,d")]
-    assert [item["title"] for item in desk.items()] == ["two lines", "d"]
-    assert checked.read["catalogue"] == 4 and checked.bad_rows == 2
-    adds_up(checked)
-
-
-def test_a_quote_that_is_never_closed_costs_its_own_line(desk: Desk) -> None:
-    text = 'item_id,title\n1,"open\n2,b\n3,c\n4,"fine, really"\n5,"bad" end\n6,f\n'
-    checked = desk.check(text, quote='"')
-    assert places(checked, "open_quote") == [(2, "", '1,"open')]
-    assert places(checked, "after_quote") == [(6, "", '5,"bad" end')]
-    assert [item["item_id"] for item in desk.items()] == ["2", "3", "4", "6"]
-    adds_up(checked)
-
-
 def test_many_open_quotes_are_over_quickly(desk: Desk) -> None:
     text = "item_id,title\n" + "".join(f'{n},"open\n' for n in range(20_000)) + "last,one\n"
     begun = time.process_time()
@@ -62,11 +43,6 @@ def test_many_open_quotes_are_over_quickly(desk: Desk) -> None:
     assert time.process_time() - begun < 20
     assert counts(checked)["open_quote"] == 20_000 and [i["item_id"] for i in desk.items()] == ["last"]
     adds_up(checked)
-
-
-def test_crlf_and_a_byte_order_mark(desk: Desk) -> None:
-    checked = desk.check(("\ufeff" + ITEMS).replace("\n", "\r\n").encode())
-    assert not checked.counts and desk.items()[3]["genres"] == ["Drama", "Comedy"]
 
 
 def test_json_lines_that_are_none(desk: Desk) -> None:
@@ -438,6 +414,8 @@ def test_held_out_items_that_tie_repeat_or_were_cancelled_are_counted(desk: Desk
     assert checked.held_out is not None and checked.held_out.cases == shop.USERS
     ties = shop.USERS - cancelled - again
     assert checked.held_out.counts == {"ties": ties, "repeats": cancelled + again, "negative": cancelled}
+    offered = views.offers(checked.held_out, desk.readings["log"])
+    assert [offer.field for offer in offered if not offer.chosen] == ["ties", "drop_negative", "repeats"]
     desk.readings["log"] = desk.readings["log"].model_copy(update={"drop_negative": True})
     checked = desk.check()
     assert checked.held_out is not None and checked.held_out.counts["negative"] == 0
