@@ -49,11 +49,12 @@ def missing(families: Mapping[str, str], protocol: str = "full") -> str:
     if not absent:
         return ""
     titles = listed([_unasked()[name].card.title for name in absent])
-    steps = "`seqscope train`, `seqscope evaluate` and `seqscope export`"
+    refit = naming.parse(protocol).refit
+    steps = f"`seqscope train{' … --refit' if refit else ''}`, `seqscope evaluate` and `seqscope export`"
     return (
         f"The floor is missing: {titles} {'is' if len(absent) == 1 else 'are'} not among these "
         f"models, so nothing says what counting alone reaches. {steps} with {listed([f'`{name}`' for name in absent])} "
-        "take seconds; for a dataset of your own, train it on Your data."
+        f"take seconds{'' if refit else '; for a dataset of your own, train it on Your data'}."
     )
 
 

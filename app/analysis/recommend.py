@@ -185,6 +185,8 @@ def _note(models: Zoo, name: str, length: int) -> str:
     bundle = models.bundles[name]
     quality = bundle.manifest.metrics.get(bundle.protocol, {}).get("NDCG@10")
     words = [] if quality is None else [f"NDCG@10 {quality:.3f}"]
+    if bundle.manifest.refitted:
+        words = [f"{quality_words} as a refit" for quality_words in words] or ["a refit"]
     read = len(bundle.used(range(length)))
     if bundle.cannot("identifiers") is None:
         words.append("writes codes")

@@ -100,7 +100,7 @@ class Dataset(ReportModel):
 
 
 class Model(ReportModel):
-    LATER = ("improving",)
+    LATER = ("improving", "refit")
     name: Name
     title: str
     family: str
@@ -119,6 +119,8 @@ class Model(ReportModel):
     created: str
     improving: bool = False
     """Validation was still improving when training stopped."""
+    refit: bool = False
+    """Fitted on training and validation events, so that its figures stand under protocols of refits alone."""
 
     @property
     def style(self) -> Style:

@@ -18,6 +18,7 @@ from app.reports.parts import PARTS
 from app.styles import style
 from app.text import clean, count, listed
 from engine import __version__
+from engine.bundle.fitted import WITH_VALIDATION
 from engine.runtime import STILL_IMPROVING, Zoo, repeats
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
@@ -79,6 +80,7 @@ def model(models: Zoo, name: str) -> Model:
         device=made.training.device,
         created=made.created,
         improving=bundle.improving,
+        refit=made.refitted,
     )
 
 
@@ -139,7 +141,7 @@ def blocks(report: Report) -> list[Block]:
             sign(report, model_entry.name),
             f"{model_entry.digest[:16]}…",
             (model_entry.commit or "unknown")[:10],
-            clean(model_entry.device, 60) + (f"; {STILL_IMPROVING}" if model_entry.improving else ""),
+            "; ".join([clean(model_entry.device, 60), *_notes(model_entry)]),
             str(model_entry.seed),
         ]
         for model_entry in report.models
@@ -158,10 +160,15 @@ def blocks(report: Report) -> list[Block]:
     return made
 
 
+def _notes(model_entry: Model) -> list[str]:
+    """What has to be known of a training."""
+    return [STILL_IMPROVING] * model_entry.improving + [f"fitted on {WITH_VALIDATION} events"] * model_entry.refit
+
+
 def models_table(report: Report) -> Table:
     fields = ("name", "title", "family", "digest", "seed", "commit", "command", "device", "created", "provider")
     rows: list[tuple[Any, ...]] = [
-        (*(getattr(model_entry, field) for field in fields), STILL_IMPROVING if model_entry.improving else "")
+        (*(getattr(model_entry, field) for field in fields), "; ".join(_notes(model_entry)))
         for model_entry in report.models
     ]
     return Table("Models", (*fields, "note"), rows)

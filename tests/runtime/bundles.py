@@ -196,9 +196,11 @@ def as_refit(folder: Path, protocol: str = "full, refit") -> None:
         table = pq.read_table(folder / file)
         place = table.column_names.index("protocol")
         pq.write_table(table.set_column(place, "protocol", pa.array([protocol] * len(table))), folder / file)
+    curve = pq.read_table(folder / "curve.parquet").drop_columns("valid_ndcg")
+    pq.write_table(curve.append_column("valid_ndcg", pa.nulls(len(curve), pa.float64())), folder / "curve.parquet")
     raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    training = raw["training"] | {"fitted_on": "training and validation"}
-    seal(folder, training=training, metrics={protocol: raw["metrics"]["full"]})
+    training = raw["training"] | {"fitted_on": "training and validation", "epochs": 2, "best_epoch": 2}
+    seal(folder, training=training, metrics={protocol: raw["metrics"]["full"]}, title=f"{raw['title']}, refit")
 
 
 def flip(file: Path, at: int = -1) -> None:

@@ -303,6 +303,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     can = [ability.words for ability in abilities(bundle) if ability.cannot is None]
     read = said.encoder.max_length
     still = f"; {STILL_IMPROVING}" if bundle.improving else ""
+    chosen = "as validation had selected" if said.refitted else f"best: {made.best_epoch:,}{still}"
     card = {
         "From": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
@@ -314,13 +315,13 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Size": f"{count(made.parameters, 'parameter')}, {said.encoder.dim:,} numbers per "
         + ("query" if said.generator is None else "hidden state"),
         "Trained": md(
-            f"{count(made.epochs, 'epoch')} (best: {made.best_epoch:,}{still}), seed {made.seed}, "
-            f"{made.seconds:,.0f} s on {made.device}"
+            f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
             if made.epochs
             else "not at all: it compares what is said of items"
             if said.sentence is not None
             else f"counted once over the log, on {made.device}"
         ),
+        **_refit(bundle),
         **_carried(bundle),
         **_folded(bundle),
         **({"Known words": md(words)} if (words := known_words(said.unknown)) else {}),
@@ -332,6 +333,14 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Made": md(f"{said.created[:10]} by {said.created_by}, commit {(made.commit or 'unknown')[:10]}"),
     }
     return card | {term: md(words) for term, words in writes(bundle).items()}
+
+
+def _refit(bundle: Bundle) -> dict[str, str]:
+    """What a refit was fitted on; nothing of other models, which were fitted on training events."""
+    if not bundle.manifest.refitted:
+        return {}
+    words = f"{bundle.manifest.training.fitted_on} events, after validation had selected it"
+    return {"Fitted on": md(f"{words}; judged under “{bundle.protocol}” alone")}
 
 
 def _carried(bundle: Bundle) -> dict[str, str]:

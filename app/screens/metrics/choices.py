@@ -22,7 +22,12 @@ class MetricsChoices:
         self.models, self.protocol, self.k = models, protocol, k
         self.metric = judge.key(name, k)
         self.people, self.left_out = evaluation.people(models, protocol)
-        named = {model: bundle.manifest.title for model, bundle in models.bundles.items()}
+        refit = naming.parse(protocol).refit
+        named = {
+            model: bundle.manifest.title
+            for model, bundle in models.bundles.items()
+            if bundle.manifest.refitted == refit  # the others have protocols, and tables, of their own
+        }
         absent = [model for model in named if model not in {metrics.model_of(row) for row in self.people}]
         rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
         self.families = evaluation.families(models, rows)

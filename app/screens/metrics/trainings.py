@@ -20,21 +20,25 @@ _ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True)
 
 def curves(this: MetricsChoices) -> None:
     st.subheader("Training")
-    table = metrics.curves({name: bundle.curve_table() for name, bundle in this.models.bundles.items()})
+    bundles = this.models.bundles
+    table = metrics.curves({name: bundles[name].curve_table() for name in bundles if name in this.titles})
     if table.empty:
         st.info(
             "No bundle has a training curve: these models are counted, not trained. Train one with `seqscope train` to see it."
         )
         return
     along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
-    export.figure(
-        export.shared_figure(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
-        key="metrics_validation",
-        alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
-        table=this.named(table),
-        name="training curves",
-        columns={"loss": _FOUR, "ndcg": _FOUR},
-    )
+    if table["ndcg"].notna().any():
+        export.figure(
+            export.shared_figure(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
+            key="metrics_validation",
+            alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
+            table=this.named(table),
+            name="training curves",
+            columns={"loss": _FOUR, "ndcg": _FOUR},
+        )
+    else:
+        st.caption("Nothing validated these trainings, so there is the loss alone.")
     if table["loss"].notna().any():
         st.markdown("**Loss**, each model in units of its own")
         st.plotly_chart(
@@ -58,12 +62,20 @@ def made(models: Zoo) -> None:
                 "Device": md(made.device),
                 "Time": metrics.span(made.seconds),
                 "Seed": str(made.seed),
-                "Epochs": f"{made.epochs:,} (best {made.best_epoch:,}{still})" if made.epochs else "counted once",
+                "Epochs": "counted once"
+                if not made.epochs
+                else f"{made.epochs:,}, as validation had selected"
+                if bundle.manifest.refitted
+                else f"{made.epochs:,} (best {made.best_epoch:,}{still})",
+                "Fitted on": made.fitted_on,
                 "Parameters": f"{made.parameters:,}",
             }
         )
+    table = pd.DataFrame(rows)
+    if not any(bundle.manifest.refitted for bundle in models.bundles.values()):
+        table = table.drop(columns="Fitted on", errors="ignore")
     if rows:
-        st.table(pd.DataFrame(rows), border="horizontal", hide_index=True, alt="How every model was trained.")
+        st.table(table, border="horizontal", hide_index=True, alt="How every model was trained.")
     split = ", ".join(f"{key} {value}" for key, value in models.info.split.items() if value is not None)
     protocol = f"split {split}. Checkpoints are chosen on validation; the test set is asked once."
     st.caption(
