@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from benchmarks.quality import floors, options
+from benchmarks.quality import options
+from benchmarks.quality_tables import floors
 from engine.data.dataset import Dataset
 from engine.doctor import find_public_data
 from engine.files import write_json
@@ -219,7 +220,7 @@ def keep(variant: str, dataset: Dataset, report: dict[str, Any], record: dict[st
         "dataset": dataset.info.name,
         "variant": variant,
         "fingerprint": dataset.info.fingerprint,
-        "options": options(dataset),
+        "options": options(dataset.info),
         **{key: record.get(key) for key in ("recipe", "command", "commit", "device", "seconds", "epochs", "versions")},
         "about": record.get("about"),
         "report": report,

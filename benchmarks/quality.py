@@ -5,18 +5,19 @@
     python -m benchmarks.quality compare A B                       two evaluated runs, the same people: A − B with its interval
     python -m benchmarks.quality zero-shot RUN data/OTHER          a model of words against popularity, on another catalogue
     python -m benchmarks.quality options data/beauty …             import options into the results of the same fingerprint
+    python -m benchmarks.quality verdict runs/ml-1m …              whether the best neural model there is worth its training
     python -m benchmarks.quality table                             prints the tables of benchmarks/README.md, with the goals
 
 A result names its command, recipe, seconds, device, commit, split fingerprint and import options, so that it can be had again.
-Record popularity and markov of a dataset, too: every table begins with them (of sets without an order, with popularity).
+Record popularity, markov and what else needs no training, too: every table begins with them (of sets without an order, with those
+that read none). `verdict` judges all evaluated runs of a folder, or the bundles of one of exports, seeds of a recipe together;
+the sentence stands above the table.
 Refits (`seqscope train --refit`) have files, protocols and comparisons of their own.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import functools
 import json
 import sys
 from pathlib import Path
@@ -27,50 +28,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
-from engine.bundle.curve import STILL_IMPROVING, improving
+from benchmarks import quality_tables as tables
+from benchmarks import verdicts
+from benchmarks.quality_tables import REFIT, SEEDS, shown
 from engine.bundle.fitted import TRAINING, refitted
 from engine.console import Progress
-from engine.data.dataset import Dataset
+from engine.data.dataset import Dataset, DatasetInfo
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.negatives import frozen
-from engine.evaluation.protocols import in_order, parse
-from engine.evaluation.protocols import main as main_protocol
+from engine.evaluation.protocols import parse
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.registry import MODELS
 from engine.training.run import open_run
 
-RESULTS = Path(__file__).resolve().parent / "results"
-# result → protocol → metric → goal; the bands are those of the papers and of independent replications
-GOALS: dict[str, dict[str, dict[str, float]]] = {
-    "ml-1m-sasrec": {"u100": {"HR@10": 0.815, "NDCG@10": 0.585}},
-    "ml-1m-sasrec-ce": {"full": {"HR@10": 0.303, "NDCG@10": 0.175}},
-    "beauty-sasrec-ce": {"full": {"HR@10": 0.085, "NDCG@10": 0.050}},
-    "ml-1m-bert4rec": {"full": {"HR@10": 0.258, "NDCG@10": 0.139}},
-    "films-sasrec": {"full, warm": {"HR@10": 0.260, "NDCG@10": 0.150}},
-    "ml-1m-attrec": {"u100+user": {"HR@10": 0.787, "NDCG@10": 0.536}},
-    "gowalla-lightgcn": {"given split+user": {"Recall@20": 0.170, "NDCG@20": 0.143}},
-    "gowalla-ngcf": {"given split+user": {"Recall@20": 0.150, "NDCG@20": 0.125}},
-    "gowalla-mult-vae": {"given split": {"Recall@20": 0.160, "NDCG@20": 0.130}},
-}
-METRICS = ("HR@10", "NDCG@10")
-OF_SETS = ("Recall@20", "NDCG@20")
-"""Of protocols with several held-out items a user, as their papers report them."""
-SEEDS = (1, 2, 3)
-"""Of training.seed: tables are of the first, and what was trained with all of them has a table of its own."""
-FLOORS = ("popularity", "markov")
-"""They stand first in every table: what is below them has learned less than they count."""
-REFIT = "-refit"
-"""Behind the recipe of what was fitted on validation events, too."""
 Ranks = dict[str, tuple[np.ndarray, np.ndarray]]
 """Protocol → ranks, float64 [targets], and whose they are, int [targets]."""
-
-
-def shown(protocol: str) -> tuple[str, str]:
-    """The two metrics that tables of a protocol show; the second one orders them."""
-    return OF_SETS if parse(protocol).sets else METRICS
 
 
 def per_user(metric: str, ranks: Ranks, protocol: str) -> np.ndarray:
@@ -115,7 +90,7 @@ def record(run: Path, as_it_is: bool) -> Path:
         "dataset": dataset.info.name,
         "split": dataset.info.split["kind"],
         "fingerprint": dataset.info.fingerprint,
-        "options": options(dataset),
+        "options": options(dataset.info),
         "users": dataset.info.counts["test"],
         "items": dataset.num_items,
         **{
@@ -141,7 +116,7 @@ def record(run: Path, as_it_is: bool) -> Path:
     }
     seed = recipe.training.seed
     name = f"{dataset.info.name}-{recipe.name}{REFIT if refitted(kept) else ''}"
-    path = RESULTS / f"{name}{'' if seed == SEEDS[0] else f'-seed{seed}'}.json"
+    path = tables.RESULTS / f"{name}{'' if seed == SEEDS[0] else f'-seed{seed}'}.json"
     write_json(path, result)
     return path
 
@@ -194,14 +169,14 @@ def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks)
                 "users": len(a),
             }
     name = dataset.info.name
-    path = RESULTS / f"{name}-{first}-over-{second}.json"
+    path = tables.RESULTS / f"{name}-{first}-over-{second}.json"
     fingerprint = dataset.info.fingerprint
     write_json(
         path,
         {
             "dataset": name,
             "fingerprint": fingerprint,
-            "options": options(dataset),
+            "options": options(dataset.info),
             "first": first,
             "second": second,
             "paired95": differences,
@@ -210,9 +185,9 @@ def _keep(dataset: Dataset, first: str, second: str, ours: Ranks, theirs: Ranks)
     return path
 
 
-def options(dataset: Dataset) -> dict[str, Any]:
+def options(info: DatasetInfo) -> dict[str, Any]:
     """What of a dataset's import decides what a figure on it means."""
-    kept = dataset.info.options
+    kept = info.options
     names = [
         "ties",
         *(["seed"] if kept.get("ties") == "shuffle" else []),
@@ -230,9 +205,9 @@ def options(dataset: Dataset) -> dict[str, Any]:
 
 def add_options(datasets: list[Path]) -> list[Path]:
     """Write the import options of `datasets` into every result of the same fingerprint; returns the files that changed."""
-    by_fingerprint = {dataset.info.fingerprint: options(dataset) for dataset in map(Dataset, datasets)}
+    by_fingerprint = {dataset.info.fingerprint: options(dataset.info) for dataset in map(Dataset, datasets)}
     changed = []
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(tables.RESULTS.glob("*.json")):
         result = json.loads(path.read_text("utf-8"))
         known = by_fingerprint.get(result.get("fingerprint"))
         if known and result.get("options") != known:
@@ -242,183 +217,6 @@ def add_options(datasets: list[Path]) -> list[Path]:
             write_json(path, dict([*entries[:place], ("options", known), *rest]))
             changed.append(path)
     return changed
-
-
-@functools.cache
-def results(seed: int = SEEDS[0]) -> dict[str, dict[str, dict[str, Any]]]:
-    """dataset → recipe → result, of all that were recorded with `seed`; of a refit the recipe's name with REFIT behind it."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for path in sorted(RESULTS.glob("*.json")):
-        result = json.loads(path.read_text("utf-8"))
-        # what has no intervals is of another benchmark
-        if "intervals95" in result and result["recipe"]["training"]["seed"] == seed:
-            name = result["recipe"]["name"] + REFIT * refitted(result)
-            found.setdefault(result["dataset"], {})[name] = result
-    return found
-
-
-def seeds(dataset: str) -> list[str]:
-    """The table of what was trained with several seeds: each of them, their mean and standard deviation (of a sample)."""
-    runs = [{name: run for name, run in results(seed).get(dataset, {}).items() if not refitted(run)} for seed in SEEDS]
-    protocol = main_protocol(None, next(iter(runs[0].values()))["split"]) if runs[0] else "full"
-    protocol += ", warm" if all(f"{protocol}, warm" in run["metrics"] for run in runs[0].values()) else ""
-    hit, gain = shown(protocol)
-    lines = [
-        f"| {dataset}, {protocol}, {gain} | {' | '.join(f'seed {seed}' for seed in SEEDS)} | mean ± deviation | {hit} |",
-        "|---|" + "---|" * (len(SEEDS) + 2),
-    ]
-    rows = []
-    for name in [name for name in runs[0] if all(name in run for run in runs[1:])]:
-        gains, hits = (np.array([run[name]["metrics"][protocol][metric] for run in runs]) for metric in (gain, hit))
-        cells = [name, *(f"{gain:.4f}" for gain in gains), f"{gains.mean():.4f} ± {gains.std(ddof=1):.4f}"]
-        rows.append((-gains.mean(), [*cells, f"{hits.mean():.4f} ± {hits.std(ddof=1):.4f}"]))
-    return [*lines, *("| " + " | ".join(cells) + " |" for _, cells in sorted(rows)), ""] if rows else []
-
-
-def floors(dataset: str, protocol: str) -> dict[str, float]:
-    """NDCG of popularity and of the Markov chain, where they were recorded: what a model has to beat, a refit that of refits."""
-    there, refit = results().get(dataset, {}), REFIT * parse(protocol).refit
-    return {
-        name: there[name + refit]["metrics"][protocol][shown(protocol)[1]]
-        for name in FLOORS
-        if protocol in there.get(name + refit, {}).get("metrics", {})
-    }
-
-
-def comparisons(hits: str, gains: str) -> list[str]:
-    """The table of all pairs under the protocols that show these two metrics."""
-    head = [
-        f"| on | protocol (users) | popularity · chain, {gains} | model | {hits} | {gains} | against | {hits} | {gains} "
-        f"| difference of {gains} (95 %, over users; one seed) |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines = []
-    there = results()
-    for path in sorted(RESULTS.glob("*-over-*.json")):
-        result = json.loads(path.read_text("utf-8"))
-        for protocol, found in result["paired95"].items():
-            if shown(protocol) != (hits, gains):
-                continue
-            hit, gain = found[hits], found[gains]
-            floor = floors(result["dataset"], protocol)
-            all_users = next(iter(there[result["dataset"]].values()))["users"]
-            part = protocol.rpartition(", ")[2] in ("cold", "warm") or gain["users"] == all_users
-            cells = [result["dataset"], f"{protocol} ({gain['users']:,})"]
-            cells.append(" · ".join(f"{value:.4f}" for value in floor.values()) + ("" if part else " over all users"))
-            for side in ("first", "second"):
-                cells += [result[side], f"{hit[side]:.4f}", f"{gain[side]:.4f}"]
-            sure = "" if gain["low"] <= 0 <= gain["high"] else ", without 0"
-            below = ", both below the chain" if max(gain["first"], gain["second"]) < floor.get("markov", 0.0) else ""
-            cells.append(f"{gain['difference']:+.4f} ({gain['low']:+.4f} to {gain['high']:+.4f}{sure}){below}")
-            lines.append("| " + " | ".join(cells) + " |")
-    return [*head, *lines] if lines else []
-
-
-def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
-    """The table of all results on one dataset, popularity and the chain first, and whether its goals are met. models: refits, or
-    none of them."""
-    some = next(iter(models.values()))
-    hit, gain = shown(main_protocol(None, some["split"]))
-    # sets have no order that a chain could read
-    floor = ("markov", "the chain's") if (hit, gain) == METRICS else ("popularity", "popularity's")
-    how = ", ".join(f"{name} {value}" for name, value in some.get("options", {}).items() if value is not None)
-    lines = [
-        f"**{dataset}**: {some['users']:,} users, {some['items']:,} items, fingerprint {some['fingerprint'][:12]}; "
-        f"imported with {how}{'; **fitted on training and validation events**' if refitted(some) else ''}",
-        "",
-        f"| protocol | model | {hit} | {gain} | of {floor[1]} | goal | epochs (best) | seconds | device |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    met = True
-    rows: list[tuple[Any, list[str]]] = []
-    plain = [
-        str(dataclasses.replace(parse(name), trained_users=False)) for one in models.values() for name in one["metrics"]
-    ]
-    order = in_order(plain)
-    for recorded, result in models.items():
-        name, goals = result["recipe"]["name"], GOALS.get(f"{dataset}-{recorded}", {})
-        for protocol, values in result["metrics"].items():
-            without = str(dataclasses.replace(parse(protocol), trained_users=False))
-            low = result["intervals95"][protocol]
-            goal = goals.get(protocol, {})
-            passed = all(values[metric] >= least for metric, least in goal.items())
-            met &= passed
-            words = " · ".join(f"{metric} ≥ {least:.3f}" for metric, least in goal.items())
-            counted = floors(dataset, without).get(floor[0])
-            epochs = f"{result['epochs']} ({result['best_epoch']})" if result["epochs"] else ""
-            if _improving(result):
-                epochs += f", {STILL_IMPROVING}"
-            cells = [
-                without,
-                name + (", vector of the training user" if protocol != without else ""),
-                *(f"{values[m]:.4f} ({low[m][0]:.3f}–{low[m][1]:.3f})" for m in (hit, gain)),
-                f"{values[gain] / counted:.2f}" if counted and name != floor[0] else "",
-                f"{words} {'met' if passed else '**missed**'}" if goal else "",
-                epochs,
-                f"{result['seconds']:,.0f}" if result["epochs"] else "",
-                result["device"] if result["epochs"] else "",
-            ]
-            place = FLOORS.index(name) if name in FLOORS else len(FLOORS)
-            base = result["metrics"].get(without, values)[gain]
-            rows.append(((order.index(without), place, -base, name, protocol != without), cells))
-    lines += ["| " + " | ".join(cells) + " |" for _, cells in sorted(rows, key=lambda row: row[0])]
-    return lines, met
-
-
-def _improving(result: dict[str, Any]) -> bool | None:
-    """None where nothing was validated."""
-    if "improving" in result:
-        known: bool | None = result["improving"]
-        return known
-    # a result of before it was recorded
-    training = result["recipe"].get("training", {})
-    every, most = training.get("validate_every", 1), training.get("epochs", 0)
-    done = range(1, result["epochs"] + 1)
-    return improving(result["best_epoch"], [epoch for epoch in done if epoch % every == 0 or epoch == most])
-
-
-def ties(dataset: str, there: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
-    """What the order of events at one time does: the same models on the same log, its ties in file order and shuffled."""
-    one, other = there[dataset], there[f"{dataset}-shuffled"]
-    lines = [
-        f"| {dataset}, full ranking, NDCG@10 (HR@10) | ties in the order of the file | ties shuffled | change of NDCG@10 |",
-        "|---|---|---|---|",
-    ]
-    names = sorted(
-        {name for models in (one, other) for name, run in models.items() if not refitted(run)},
-        key=lambda name: (FLOORS.index(name) if name in FLOORS else len(FLOORS), name),
-    )
-    for name in names:
-        cells = [name]
-        for models in (one, other):
-            values = models[name]["metrics"]["full"] if name in models else None
-            cells.append(f"{values['NDCG@10']:.4f} ({values['HR@10']:.4f})" if values else "not run")
-        if name in one and name in other:
-            before, after = (models[name]["metrics"]["full"]["NDCG@10"] for models in (one, other))
-            cells.append(f"{after / before - 1:+.0%}")
-        else:
-            cells.append("")
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
-def table() -> tuple[str, bool]:
-    """The Markdown tables of all results, and whether every goal is met."""
-    there = results()
-    lines, met = [], True
-    for dataset in sorted(there):
-        for refit in (False, True):
-            models = {name: run for name, run in there[dataset].items() if refitted(run) == refit}
-            some, passed = of_one_log(dataset, models) if models else ([], True)
-            lines += [*some, *([""] if some else [])]
-            met &= passed
-    for dataset in sorted(there):
-        lines += seeds(dataset)
-    for dataset in sorted(there):
-        if f"{dataset}-shuffled" in there:
-            lines += [*ties(dataset, there), ""]
-    of_sets = comparisons(*OF_SETS)
-    return "\n".join([*lines, *comparisons(*METRICS), *([""] if of_sets else []), *of_sets]), met
 
 
 def main() -> None:
@@ -436,6 +234,10 @@ def main() -> None:
     shot.add_argument("--people", type=int, default=4000, help="test users who are asked, spread evenly")
     imported = actions.add_parser("options", help="write import options into results of the same fingerprint")
     imported.add_argument("datasets", nargs="+", type=Path)
+    judged = actions.add_parser(
+        "verdict", help="keep whether neural models are worth their training, of all runs of a folder"
+    )
+    judged.add_argument("folders", nargs="+", type=Path, metavar="runs/DATASET")
     actions.add_parser("table", help="print the tables; exit code 1 where a goal is missed")
     args = parser.parse_args()
     if args.action == "record":
@@ -452,7 +254,11 @@ def main() -> None:
     if args.action == "compare":
         print(compare(args.first, args.second))
         return
-    text, met = table()
+    if args.action == "verdict":
+        for folder in args.folders:
+            print(verdicts.record(folder, tables.RESULTS, options))
+        return
+    text, met = tables.table()
     print(text)
     sys.exit(0 if met else 1)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality import RESULTS
+from benchmarks.quality_tables import RESULTS
 from engine.data.dataset import Dataset
 from engine.data.write import write_dataset
 from engine.evaluation import metrics

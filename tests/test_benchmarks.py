@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import identifiers, leave_one_out, quality
+from benchmarks import identifiers, leave_one_out, quality, quality_tables, verdicts
 from engine.data.split import SplitOptions
+from engine.evaluation.verdict_words import sentences
 from engine.runtime import Zoo
 from engine.training import refit
 from engine.training.run import train
@@ -19,13 +20,17 @@ from tests.training.tiny import clusters, mixed, recipe, write_log
 ALPHA = TOYS[0]
 
 
-def test_popularity_and_the_chain_stand_first_under_every_protocol_of_every_log() -> None:
-    for dataset, models in quality.results().items():
-        lines, _ = quality.of_one_log(dataset, models)
+def test_what_needs_no_training_stands_first_under_every_protocol_of_every_log() -> None:
+    for dataset, models in quality_tables.results().items():
+        lines, _ = quality_tables.of_one_log(dataset, models)
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
         protocols = dict.fromkeys(protocol for protocol, *_ in rows)
-        floors = [name for name in quality.FLOORS if name in models]
-        assert floors == list(quality.FLOORS) or "given split" in protocols  # a chain reads an order
+        families = {name: run["recipe"]["family"] for name, run in models.items()}
+        order = quality_tables.FLOORS
+        floors = sorted(
+            (name for name in models if families[name] in order), key=lambda name: order.index(families[name])
+        )
+        assert floors[:2] == ["popularity", "markov"] or "given split" in protocols  # a chain reads an order
         assert not any("+user" in protocol for protocol in protocols)
         for protocol in protocols:
             assert [model for its, model, *_ in rows if its == protocol][: len(floors)] == floors
@@ -34,13 +39,13 @@ def test_popularity_and_the_chain_stand_first_under_every_protocol_of_every_log(
 def test_sets_of_held_out_items_have_a_table_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = write_log(tmp_path / "tiny", clusters(60), 60, split=SplitOptions("users"))
     train(recipe("popularity"), dataset, tmp_path / "popularity", device="cpu")
-    monkeypatch.setattr(quality, "RESULTS", tmp_path)
-    quality.results.cache_clear()
+    monkeypatch.setattr(quality_tables, "RESULTS", tmp_path)
+    quality_tables.results.cache_clear()
     try:
         quality.record(tmp_path / "popularity", as_it_is=False)
-        printed, _ = quality.table()
+        printed, _ = quality_tables.table()
     finally:
-        quality.results.cache_clear()
+        quality_tables.results.cache_clear()
     assert "Recall@20 | NDCG@20 | of popularity's" in printed and "| held-out users | popularity |" in printed
     assert "HR@10" not in printed
 
@@ -53,19 +58,28 @@ def test_refits_have_files_and_tables_of_their_own(tmp_path: Path, monkeypatch: 
         selection = refit.select(recipe(name), dataset, tmp_path / name)
         train(recipe(name), dataset, tmp_path / f"{name}-refit", device="cpu", selection=selection)
     (tmp_path / "results").mkdir()
-    monkeypatch.setattr(quality, "RESULTS", tmp_path / "results")
-    quality.results.cache_clear()
+    monkeypatch.setattr(quality_tables, "RESULTS", tmp_path / "results")
+    quality_tables.results.cache_clear()
     try:
         for run in runs:
             quality.record(run, as_it_is=False)
-        printed, _ = quality.table()
+        unjudged, _ = quality_tables.table()
+        verdicts.record(tmp_path, tmp_path / "results", quality.options)
+        printed, _ = quality_tables.table()
         with pytest.raises(SystemExit, match="nothing to compare"):
             ranks = [quality.stored(run, dataset) for run in runs[:2]]
             quality._keep(dataset, "popularity", "popularity-refit", *ranks)
     finally:
-        quality.results.cache_clear()
+        quality_tables.results.cache_clear()
     plain, _, refits = printed.partition("**tiny**")[2].partition("**tiny**")
     assert "| full | popularity |" in plain and "refit" not in plain
+    found = verdicts.kept(tmp_path / "results", "tiny", dataset.info.fingerprint)
+    assert {name: verdict.untrained and verdict.untrained.among for name, verdict in found.items()} == {
+        "full": 2,
+        "full, refit": 2,
+    }
+    assert "No verdict was recorded" in unjudged and verdicts.kept(tmp_path / "results", "tiny", "another") == {}
+    assert f"full: {sentences(found['full'])}" in plain and f"full, refit: {sentences(found['full, refit'])}" in refits
     assert "fitted on training and validation" in refits
     assert (
         "| full, refit | popularity |" in refits and "| full, refit | markov |" in refits and "| full |" not in refits
@@ -73,7 +87,7 @@ def test_refits_have_files_and_tables_of_their_own(tmp_path: Path, monkeypatch: 
 
 
 def test_every_result_says_how_its_log_was_imported() -> None:
-    for path in quality.RESULTS.glob("*.json"):
+    for path in quality_tables.RESULTS.glob("*.json"):
         result = json.loads(path.read_text("utf-8"))
         if result.get("dataset", "sample") != "sample":  # which is generated
             assert {"ties", "k_core", "duplicates", "repeats"} <= result["options"].keys(), path
@@ -81,7 +95,7 @@ def test_every_result_says_how_its_log_was_imported() -> None:
 
 def test_the_tables_are_those_that_the_commands_print(root: Path) -> None:
     document = (root / "benchmarks" / "README.md").read_text("utf-8")
-    for printed, _ in (quality.table(), identifiers.table()):
+    for printed, _ in (quality_tables.table(), identifiers.table()):
         assert printed in document
 
 

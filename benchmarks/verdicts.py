@@ -1,0 +1,89 @@
+"""Whether neural models are worth their training on a log, kept as a file, and the sentence above its table (benchmarks.quality).
+
+A folder is one of runs, evaluated by `seqscope evaluate`, or one of exports; its models are those of one dataset.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from app.analysis import evaluation
+from app.analysis import verdict as of_bundles
+from engine.data.dataset import Dataset, DatasetInfo
+from engine.errors import SeqscopeError
+from engine.evaluation.protocols import parse
+from engine.evaluation.run_verdict import main_protocol, of_runs
+from engine.evaluation.verdict import Verdict
+from engine.evaluation.verdict_words import sentences
+from engine.files import write_json
+from engine.runtime import Zoo
+
+_VERDICT = TypeAdapter(Verdict)
+
+
+def headline_metric(protocol: str) -> str:
+    """The metric that tables of a protocol are ordered by."""
+    return "NDCG@20" if parse(protocol).sets else "NDCG@10"
+
+
+def judge(folder: Path) -> tuple[DatasetInfo, dict[str, Verdict]]:
+    """(the dataset, full ranking's protocols → the verdict under each). Raises SeqscopeError where nothing was evaluated."""
+    verdicts: dict[str, Verdict | None]
+    if (folder / "dataset.json").exists():
+        models = Zoo.open(folder)
+        info, protocols = models.info, [name for name in evaluation.protocols(models) if parse(name).full]
+        verdicts = {name: of_bundles.verdict(models, name, headline_metric(name)) for name in protocols}
+    else:
+        measured = [path for path in sorted(folder.glob("*/metrics.json")) if (path.parent / "run.json").exists()]
+        if not measured:
+            raise SeqscopeError(f"{folder}: no run here was evaluated")
+        dataset = Dataset(json.loads((measured[0].parent / "run.json").read_text("utf-8"))["dataset_path"])
+        info, protocols = (
+            dataset.info,
+            list({main_protocol(json.loads(path.read_text("utf-8"))): None for path in measured}),
+        )
+        runs = [path.parent for path in measured]
+        verdicts = {name: of_runs(runs, dataset, name, headline_metric(name)) for name in protocols}
+    return info, {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+
+
+def record(folder: Path, results: Path, options: Callable[[DatasetInfo], dict[str, Any]]) -> Path:
+    """Keep what `judge` finds in `results`; options: what of the import decides what a figure means."""
+    info, verdicts = judge(folder)
+    path = results / f"{info.name}-verdict.json"
+    write_json(
+        path,
+        {
+            "dataset": info.name,
+            "fingerprint": info.fingerprint,
+            "options": options(info),
+            "verdicts": {name: dataclasses.asdict(verdict) for name, verdict in verdicts.items()},
+        },
+    )
+    return path
+
+
+def kept(results: Path, dataset: str, fingerprint: str) -> dict[str, Verdict]:
+    """Protocol → verdict, as `record` left it; empty where there is none, or it is of other data."""
+    try:
+        found = json.loads((results / f"{dataset}-verdict.json").read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    if found["fingerprint"] != fingerprint:
+        return {}
+    return {name: _VERDICT.validate_json(json.dumps(verdict)) for name, verdict in found["verdicts"].items()}
+
+
+def sentence(results: Path, dataset: str, fingerprint: str, protocols: list[str]) -> str:
+    """What stands above a table of these protocols: the verdict under the first that has one."""
+    verdicts = kept(results, dataset, fingerprint)
+    for protocol in protocols:
+        if protocol in verdicts:
+            return f"{protocol}: {sentences(verdicts[protocol])}"
+    return f"No verdict was recorded (`python -m benchmarks.quality verdict runs/{dataset}`)."
