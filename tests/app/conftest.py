@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from tests.runtime.bundles import make_zoo
 
@@ -35,6 +36,16 @@ def rename(path: Path, titles: list[str], item_ids: list[str]) -> None:
     pq.write_table(items, path / "items.parquet")
 
 
+def at_page(root: Path, page: str, **address: str) -> AppTest:
+    """The app before its first run, as a link leads to it: switch_page would have it draw the first page before."""
+    test = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
+    if page:
+        test._page_hash = calc_hash(page)
+    for name, value in address.items():
+        test.query_params[name] = value
+    return test
+
+
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """hostile: odd titles and ids, one bundle refused; toys: plain."""
@@ -49,13 +60,11 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def open_app(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """open_app(**address) runs the app on `exports` at that address."""
+    """open_app(**address) runs the app on `exports` at that address; page: its first one unless told."""
 
-    def start(folder: Path = exports, **address: str) -> AppTest:
+    def start(folder: Path = exports, page: str = "", **address: str) -> AppTest:
         monkeypatch.setenv("SEQSCOPE_EXPORTS", str(folder))
-        test = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
-        for name, value in address.items():
-            test.query_params[name] = value
+        test = at_page(root, page, **address)
         test.run()
         assert not test.exception
         return test

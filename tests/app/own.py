@@ -20,6 +20,7 @@ from app.jobs.status import Part, Status
 from app.store.database import Store
 from app.store.records import StoredDataset
 from app.store.server import open_store
+from tests.app.conftest import at_page
 from tests.runtime.bundles import make_zoo
 from tests.waiting import wait
 
@@ -93,18 +94,13 @@ def put(job: str, now: Status) -> None:
 
 def page(root: Path, owner: str, **address: str) -> AppTest:
     """Your data, as this owner sees it."""
-    test = visit(root, owner, **address)
-    test.switch_page("screens/your_data/page.py").run()
-    assert not test.exception
-    return test
+    return visit(root, owner, "your_data", **address)
 
 
-def visit(root: Path, owner: str, **address: str) -> AppTest:
-    """The app's first page."""
-    test = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
+def visit(root: Path, owner: str, name: str = "", **address: str) -> AppTest:
+    """A page of the app, its first one unless named."""
+    test = at_page(root, name, **address)
     test.session_state["seqscope_session_owner"] = test.session_state["seqscope_owner"] = owner
-    for name, value in address.items():
-        test.query_params[name] = value
     test.run()
     assert not test.exception
     return test

@@ -60,10 +60,7 @@ def over(job: Job, seconds: float = 120) -> Work:
 
 
 def report(root: Path, owner: str, **address: str) -> AppTest:
-    test = visit(root, owner, **address)
-    test.switch_page("screens/report/page.py").run()
-    assert not test.exception
-    return test
+    return visit(root, owner, "report", **address)
 
 
 def keys(test: AppTest, kind: str) -> list[str]:

@@ -22,7 +22,7 @@ from app.screens.about import cards
 from app.session import state
 from app.text import md
 from engine.runtime import AttentionMap, Bundle, Zoo
-from tests.app.conftest import HOSTILE, ODD_IDS, rename
+from tests.app.conftest import HOSTILE, ODD_IDS, at_page, rename
 from tests.app.writers import RAGGED, WRITER, make_writers
 from tests.runtime.bundles import seal
 
@@ -52,13 +52,7 @@ def attention(root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch) -> Ope
 def _page(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Open:
     def start(**address: str) -> AppTest:
         monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-        page = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
-        page.run()
-        page.switch_page(f"screens/{name}/page.py")
-        page.query_params.clear()
-        for key, value in {"ds": "writers", "h": ADDRESS, **address}.items():
-            page.query_params[key] = value
-        page.run()
+        page = at_page(root, name, **{"ds": "writers", "h": ADDRESS, **address}).run()
         assert not page.exception and not page.error, [error.value for error in page.error]
         return page
 

@@ -88,25 +88,21 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int, columns
 
 @pytest.mark.parametrize("model", ["alpha", "gamma", "plain"])
 def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> None:
-    page = open_app(carrying, ds="toys", h="toy-1~toy-2~toy-3")
-    page.switch_page("screens/graph/page.py")
-    page.query_params["model"], page.query_params["item"], page.query_params["layers"] = model, "toy-9", "2"
-    page.run()
-    assert not page.exception and not page.error
+    address = {"h": "toy-1~toy-2~toy-3", "model": model, "item": "toy-9", "layers": "2"}
+    page = open_app(carrying, page="graph", ds="toys", **address)
+    assert not page.error
     assert page.selectbox(key=f"graph_item_{model}").value == 9
     assert page.get_by_key("graph_layers").value == "2"
     assert ("What each layer adds" in [heading.value for heading in page.subheader]) == (model != "gamma")
 
 
 def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest], carrying: Path) -> None:
-    page = open_app(carrying, ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
-    page.switch_page("screens/report/page.py").run()
+    page = open_app(carrying, page="report", ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
     (frame,) = page.get("iframe")
     assert not page.exception and not page.error
     assert "Graph" in page.pills(key="report_parts").options and '<section id="graph">' in frame.proto.srcdoc
 
 
 def test_the_page_says_where_no_model_carries_a_graph(open_app: Callable[..., AppTest]) -> None:
-    page = open_app(ds="toys", h="toy-1")
-    page.switch_page("screens/graph/page.py").run()
+    page = open_app(page="graph", ds="toys", h="toy-1")
     assert not page.exception and "LightGCN" in page.info[0].value

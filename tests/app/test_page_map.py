@@ -18,6 +18,7 @@ from app.figures import map as views
 from app.screens import PAGES
 from app.screens.map import chart
 from app.session import state
+from tests.app.conftest import at_page
 from tests.app.test_page_catalogue import HOSTILE, failed, films
 from tests.runtime import tokenizations
 from tests.runtime.bundles import TOYS, make_zoo
@@ -272,13 +273,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opened(root: Path, **address: str) -> AppTest:
     """The app on the page, as a link leads to it."""
-    app = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
-    app.run()
-    assert not failed(app)
-    app.switch_page("screens/map/page.py")
-    for name, value in address.items():
-        app.query_params[name] = value
-    return app.run()
+    return at_page(root, "map", **address).run()
 
 
 def charts(page: AppTest) -> list:  # type: ignore[type-arg]

@@ -27,10 +27,7 @@ Opened = Callable[..., AppTest]
 @pytest.fixture
 def page(open_app: Opened) -> Opened:
     def go(**more: Any) -> AppTest:
-        test = open_app(**more)
-        test.switch_page("screens/report/page.py").run()
-        assert not test.exception
-        return test
+        return open_app(page="report", **more)
 
     return go
 
@@ -97,9 +94,8 @@ def test_details(page: Opened) -> None:
 
 def test_models_that_write_codes(open_app: Opened, tmp_path: Path) -> None:
     make_writers(tmp_path)
-    test = open_app(tmp_path, ds="writers", h="toy-9~toy-12")
-    test.switch_page("screens/report/page.py").run()
-    assert not test.exception and not test.error
+    test = open_app(tmp_path, page="report", ds="writers", h="toy-9~toy-12")
+    assert not test.error
     assert "Writer" in preview(test)
     assert test.toggle(key="report_slow").label == "Effects of slow models, too"
     batch = next(one for one in test.multiselect if one.label == "Models")
@@ -114,8 +110,7 @@ def test_an_empty_history(page: Opened) -> None:
 def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: Path, tmp_path: Path) -> None:
     path = make_writers(tmp_path)
     (path / "users.parquet").unlink()
-    test = open_app(tmp_path, ds="writers", h="toy-9")
-    test.switch_page("screens/report/page.py").run()
+    test = open_app(tmp_path, page="report", ds="writers", h="toy-9")
     source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
     assert source.value == "file"
     assert test.button(key="report_batch_start").disabled

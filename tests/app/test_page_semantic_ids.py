@@ -12,13 +12,11 @@ from app import zoo
 from app.components import item_picker
 from app.screens import PAGES, semantic_ids
 from app.session import state
-from tests.app.conftest import HOSTILE, rename
+from tests.app.conftest import HOSTILE, at_page, rename
 from tests.app.test_page_catalogue import failed
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.generators import ToyGenerator, write_generator
 from tests.runtime.tokenizations import toy_codes, write_tokenization
-
-PAGE = "screens/semantic_ids/page.py"
 
 
 @pytest.fixture
@@ -35,13 +33,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened(root: Path, **address: str) -> AppTest:
-    app = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
-    app.run()
-    assert not failed(app)
-    app.switch_page(PAGE)
-    for name, value in address.items():
-        app.query_params[name] = value
-    return app.run()
+    return at_page(root, "semantic_ids", **address).run()
 
 
 def words(app: AppTest) -> str:

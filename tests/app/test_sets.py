@@ -48,7 +48,7 @@ def test_a_bundle_knows_its_protocol(folder: Path) -> None:
 
 
 def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
-    test = open_app(folder, ds="sets").switch_page("screens/metrics/page.py").run()
+    test = open_app(folder, page="metrics", ds="sets")
     assert not test.exception
     shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
     assert "NDCG@20" in shown and "30 people with held-out items" in shown and "in nobody's training" in shown
@@ -72,9 +72,7 @@ def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens(open_app: Callable[..., AppTest], folder: Path, page: str) -> None:
     person = Zoo.open(folder / "sets").users["user_id"][3].as_py()
-    test = open_app(folder, ds="sets", u=person)
-    if page != "compare":
-        test.switch_page(f"screens/{page}/page.py").run()
-    assert not test.exception and not test.error
+    test = open_app(folder, page="" if page == "compare" else page, ds="sets", u=person)
+    assert not test.error
     shown = " ".join(element.value for kind in ("markdown", "caption", "title") for element in test.get(kind))
     assert "came next" not in shown or page in ("about", "metrics", "report")
