@@ -20,7 +20,6 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/?ds=writers&h=toy-11~toy-12&beam=writer": ("heading", "Why this item?", 3),
     "/catalogue?ds=codes": ("link", "These items as CSV", 0),
     "/attention?ds=hostile&u=u0": ("heading", "Is that why?", 2),
-    "/attention?ds=writers&h=toy-11&model=writer": ("heading", "Is that why?", 2),
     "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "And its own words?", 2),
     "/semantic_ids?ds=codes&prefix=2": ("heading", "Items by their codes", 8),
     "/graph?ds=films": ("heading", "What each layer adds", 2),
