@@ -39,6 +39,8 @@ class OnPage:
     """The recipe for a visitor's catalogue, where it is called otherwise than the variant."""
     chosen: bool = False
     """Chosen until the visitor chooses."""
+    at_once: bool = False
+    """Fitted, evaluated and exported by itself as soon as a log is uploaded: of a model that counts, in seconds."""
     examples: int = 0
     """How many examples a user gives to an epoch: with few users the batches are made smaller. 0: they never are."""
     identifiers: str = ""
@@ -152,6 +154,11 @@ def trainable(of: Mapping[str, Declaration]) -> dict[str, Trainable]:
         for variant in declaration.card.variants
         if variant.page is not None
     }
+
+
+def at_once(of: Mapping[str, Declaration]) -> dict[str, str]:
+    """Variants that are made as soon as there is a log (`OnPage.at_once`), in the order of lists → the recipe of each."""
+    return {name: model.page.recipe or name for name, model in trainable(of).items() if model.page.at_once}
 
 
 def colours(of: Mapping[str, Declaration]) -> dict[str, Colour]:

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tokenize": ("engine.commands.tokenize", "give items identifiers of codes, for models that generate them"),
     "evaluate": ("engine.commands.evaluate", "rank every test user's held-out item and print the metrics"),
     "export": ("engine.commands.export", "write trained models as bundles that the app opens"),
+    "baselines": ("engine.commands.baselines", "fit, evaluate and export the models that need no training"),
     "zero-shot": ("engine.commands.zero_shot", "apply a model that reads words to a catalogue it was never trained on"),
     "study": (
         "engine.commands.study",

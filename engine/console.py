@@ -5,7 +5,8 @@ The environment variable SEQSCOPE_PROGRESS names that file. It is replaced as a 
 
     {"words": "embed", "done": 3.5, "of": 10, "left": 42.0}
 
-`left` is in seconds. Where the end of a step cannot be foreseen, `of` is 0 and `left` null (see `stage`).
+`left` is in seconds. Where the end of a step cannot be foreseen, `of` is 0 and `left` null (see `stage`). `warnings`, where there
+are any: what the result lacks (see `warn`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import TextIO
 
 PROGRESS = "SEQSCOPE_PROGRESS"
 EVERY = 1.0
 """Seconds between two writings of the file."""
+_parts: list[tuple[float, int, str]] = []
+"""(done, of, words) of the whole that the work in hand is a part of; see `part`."""
+_warnings: list[str] = []
 
 
 def duration(seconds: float) -> str:
@@ -83,6 +88,23 @@ def stage(words: str) -> None:
     tell(words, 0, 0, None)
 
 
+def warn(words: str) -> None:
+    """What the result lacks though the command succeeds: a line for people, and into the file, to be shown with the result."""
+    note(words)
+    _warnings.append(words)
+    tell("", 0, 0, None)
+
+
+@contextlib.contextmanager
+def part(done: int, of: int, words: str) -> Iterator[None]:
+    """In the block, what the file is told is of a part after `done` of `of`, called `words`: shares become those of the whole."""
+    _parts.append((done, of, words))
+    try:
+        yield
+    finally:
+        _parts.pop()
+
+
 def tell(words: str, done: float, of: int, left: float | None) -> None:
     """Into the file that SEQSCOPE_PROGRESS names, if it does. left: seconds.
 
@@ -90,7 +112,14 @@ def tell(words: str, done: float, of: int, left: float | None) -> None:
     path = os.environ.get(PROGRESS)
     if not path:
         return
-    state = {"words": words, "done": done, "of": of, "left": None if left is None else round(left, 1)}
+    if _parts:
+        before, parts, called = _parts[-1]
+        words, done, of, left = f"{called}, {words}", before + (done / of if of else 0.0), parts, None
+    state: dict[str, object] = {
+        "words": words, "done": done, "of": of, "left": None if left is None else round(left, 1)
+    }  # fmt: skip
+    if _warnings:
+        state["warnings"] = _warnings
     staged = f"{path}.{os.getpid()}.part"
     try:
         with open(staged, "w", encoding="utf-8") as file:

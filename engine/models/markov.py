@@ -38,7 +38,7 @@ class Markov(Recommender):
             "neighbours": "A Markov chain keeps counts of what follows what, not a place for each item.",
             "map": "A Markov chain keeps counts of what follows what; there is no space to draw.",
         },
-        variants=(Variant("markov", "orange", OnPage(chosen=True)),),
+        variants=(Variant("markov", "orange", OnPage(chosen=True, at_once=True)),),
     )
 
     def __init__(self, config: MarkovConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:

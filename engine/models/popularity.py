@@ -33,7 +33,7 @@ class Popularity(Recommender):
             "neighbours": "Popularity knows one number per item, not a place among other items.",
             "map": "Popularity knows one number per item; there is no space to draw.",
         },
-        variants=(Variant("popularity", "grey", OnPage(chosen=True)),),
+        variants=(Variant("popularity", "grey", OnPage(chosen=True, at_once=True)),),
     )
     min_history = 0
     reads_order = False
