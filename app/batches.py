@@ -9,6 +9,7 @@ other job does meanwhile; over one of the server's, which nobody changes, in its
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ def start(
             raise SeqscopeError(f"Lists are written as {' or '.join(FORMS.values())}.")
         uploads = sorted(path.name for path in given.iterdir())
         open_store().quota.check(owner, bytes=max(1, home.size(given)))
+        few = home.size(given) <= kinds.FEW_BYTES and not any(_writes_codes(zoo / model) for model in models)
 
         def make(job: str) -> spec.Job:
             jobs = home.root() / "jobs"
@@ -64,7 +66,9 @@ def start(
             words += ["--to", f"{files}/{_output(form)}", "--bounded", "--memory", str(MEMORY), "-k", str(k)]
             words += ["--models", *models, *(["--titles"] if titles else [])]
             words += [f"--{role}-column={column}" for role, column in (columns or {}).items()]
-            return kinds.batch(job, workplace, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset)
+            return kinds.batch(
+                job, workplace, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset, short=few
+            )  # fmt: skip
 
         about = {"models": list(models), "k": k, "form": form, "name": name}
         return work.submit(owner, dataset, "batch", about, make, given)
@@ -93,6 +97,14 @@ def summary(job: Work) -> str:
     """What the command said at its end."""
     lines = work.log(job.row.owner, job.row.id).strip().splitlines()
     return lines[-1].partition(": ")[2] if lines else ""
+
+
+def _writes_codes(bundle: Path) -> bool:
+    """Whether it answers one history after the other, which takes long."""
+    try:
+        return bool(json.loads((bundle / "manifest.json").read_text("utf-8")).get("generator"))
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _output(form: str) -> str:

@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import guard, owner, run_queue, work, zoo
 from app.analysis.cache import show_waiting
-from app.components import account, saved, sidebar, widgets
+from app.components import account, jobs, saved, sidebar, widgets
 from app.screens import PAGES
 from app.session import state
 from app.session.pages import Page
@@ -58,6 +58,9 @@ def main() -> None:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
             page.run()
+        if who is not None and not declared.without_datasets and zoo.is_own(state.get().dataset):
+            with guard.watch("the jobs"):
+                jobs.follow(who.id, state.get().dataset)
     run_queue.settle(page.title)
 
 

@@ -1,8 +1,9 @@
 """Work on the datasets of owners: a row in the store says whose it is and how it ended, a folder of the queue what is done.
 
     work.queue()                                                # this server's; it begins with the first call
-    dataset = work.take(owner, "My films", staged, exports=…)   # a checked upload becomes a dataset, its preparation begins
+    dataset = work.take(owner, "My films", staged, exports=…)   # a checked upload becomes a dataset, its first jobs begin
     work.add_log(owner, dataset.id, staged, exports=…)          # one that was a catalogue alone gets a log
+    work.refusal(dataset.id)                                    # why they could not
     work.train(owner, dataset.id, [Choice(model="sasrec")])
     for one in work.of(owner, dataset.id): one.row, one.status, one.ahead
     work.cancel(owner, job); work.retry(owner, job); work.log(owner, job)
@@ -42,11 +43,14 @@ from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
 from engine.files import write_json
 from engine.runtime import Zoo
+from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.tabular.reading import Reading
 
 _QUEUES: dict[Path, Queue] = {}
 _NETWORKS: OrderedDict[str, str] = OrderedDict()
 """Owner → the network that they came from last."""
+_REFUSED: OrderedDict[str, str] = OrderedDict()
+"""Dataset → why its first jobs could not be asked for; forgotten when they are, and when the server ends."""
 _LOCK = threading.Lock()
 LOST = "The server ended before it could begin."
 GONE = "Its files are not on the server any more."
@@ -109,7 +113,7 @@ def take(
     reading: Mapping[str, Any] | None = None,
     fingerprint: str = "",
 ) -> StoredDataset:
-    """Makes a dataset of a staged folder whose upload was accepted (clean/ is there), and begins to prepare it.
+    """Makes a dataset of a staged folder whose upload was accepted (clean/ is there), and asks for its first jobs (`begin`).
 
     exports: the server's own zoos, whose models may be carried over. Raises SeqscopeError; the staged folder then stays.
     """
@@ -121,15 +125,16 @@ def take(
         owner, title, staged=staged, state="checked", rows_items=items, rows_events=events or 0, reading=reading,
         fingerprint=fingerprint,
     )  # fmt: skip
-    with contextlib.suppress(SeqscopeError):  # the dataset is there; its card offers to prepare it
-        prepare(owner, dataset.id, exports=exports)
+    with contextlib.suppress(SeqscopeError):  # the dataset is there; its card says why, and offers to begin
+        begin(owner, dataset.id, exports=exports)
     return store.datasets.get(owner, dataset.id)
 
 
 def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDataset:
-    """Gives a dataset that is a catalogue alone the accepted log of a staged folder, and begins to prepare it anew.
+    """Gives a dataset that is a catalogue alone the accepted log of a staged folder, and asks for its first jobs (`begin`).
 
-    What was made of the catalogue stays until then. Raises SeqscopeError; the dataset is then as it was.
+    What was made of the catalogue stays until they have something in its place. Raises SeqscopeError; the dataset is then as it
+    was.
     """
     store, folder = open_store(), home.dataset(owner, id)
     dataset = store.datasets.get(owner, id)
@@ -148,8 +153,8 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
     made = fingerprint(sorted(folder.clean.iterdir()))
     store.datasets.change(owner, id, rows_events=events, reading=reading, fingerprint=made)
     store.datasets.measure(owner, id)
-    with contextlib.suppress(SeqscopeError):  # the log is there; the dataset's card offers to prepare it
-        prepare(owner, id, exports=exports)
+    with contextlib.suppress(SeqscopeError):  # as in `take`
+        begin(owner, id, exports=exports)
     return store.datasets.get(owner, id)
 
 
@@ -204,18 +209,75 @@ def _rows(path: Path) -> int | None:
 # --- jobs
 
 
+def begin(owner: str, id: str, *, exports: Path) -> None:
+    """Asks for those of the first jobs of a dataset that nobody has asked for (`unasked`).
+
+    Raises SeqscopeError where the owner has as many jobs as they may, or the queue is full; `refusal` then says so.
+    """
+    try:
+        for kind in unasked(owner, id, of(owner, id)):
+            if kind == "baselines":
+                baselines(owner, id)
+            else:
+                prepare(owner, id, exports=exports)
+    except SeqscopeError as error:
+        _REFUSED[id] = home.hidden(str(error))
+        while len(_REFUSED) > 10_000:
+            _REFUSED.popitem(last=False)
+        raise
+    _REFUSED.pop(id, None)
+
+
+def unasked(owner: str, id: str, works: Sequence[Work]) -> list[spec.Kind]:
+    """What a dataset gets by itself and nobody has asked for yet: where there is a log, the models that need no training, within
+    seconds; then what takes longer. works: its jobs; one that failed can be tried again as long as its folder is there."""
+    folder, log = home.dataset(owner, id), bool(log_columns(owner, id))
+    read = log_prepared(folder) is not False
+    asked = {
+        work.row.kind
+        for work in works
+        if (work.job is not None or work.row.state == "done") and work.row.spec.get("log", read) == log
+    }
+    there: dict[spec.Kind, bool] = {
+        "baselines": not log
+        or any((folder.exports / name / "manifest.json").is_file() for name in kinds.baseline_names()),
+        "prepare": read and any((folder.exports / place).is_dir() for place in (IDENTIFIERS, SPACES)),
+    }
+    return [kind for kind, made in there.items() if kind not in asked and not made]
+
+
+def refusal(id: str) -> str:
+    """Why the first jobs of a dataset could not be asked for; "" where they could, or nobody knows any more."""
+    return _REFUSED.get(id, "")
+
+
+def baselines(owner: str, id: str) -> Job:
+    """The models that need no training, on the log of the dataset. Raises SeqscopeError."""
+    dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
+    if not log:
+        raise SeqscopeError("There is no log to learn from.")
+
+    def make(job: str) -> spec.Job:
+        return kinds.baselines(
+            job, home.dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, log=log,
+            reading=_log_reading(owner, id), items=dataset.rows_items, owner=owner, dataset=id,
+        )  # fmt: skip
+
+    return submit(owner, id, "baselines", {"log": True}, make)
+
+
 def prepare(owner: str, id: str, *, exports: Path) -> Job:
     """What the dataset can show without training. Raises SeqscopeError."""
-    dataset = open_store().datasets.get(owner, id)
+    dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
     carried = sources(exports)
 
     def make(job: str) -> spec.Job:
         return kinds.prepare(
             job, home.dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, items=dataset.rows_items,
-            log=log_columns(owner, id), reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
+            log=log, reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
         )  # fmt: skip
 
-    return submit(owner, id, "prepare", {}, make)
+    return submit(owner, id, "prepare", {"log": bool(log)}, make)
 
 
 def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:
@@ -261,9 +323,12 @@ def retry(owner: str, job: str) -> None:
     if before.state not in ENDED:
         raise SeqscopeError("The job is waiting or running already.")
     if not jobs.folder(job).is_dir():
-        if before.kind != "train":
+        if before.kind == "baselines":
+            baselines(owner, before.dataset)
+        elif before.kind == "train":
+            train(owner, before.dataset, _choices(before))
+        else:
             raise SeqscopeError(f"{GONE} Prepare the dataset anew.")
-        train(owner, before.dataset, _choices(before))
         store.jobs.delete(owner, job)
         return
     store.jobs.change(owner, job, "queued")  # refused where there are too many

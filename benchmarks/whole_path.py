@@ -106,7 +106,7 @@ def walked(url: str, files: list[Path], budget: str, kept: Path) -> Path:
             said = page.get_by_text("in all, on").inner_text()
         print(f"           the page says: {said}")
         with step("identifiers, maps and trainings ended"):
-            page.get_by_role("button", name="Train 2 models").click()
+            page.get_by_role("button", name="Train 1 model").click()
             page.get_by_text("Step ").first.wait_for()
             waited(page, kept / "home")
         with step("six pages looked at"):

@@ -1,6 +1,6 @@
 """Jobs at work and over, whatever they do: how far each is, a button that cancels it, its log; and the lists of batches.
 
-On the pages Report and Your data.
+On the pages Report and Your data; on all others, that what jobs make is shown as soon as it is there.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app import batches, downloads, guard, work
+from app import batches, downloads, guard, home, work
 from app.figures import training
 from app.jobs.queue import WAITING
 from app.store.records import NotFound
 from app.text import md
 from app.work import Work
+from engine.runtime import Zoo
 
-_CALLED = {"prepare": "preparation", "train": "training"}
+_CALLED = {"baselines": "models that need no training", "prepare": "preparation", "train": "training"}
 
 
 def progress(one: Work) -> None:
@@ -58,6 +59,22 @@ def _summary(one: Work) -> str:
     return (
         f"{row.state} after {training.span((row.ended - row.started).total_seconds())}, {row.ended:%-d %b %Y %H:%M} UTC"
     )
+
+
+FOLLOW_EVERY = 2.0  # seconds
+
+
+def follow(owner: str, dataset: str) -> None:
+    """Draws the page anew when jobs that are at work on a visitor's own dataset have made something to be looked at."""
+    if any(not job.over for job in work.of(owner, dataset)):
+        st.fragment(_follow, run_every=FOLLOW_EVERY)(owner, dataset, Zoo.stamp(home.dataset(owner, dataset).exports))
+
+
+def _follow(owner: str, dataset: str, drawn: str) -> None:
+    """drawn: the stamp of what the page shows."""
+    with guard.watch("the jobs"):
+        if Zoo.stamp(home.dataset(owner, dataset).exports) != drawn or all(job.over for job in work.of(owner, dataset)):
+            st.rerun()
 
 
 BATCH_EVERY = 1.0  # seconds

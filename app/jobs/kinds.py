@@ -1,8 +1,11 @@
 """The jobs that there are, as steps of the engine. All work in the folder of one dataset (app/home.py), by names relative to it.
 
-prepare   a catalogue, perhaps with a log: what can be shown without training
-train     models on a log: trained, evaluated, exported
-batch     the lists of many histories
+baselines  a log: the models that need no training, within seconds and in one process
+prepare    a catalogue, perhaps with a log: what else can be shown without training
+train      models on a log: trained, evaluated, exported
+batch      the lists of many histories
+
+The first is short, and so are trainings that are estimated to be over soon and few lists: they wait for no long one (queue.py).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from app.jobs import fresh, spec
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
 from engine.bundle.items import FEW
-from engine.cards import Trainable, declarations, trainable
+from engine.cards import Trainable, at_once, declarations, trainable
 from engine.errors import SeqscopeError
 from engine.tabular.reading import Reading
 
@@ -38,11 +41,20 @@ LEAST_BATCH, EPOCH_STEPS = 16, 10
 """Batches are halved, down to the first, while an epoch has fewer steps than the second: see `batches`."""
 NEIGHBOURS = 15
 """A map needs more items than that."""
+SOON = 60.0
+"""Seconds: a training that is estimated to take no more is short."""
+FEW_BYTES = 1_000_000
+"""Of a file of histories: lists for as many are short, tens of thousands of events, where no model writes codes."""
 
 
 def models() -> dict[str, Trainable]:
     """What may be trained from a page, by name."""
     return trainable(declarations().models)
+
+
+def baseline_names() -> tuple[str, ...]:
+    """Of the models that are made as soon as there is a log."""
+    return tuple(at_once(declarations().models))
 
 
 def tokenizers() -> dict[str, Trainable]:
@@ -123,6 +135,37 @@ def _sizes(bundle: Path, names: Sequence[str]) -> dict[str, int | float | str | 
             "dataset first; where that could carry none over, the server has none or the catalogue has no words."
         ) from None
     return {f"model.{name}": model[name] for name in names if isinstance(model.get(name), (int, float, str))}
+
+
+def baselines(
+    id: str,
+    folder: Path,
+    jobs: Path,
+    *,
+    name: str,
+    title: str,
+    log: Sequence[str],
+    reading: Reading | None = None,
+    items: int = 0,
+    owner: str = "",
+    dataset: str = "",
+) -> Job:
+    """What is made by itself as soon as there is a log: all models that declare so (`OnPage.at_once`). Otherwise as `prepare`."""
+    into = _into(folder, True)
+    words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into)
+    made = JobStep(title="Fit, evaluate and export", words=words, goal=True, weight=30)
+    steps = [_import(name, title, log, reading), _fresh(into), made, *_searched(items, into), *_turn(into)]
+    return _job(
+        id,
+        "baselines",
+        f"Models that need no training, of {title}"[:200],
+        folder,
+        jobs,
+        steps,
+        owner,
+        dataset,
+        short=True,
+    )
 
 
 def prepare(
@@ -223,7 +266,8 @@ def train(
     timed = all(choice.estimate is not None for choice in choices)
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
     called = ", ".join(models()[name].title for name in named)
-    return _job(id, "train", f"Train {called}"[:200], folder, jobs, steps, owner, dataset, timed)
+    soon = timed and sum(step.weight for step in steps) <= SOON
+    return _job(id, "train", f"Train {called}"[:200], folder, jobs, steps, owner, dataset, timed, soon)
 
 
 def batch(
@@ -236,10 +280,11 @@ def batch(
     program: str = "engine",
     owner: str = "",
     dataset: str = "",
+    short: bool = False,
 ) -> Job:
-    """One command that answers for many histories and tells how far it is."""
+    """One command that answers for many histories and tells how far it is. short: these are few."""
     step = JobStep(title=title[:200], words=tuple(words), program=program)
-    return _job(id, "batch", title[:200], folder, jobs, [step], owner, dataset)
+    return _job(id, "batch", title[:200], folder, jobs, [step], owner, dataset, short=short)
 
 
 def sized(tokenizer: str, items: int) -> dict[str, int]:
@@ -385,11 +430,12 @@ def _job(
     owner: str,
     dataset: str,
     timed: bool = False,
+    short: bool = False,
 ) -> Job:
     where = os.path.relpath(folder, jobs / id)
     return Job(
         id=id, kind=kind, title=title, owner=owner, dataset=dataset, folder=where, created=spec.now(), steps=tuple(steps),
-        timed=timed,
+        timed=timed, short=short,
     )  # fmt: skip
 
 

@@ -5,7 +5,9 @@ SEQSCOPE_RAY_ADDRESS, such as http://ray-head:8265 (the extra `ray`).
 
 The cluster sees SEQSCOPE_HOME under the same path (a shared file system) and has Seqscope installed; SEQSCOPE_RAY_PYTHON is its
 Python (default: python). A job takes SEQSCOPE_RAY_CPUS (default 1) and SEQSCOPE_RAY_GPUS (default 0) of the cluster, which may
-place it on any node that has them. Which submission a job has is kept in its folder, so that a server that starts again knows it.
+place it on any node that has them; a short one SEQSCOPE_RAY_SHORT_CPUS and SEQSCOPE_RAY_SHORT_GPUS (default 1 and 0), so that it
+waits for no GPU that a training has. How many of either are submitted at a time the queue says, as on this machine. Which
+submission a job has is kept in its folder, so that a server that starts again knows it.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from app.jobs import status
+from app.jobs import spec, status
 from app.jobs.runner import LOCK, LOG, ROOT, environment
+from app.jobs.status import is_short
 from engine.errors import SeqscopeError
 from engine.files import write_text
 
@@ -115,14 +118,15 @@ class OnRay:
         variables = {
             key: value for key, value in os.environ.items() if key.startswith("SEQSCOPE_") and "RAY" not in key
         }
+        kind = "SEQSCOPE_RAY_SHORT" if is_short(spec.read(folder), status.read(folder)) else "SEQSCOPE_RAY"
         try:
             self._ray().submit_job(
                 entrypoint=shlex.join(words),
                 submission_id=name,
                 runtime_env={"env_vars": variables | {"PYTHONPATH": str(ROOT)}},
                 metadata={"seqscope": folder.name},
-                entrypoint_num_cpus=_resources("SEQSCOPE_RAY_CPUS", 1.0),
-                entrypoint_num_gpus=_resources("SEQSCOPE_RAY_GPUS", 0.0),
+                entrypoint_num_cpus=_resources(f"{kind}_CPUS", 1.0),
+                entrypoint_num_gpus=_resources(f"{kind}_GPUS", 0.0),
             )
         except SeqscopeError:
             raise

@@ -1,16 +1,21 @@
 """The queue: a thread of the server that starts runners, at most so many at a time, and loses none.
 
+Jobs that are over soon (`Job.short`: app/jobs/kinds.py says which) have runners of their own, so that none waits for a long one.
+
     queue = Queue(home.root() / "jobs", on_change=changed, allowed=allowed)
     queue.start()
     queue.submit(job)
     queue.status(job.id).progress
 
-SEQSCOPE_JOBS           runners at a time (default 1)
+SEQSCOPE_JOBS           runners of long jobs at a time (default 1)
+SEQSCOPE_JOBS_SHORT     runners of short ones beside them (default 1)
 SEQSCOPE_JOBS_WAITING   jobs that may wait or run, of all owners together (default 50)
 
-Owners take turns (app/turns.py), and have one runner at a time. Half of the places are kept for owners who have nothing in the
-queue, and half for other networks than that of whoever asks: a key costs nothing, an address costs something. Many addresses
-still fill the queue; behind a proxy that does not tell addresses, half of it is all that can be had.
+Owners take turns (app/turns.py), and have one runner of each length at a time. A job that was to be short and goes on for long
+leaves its place and goes on among the long ones, so that there are never more runners than the two numbers say. Half of the
+places are kept for owners who have nothing in the queue, and half for other networks than that of whoever asks: a key costs
+nothing, an address costs something. Many addresses still fill the queue; behind a proxy that does not tell addresses, half of it
+is all that can be had.
 
 Of several servers with one home, one alone starts runners; when it ends, the next takes over. A server that starts again finds
 the runners that live, and starts those again that do not.
@@ -27,16 +32,17 @@ import secrets
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, get_args
 
 from app.jobs import spec, status
 from app.jobs.launch import Launcher, Local
 from app.jobs.runner import ALLOWED, CANCEL, LOG
 from app.jobs.spec import Job
-from app.jobs.status import Status
+from app.jobs.status import Status, is_short
 from app.turns import Ahead, in_turn
 from engine.errors import SeqscopeError
 from engine.files import write_text
@@ -51,6 +57,8 @@ WAITING = "Waiting for its turn"
 _ID = re.compile(r"[a-z0-9]{1,64}")
 Told = Callable[[Job, Status], None]
 Pair = tuple[Job, Status]
+Lane = Literal["short", "long"]
+LANES: tuple[Lane, ...] = get_args(Lane)
 
 
 class Full(SeqscopeError):
@@ -80,24 +88,30 @@ class Queue:
         root: Path,
         *,
         runners: int | None = None,
+        short: int | None = None,
         waiting: int | None = None,
         launcher: Launcher | None = None,
         on_change: Told | None = None,
         allowed: Callable[[Job], int | None] | None = None,
         tick: float = TICK,
     ) -> None:
-        """on_change: is told of every job whose state is another than when it was last told of, all once at the start.
+        """runners, short, waiting: in place of the variables.
+
+        on_change: is told of every job whose state is another than when it was last told of, all once at the start.
 
         allowed: how many bytes a job's files may take, those that are there included; None: as many as they like.
         """
         self.root = root
-        self.runners = _number("SEQSCOPE_JOBS", 1) if runners is None else runners
+        self.runners: dict[Lane, int] = {
+            "short": _number("SEQSCOPE_JOBS_SHORT", 1) if short is None else short,
+            "long": _number("SEQSCOPE_JOBS", 1) if runners is None else runners,
+        }
         self.waiting = _number("SEQSCOPE_JOBS_WAITING", 50) if waiting is None else waiting
         self.launcher = launcher or _launcher()
         self._on_change = on_change or (lambda job, now: None)
         self._allowed = allowed or (lambda job: None)
         self._tick = tick
-        self._ended: dict[str, float] = {}
+        self._ended: dict[Lane, dict[str, float]] = {lane: {} for lane in LANES}
         """Owner → when a runner of theirs last ended, in unix seconds; from folders, and of those that were deleted since."""
         self._networks: dict[str, str] = {}
         """Job → where it was asked from. Forgotten when the server ends."""
@@ -198,12 +212,16 @@ class Queue:
     def ahead(self, id: str) -> Ahead:
         """The jobs that come before this one; none where it is running or the next, or over."""
         unfinished = [(job, now) for job, now in self._all() if not now.over]
-        ordered = self._ordered(unfinished)
-        index = next((index for index, job in enumerate(ordered) if job.id == id), None)
-        if index is None:
+        this = next((pair for pair in unfinished if pair[0].id == id and pair[1].state == "queued"), None)
+        if this is None:
             return Ahead(0, 0)
-        before = [*(job for job, now in unfinished if now.state == "running"), *ordered[:index]]
-        same_owner = sum(_owner(job) == _owner(ordered[index]) for job in before)
+        lane, place = _lane(*this), self._place(this[0])
+        ordered = self._ordered([pair for pair in unfinished if _lane(*pair) == lane], lane)
+        before = ordered[: ordered.index(this[0])]
+        for job, now in unfinished:
+            if now.state == "running" and (_lane(job, now) == lane or self._place(job) == place):
+                before.append(job)
+        same_owner = sum(_owner(job) == _owner(this[0]) for job in before)
         return Ahead(same_owner, len(before) - same_owner)
 
     def log(self, id: str, most: int = 65_536) -> str:
@@ -238,36 +256,39 @@ class Queue:
             leads = self._leads()
             jobs = self._all()
             if leads:
-                running = 0
-                candidates: list[Pair] = []
+                running: Counter[Lane] = Counter()
+                candidates: dict[Lane, list[Pair]] = {lane: [] for lane in LANES}
+                busy: dict[Lane, set[str]] = {lane: set() for lane in LANES}
                 busy_folders: set[Path] = set()
-                busy: set[str] = set()
                 for job, now in jobs:
                     folder = self.folder(job.id)
+                    lane = _lane(job, now)
                     if now.ended is not None:
-                        self._ended[_owner(job)] = max(now.ended, self._ended.get(_owner(job), 0.0))
+                        ended = self._ended[lane]
+                        ended[_owner(job)] = max(now.ended, ended.get(_owner(job), 0.0))
                     if now.over:
                         continue
                     if self.launcher.alive(folder):
-                        running += 1
+                        running[lane] += 1
                         busy_folders.add(job.place(folder))
-                        busy.add(_owner(job))
+                        busy[lane].add(_owner(job))
                         if (folder / CANCEL).exists():
                             self.launcher.stop(folder)
                     else:
                         # its runner may have ended between the two looks
                         after = self._without(folder, job, status.read(folder))
                         if after is not None and not after.over:
-                            candidates.append((job, after))
-                for job in self._ordered(candidates, busy):
-                    if running >= self.runners:
-                        break
-                    workplace = job.place(self.folder(job.id))
-                    # two jobs of one dataset would be in each other's way; one owner has one runner
-                    if workplace not in busy_folders and _owner(job) not in busy:
-                        busy_folders.add(workplace)
-                        busy.add(_owner(job))
-                        running += self._begin(job)
+                            candidates[_lane(job, after)].append((job, after))
+                for lane in LANES:
+                    for job in self._ordered(candidates[lane], lane, busy[lane]):
+                        workplace = self._place(job)
+                        # two jobs of one dataset would be in each other's way; one owner has one runner of each length
+                        free = workplace not in busy_folders and _owner(job) not in busy[lane]
+                        if free and running[lane] < self.runners[lane]:
+                            busy[lane].add(_owner(job))
+                            running[lane] += self._begin(job)
+                        if lane == "short" or free:  # no long job begins in a dataset where a short one waits
+                            busy_folders.add(workplace)
                 jobs = self._all()
         for job, now in jobs:
             if self._known.get(job.id) != now.state:
@@ -312,12 +333,15 @@ class Queue:
         if near >= max(1, self.waiting // 2):
             raise Full(f"Half of the places for jobs are taken from the network that you come from. {again}")
 
-    def _ordered(self, jobs: Sequence[Pair], busy: Iterable[str] | None = None) -> list[Job]:
-        """Those that wait, in the order of their turns. busy: owners with a runner; None: as their states say."""
+    def _place(self, job: Job) -> Path:
+        return job.place(self.folder(job.id))
+
+    def _ordered(self, jobs: Sequence[Pair], lane: Lane, busy: Iterable[str] | None = None) -> list[Job]:
+        """Those of a lane that wait, in the order of their turns. busy: owners with a runner; None: as their states say."""
         if busy is None:
             busy = {_owner(job) for job, now in jobs if now.state == "running"}
         waiting = [_Waiting(job) for job, now in jobs if now.state == "queued"]
-        return [request.job for request in in_turn(waiting, self._ended, tuple(busy))]
+        return [request.job for request in in_turn(waiting, self._ended[lane], tuple(busy))]
 
     def _begin(self, job: Job) -> int:
         """1 where a runner was started, else 0."""
@@ -403,6 +427,10 @@ class Queue:
         if self._lead is not None:
             self._lead.close()
             self._lead = None
+
+
+def _lane(job: Job, now: Status) -> Lane:
+    return "short" if is_short(job, now) else "long"
 
 
 def _owner(job: Job) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 from app import home
 from app.jobs import spec, status
 from app.jobs.spec import Job, JobStep
-from app.jobs.status import Part
+from app.jobs.status import Part, is_short
 from app.processes import yields
 from app.text import amount
 from engine.errors import SeqscopeError
@@ -46,7 +46,9 @@ HOURS = 12.0
 TAIL = 16_384
 MESSAGE = 1_000
 """Characters."""
-NICE: dict[spec.Kind, int] = {"prepare": 2, "batch": 5, "train": 10}
+SHORT_SECONDS = 300.0
+"""After which a job that was to be short goes on among the long ones: others wait for its place."""
+NICE: dict[spec.Kind, int] = {"baselines": 1, "prepare": 2, "batch": 5, "train": 10}
 """The page comes before the work, and what somebody waits for before what takes hours anyway."""
 ROOT = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "TZ", "VIRTUAL_ENV", "SYSTEMROOT")
@@ -88,6 +90,7 @@ class Runner:
         self.stopping = False
         self.hours = _hours()
         self.allowed = _allowed(folder)
+        self._began = time.monotonic()
         self._written = 0.0
         self._weighed = -WEIGH
 
@@ -144,6 +147,7 @@ class Runner:
                 if made is not None:
                     self._remember(step, step.made_of(self.place) or "")
                 self._part(number, "done")
+                self._note(notes=(*self.status.notes, *read_warnings(self.folder / PROGRESS)))
         self._note(step=number + 1, progress=self._share(number + 1, 0.0), durable=True)
 
     def _command(self, number: int, step: JobStep) -> str:
@@ -201,6 +205,9 @@ class Runner:
         if (self.folder / CANCEL).exists():
             raise Cancelled
         if self.stopping:
+            raise Left
+        if is_short(self.job, self.status) and time.monotonic() - self._began > SHORT_SECONDS:
+            self.status = self.status.model_copy(update={"outlasted": True})
             raise Left
         if self.allowed is not None and time.monotonic() - self._weighed >= WEIGH:
             size = sum(home.size(folder) for folder in {self.place, self.folder.resolve()})
@@ -339,6 +346,14 @@ def read_progress(path: Path) -> tuple[float | None, str, float | None]:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None, "", None
+
+
+def read_warnings(path: Path) -> list[str]:
+    """What a command that succeeded says its result lacks."""
+    try:
+        return [str(words)[:MESSAGE] for words in json.loads(path.read_text("utf-8"))["warnings"]][:100]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def environment(progress: Path | None = None) -> dict[str, str]:

@@ -20,7 +20,7 @@ from engine.files import write_text
 FILE = "job.json"
 FILES = "files"
 """A folder in the job's own: what it was given, and what it makes."""
-Kind = Literal["prepare", "train", "batch"]
+Kind = Literal["baselines", "prepare", "train", "batch"]
 _PROGRAM = r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$"
 
 
@@ -85,6 +85,8 @@ class Job(Strict):
     steps: tuple[JobStep, ...] = Field(min_length=1, max_length=1_000)
     timed: bool = False
     """The weights of the steps are seconds."""
+    short: bool = False
+    """It is over soon, so that it has runners of its own and waits for no long one (app/jobs/queue.py)."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Job:

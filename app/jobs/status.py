@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.jobs.spec import Job
 from engine.files import write_text
 
 FILE = "status.json"
@@ -50,6 +51,8 @@ class Status(BaseModel):
     """When the runner last wrote, in unix seconds."""
     tries: int = Field(default=0, ge=0)
     """How often a runner was lost."""
+    outlasted: bool = False
+    """It was to be short and was not: it goes on among the long ones."""
     started: float | None = None
     ended: float | None = None
 
@@ -59,6 +62,11 @@ class Status(BaseModel):
 
     def write(self, folder: Path, *, durable: bool = False) -> None:
         write_text(folder / FILE, self.model_dump_json() + "\n", durable=durable)
+
+
+def is_short(job: Job, now: Status) -> bool:
+    """Whether it counts among the short ones: it was to be short, and has not gone on for long."""
+    return job.short and not now.outlasted
 
 
 def read(folder: Path) -> Status:

@@ -1,4 +1,5 @@
-"""A step of jobs: what was made beside what is shown takes its place, all of it at once.
+"""A step of jobs: what was made beside what is shown takes its place, all of it at once; or joins it, where both are of one state
+of the dataset.
 
 python -m app.jobs.turn DATASET MADE SHOWN
 """
@@ -22,7 +23,9 @@ def turn(dataset: Path, made: Path, shown: Path) -> bool:
     """False where there is nothing to be shown. Interrupted, it is done again."""
     current = fingerprint(dataset)
     if any(made.glob("*/manifest.json")) and current is not None and fingerprint(made) == current:
-        if shown.exists():
+        if fingerprint(shown) == current:
+            join(made, shown)
+        elif shown.exists():
             exchange(made, shown)
         else:
             os.rename(made, shown)
@@ -33,6 +36,21 @@ def turn(dataset: Path, made: Path, shown: Path) -> bool:
         os.rename(made, old)
         shutil.rmtree(old, ignore_errors=True)
     return True
+
+
+def join(made: Path, shown: Path) -> None:
+    """Every bundle, and what bundles share, goes over, in place of one of its name; the bundles last, which make up the rest."""
+    bundles = [path.parent for path in sorted(made.glob("*/manifest.json"))]
+    beside = [
+        path for path in sorted(made.glob("*/*/")) if path.parent not in bundles and not path.name.startswith(".")
+    ]
+    for folder in (*beside, *bundles):
+        place = shown / folder.relative_to(made)
+        if place.exists():
+            exchange(folder, place)
+        else:
+            place.parent.mkdir(exist_ok=True)
+            os.rename(folder, place)
 
 
 def exchange(first: Path, second: Path) -> None:

@@ -200,7 +200,7 @@ def _made(row: Row) -> StoredDataset:
 
 # --- work in the background: a row says what and whose it is and how it ended; home.job(id) holds what its runner needs
 
-KINDS = ("prepare", "train", "batch")
+KINDS = ("baselines", "prepare", "train", "batch")
 _JOB_COLUMNS = "id, owner, dataset, kind, spec, state, created, started, ended, message"
 
 

@@ -87,11 +87,13 @@ def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
     assert not [path for path in (home.root() / "tmp").iterdir()]
     # what was made of the catalogue is there, and stays until the new is ready
     assert sorted(path.name for path in folder.exports.iterdir()) == shown
-    (one,) = work.of(ANNA, shop.id)
-    assert one.job is not None and one.row.kind == "prepare"
-    words = [step.words for step in one.job.steps]
-    assert words[0][:2] == ("data", "import") and words[-1] == ("data", "next", "exports")
-    assert not any("exports" in step.words for step in one.job.steps[:-1])
+    one, first = work.of(ANNA, shop.id)
+    assert (one.row.kind, first.row.kind) == ("prepare", "baselines")
+    for job in (one.job, first.job):
+        assert job is not None
+        words = [step.words for step in job.steps]
+        assert words[0][:2] == ("data", "import") and words[-1] == ("data", "next", "exports")
+        assert not any("exports" in step.words for step in job.steps[:-1])
     put(one.row.id, Status(state="running", progress=0.2, words="Read the words"))
     test = page(root, ANNA)
     assert not test.button(key=f"data_open_{shop.id}").disabled and "Being prepared" in said(test)
@@ -168,11 +170,11 @@ def test_where_the_preparation_cannot_begin_the_card_offers_it(
     put(first.id, Status(state="done", progress=1.0))
     monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "0")
     work.add_log(ANNA, shop.id, staged(), exports=root / "exports")
-    assert len(work.of(ANNA, shop.id)) == 1
+    assert len(work.of(ANNA, shop.id)) == 1 and "at most 0" in work.refusal(shop.id)
     monkeypatch.delenv("SEQSCOPE_QUOTA_JOBS")
     test = page(root, ANNA)
     test.button(key=f"data_prepare_{shop.id}").click().run()
-    assert not test.exception and len(work.of(ANNA, shop.id)) == 2
+    assert not test.exception and len(work.of(ANNA, shop.id)) == 3 and not work.refusal(shop.id)
 
 
 def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:

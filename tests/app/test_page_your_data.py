@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -15,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from app import home, work, zoo
 from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
-from app.screens.your_data import training
+from app.screens.your_data import abilities, training
 from app.store.quota import QuotaReached
 from app.store.records import NotFound, StoredDataset
 from app.store.server import open_store
@@ -116,6 +117,48 @@ def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
         work.log(BEN, one.row.id)
     test.button(key=f"data_cancel_{one.row.id}").click().run()
     assert work.one(ANNA, one.row.id).cancelling
+
+
+def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: Nobody) -> None:
+    dataset = work.take(ANNA, "My log", stage(events=60), exports=root / "exports")
+    prepared, fitted = work.of(ANNA, dataset.id)
+    assert (prepared.row.kind, fitted.row.kind) == ("prepare", "baselines")
+    wait(lambda: launcher.started == [fitted.row.id])  # the other waits for the folder
+    put(fitted.row.id, Status(state="running", progress=0.5, words="Fit, evaluate and export: Markov chain, fit"))
+    assert "Markov chain, fit" in next(one.text for one in page(root, ANNA).get("progress"))
+    put(fitted.row.id, Status(state="failed", message="Nobody has two events."))
+    wait(lambda: launcher.started == [fitted.row.id, prepared.row.id])
+    folder = home.dataset(ANNA, dataset.id)
+    assert pq.read_metadata(folder.clean / "log.parquet").num_rows == 60
+    test = page(root, ANNA)
+    assert "Nobody has two events" in test.error[0].value
+    test.button(key=f"data_retry_{fitted.row.id}").click().run()
+    assert not test.exception and not test.error and not work.one(ANNA, fitted.row.id).over
+
+
+def test_what_the_models_that_need_no_training_found(tmp_path: Path) -> None:
+    about = {"repeats": "first", "split": {"kind": "leave-one-out"}, "counts": {"test": 1234}}
+    (tmp_path / "dataset.json").write_text(json.dumps(about))
+    assert abilities.baseline_words(tmp_path) == ""
+    for name, figure in (("popularity", 0.05), ("markov", 0.0625)):
+        (tmp_path / name).mkdir()
+        manifest = {"title": name.title(), "metrics": {"full": {"NDCG@10": figure}}}
+        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+    words = abilities.baseline_words(tmp_path)
+    assert "1,234" in words and words.index("**Markov** 0.0625") < words.index("Popularity 0.0500")
+
+
+def test_what_the_quota_refuses_is_said_and_can_be_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "1")
+    dataset = work.take(ANNA, "My log", stage(events=60), exports=root / "exports")
+    (fitted,) = work.of(ANNA, dataset.id)
+    assert fitted.row.kind == "baselines"
+    put(fitted.row.id, Status(state="done", progress=1.0))
+    test = page(root, ANNA)
+    assert "at most 1 may at the same time" in test.warning[0].value
+    test.button(key=f"data_prepare_{dataset.id}").click().run()
+    assert not test.exception and not test.warning
+    assert [one.row.kind for one in work.of(ANNA, dataset.id)] == ["prepare", "baselines"]
 
 
 def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:

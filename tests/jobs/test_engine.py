@@ -98,11 +98,16 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
 
     log = dict(zip(LOG, map(list, zip(*rows, strict=True)), strict=True))
     pq.write_table(pa.table(log), place / "clean" / "log.parquet")
+    at_once = carry_out(kinds.baselines("floor", place, jobs, name="x", title="A shop", items=41, log=LOG))
+    assert (at_once.state, at_once.notes) == ("done", ()), (jobs / "floor" / "log.txt").read_text()
+    zoo = Zoo.open(place / "exports", warm=True)
+    assert not zoo.refused and set(zoo.bundles) == set(kinds.baseline_names()) >= {"popularity", "markov"}
+    assert all(bundle.manifest.metrics["full"]["HR@10"] >= 0 for bundle in zoo.bundles.values())
     second = prepared("second", LOG, "identifiers")
     assert (second.state, second.notes) == ("done", ()), (second.message, (jobs / "second" / "log.txt").read_text())
     zoo = Zoo.open(place / "exports", warm=True)
     assert not zoo.refused and zoo.has_log and zoo.info.fingerprint != before
-    assert set(zoo.bundles) == {"recformer", "text-neighbours"}
+    assert set(zoo.bundles) == {"recformer", "text-neighbours", *kinds.baseline_names()}
     for bundle in zoo.bundles.values():
         assert bundle.manifest.metrics["full"]["HR@10"] >= 0 and bundle.ranks_table() is not None
     # once more: what was made of the same is not made again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from app.jobs import fresh, kinds
 from app.jobs.estimate import JobEstimate
 from app.jobs.kinds import TrainingChoice
 from app.jobs.spec import Job, JobStep
+from engine.cards import Declarations, OnPage, declarations
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
 from engine.export import umap_map
@@ -38,6 +40,11 @@ def train(tmp_path: Path, *choices: TrainingChoice, log: tuple[str, ...] = ("use
     return kinds.train("id", folder, jobs, choices, name="x", title="A shop", log=log)
 
 
+def baselines(tmp_path: Path, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
+    folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
+    return kinds.baselines("id", folder, jobs, name="x", title="A shop", log=log)
+
+
 def commands(job: Job) -> list[list[str]]:
     return [list(step.words) for step in job.steps if step.program == "engine"]
 
@@ -46,6 +53,7 @@ def commands(job: Job) -> list[list[str]]:
 def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> None:
     jobs = [prepare(tmp_path, log=log, title="-- $(rm) a shop")]
     if log:
+        jobs.append(baselines(tmp_path, log))
         settings = {"training.epochs": 3, "objective.loss": "bce"}
         jobs.append(train(tmp_path, *(TrainingChoice(model=model) for model in kinds.models()), log=log))
         jobs.append(train(tmp_path, TrainingChoice(model="sasrec", settings=settings), log=log))
@@ -89,6 +97,25 @@ def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
     assert [step.goal for step in steps].count(True) == 4
 
 
+def test_models_that_declare_it_are_made_as_soon_as_there_is_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = declarations().models
+    popularity = declared["popularity"]
+    (variant,) = popularity.card.variants
+    toy = dataclasses.replace(variant, name="toy")
+    card = dataclasses.replace(
+        popularity.card, variants=(variant, toy, dataclasses.replace(toy, name="no", page=OnPage()))
+    )
+    models = {**declared, "popularity": dataclasses.replace(popularity, card=card)}
+    monkeypatch.setattr(kinds, "declarations", lambda: Declarations(models, {}))
+    job = baselines(tmp_path)
+    assert job.short and [step.words[0] for step in job.steps] == ["data", "data", "baselines"]  # in one process
+    names = job.steps[-1].words[1 : job.steps[-1].words.index("--dataset")]
+    assert {"popularity", "markov", "toy"} <= set(names) and "no" not in names
+    assert all(not declared[name].learns and declared[name].needs_log for name in set(names) & declared.keys())
+
+
 def test_many_items_are_made_ready_to_be_searched(tmp_path: Path) -> None:
     programs = [[step.program for step in prepare(tmp_path, items=items).steps] for items in (500, 500_000)]
     assert ["app.store.prepared" in of_job for of_job in programs] == [False, True]
@@ -109,7 +136,9 @@ def test_models_one_after_the_other(tmp_path: Path) -> None:
 
 def test_estimates_are_the_shares_of_the_work(tmp_path: Path) -> None:
     job = train(tmp_path, TrainingChoice(model="sasrec", estimate=ESTIMATE))
-    assert job.timed
+    assert job.timed and job.short  # over within a minute
+    longer = ESTIMATE.model_copy(update={"train": 60.0})
+    assert not train(tmp_path, TrainingChoice(model="sasrec", estimate=longer)).short
     assert [step.weight for step in job.steps[2:]] == [10.0, 4.0, 23.0]
     assert not train(tmp_path, TrainingChoice(model="sasrec", estimate=ESTIMATE), TrainingChoice(model="markov")).timed
     assert Job.model_validate_json(job.model_dump_json()) == job

@@ -86,6 +86,62 @@ def test_owners_take_turns(make: Make, tmp_path: Path) -> None:
         assert ends[before].ended <= ends[after].started  # type: ignore[operator]
 
 
+class Pretended:
+    """Starts no process; a job has a runner from its start until its status says that it is over or waits."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def start(self, folder: Path) -> None:
+        self.started.append(folder.name)
+        Status(state="running").write(folder)
+
+    def alive(self, folder: Path) -> bool:
+        return status.read(folder).state == "running"
+
+    def stop(self, folder: Path) -> None: ...
+
+
+def test_a_short_job_waits_for_no_long_one(jobs: Path) -> None:
+    launcher = Pretended()
+    queue, nothing = Queue(jobs, runners=1, short=1, launcher=launcher), step("say", "x")
+    for id, short in (("a1", False), ("b1", False), ("a2", True), ("b2", True)):
+        queue.submit(job(nothing, id=id, owner=id[0], short=short))
+    queue.look()
+    assert launcher.started == ["a2", "a1"]  # of one owner, too
+    assert (queue.ahead("b1"), queue.ahead("b2")) == (Ahead(0, 1), Ahead(0, 1))
+    queue.stop()
+    queue = Queue(jobs, runners=1, short=1, launcher=launcher)  # a server that starts again
+    queue.look()
+    assert launcher.started == ["a2", "a1"]
+    Status(state="done", ended=1.0).write(jobs / "a2")
+    queue.look()
+    assert launcher.started == ["a2", "a1", "b2"]
+    Status(state="queued", outlasted=True).write(
+        jobs / "b2"
+    )  # what was to be short, and was not, waits with the long ones
+    queue.submit(job(nothing, id="c", owner="c", short=True))
+    queue.look()
+    assert launcher.started[3:] == ["c"] and queue.ahead("b2") == Ahead(1, 1)
+    queue.stop()
+
+
+def test_no_long_job_begins_in_a_dataset_where_a_short_one_waits(jobs: Path) -> None:
+    launcher = Pretended()
+    queue, place = Queue(jobs, runners=1, short=1, launcher=launcher), "../../dataset"
+    queue.submit(job(step("say", "x"), id="other", owner="b", short=True))
+    queue.look()
+    queue.submit(job(step("say", "x"), id="long", owner="a", folder=place))
+    queue.submit(job(step("say", "x"), id="short", owner="a", folder=place, short=True))
+    queue.look()
+    assert launcher.started == ["other"]
+    for ended in ("other", "short"):
+        Status(state="done", ended=1.0).write(jobs / ended)
+        queue.look()
+    assert launcher.started == ["other", "short", "long"]
+    queue.stop()
+
+
 def test_no_owner_and_no_network_fills_the_queue(make: Make, tmp_path: Path) -> None:
     queue, steps = make(waiting=6), (step("count", tmp_path / "out", 2, 0, tmp_path / "gate"),)
     for number in range(3):

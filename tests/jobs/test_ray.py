@@ -17,6 +17,7 @@ from app.jobs import status
 from app.jobs.launch import SUBMISSION, OnRay
 from app.jobs.queue import Queue
 from app.jobs.runner import ROOT
+from app.jobs.spec import Job
 from app.jobs.status import Status
 from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone, job, step
@@ -60,6 +61,14 @@ def launcher(cluster: Cluster) -> OnRay:
     return OnRay("http://head:8265", cluster)
 
 
+@pytest.fixture(autouse=True)
+def long(folder: Path) -> Job:
+    """The job in `folder`."""
+    written = job(step("say", "x"))
+    written.write(folder)
+    return written
+
+
 def test_what_is_handed_over(folder: Path, launcher: OnRay, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_HOME", "/shared/home")
     monkeypatch.setenv("SEQSCOPE_RAY_ADDRESS", "http://head:8265")
@@ -78,13 +87,18 @@ def test_what_is_handed_over(folder: Path, launcher: OnRay, cluster: Cluster, mo
 
 
 def test_what_a_job_takes_of_the_cluster(
-    folder: Path, launcher: OnRay, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    folder: Path, long: Job, launcher: OnRay, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_RAY_CPUS", "4")
     monkeypatch.setenv("SEQSCOPE_RAY_GPUS", "0.5")
     launcher.start(folder)
     (asked,) = cluster.asked
     assert (asked["entrypoint_num_cpus"], asked["entrypoint_num_gpus"]) == (4, 0.5)
+    short = folder.with_name("short")
+    short.mkdir()
+    long.model_copy(update={"short": True}).write(short)
+    launcher.start(short)
+    assert (cluster.asked[-1]["entrypoint_num_cpus"], cluster.asked[-1]["entrypoint_num_gpus"]) == (1, 0)
     monkeypatch.setenv("SEQSCOPE_RAY_GPUS", "two")
     cluster.jobs = dict.fromkeys(cluster.jobs, "FAILED")
     monkeypatch.setattr(module, "KNOWN", -1.0)
@@ -126,15 +140,15 @@ def test_a_cluster_that_cannot_be_asked(folder: Path, launcher: OnRay, cluster: 
 
 
 def test_one_that_waits_in_the_cluster_can_be_cancelled(tmp_path: Path, launcher: OnRay, cluster: Cluster) -> None:
-    queue = Queue(tmp_path / "jobs", launcher=launcher)
-    queue.submit(job(step("say", "x")))
+    queue = Queue(tmp_path / "queue", launcher=launcher)
+    queue.submit(job(step("say", "x"), id="waits"))
     queue.look()
-    assert queue.status("job").state == "queued" and list(cluster.jobs.values()) == ["PENDING"]
-    queue.cancel("job")
+    assert queue.status("waits").state == "queued" and list(cluster.jobs.values()) == ["PENDING"]
+    queue.cancel("waits")
     queue.look()
     assert list(cluster.jobs.values()) == ["STOPPED"]
     queue.look()
-    assert queue.status("job").state == "cancelled"
+    assert queue.status("waits").state == "cancelled"
     queue.stop()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from app.jobs import runner as module
 from app.jobs import status
 from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, read_progress
 from app.jobs.spec import Job, JobStep
@@ -135,11 +136,12 @@ def test_the_rest_goes_on_without_what_may_fail(folder: Path, begin: Begin, now:
         step("count", "never", 1, 0, key="codes", needs=("words",)),
         step("count", "nor", 1, 0, needs=("codes",), goal=True),
         step("count", "out", 2, 0, goal=True),
+        step("lacks", "Item-kNN: too many items."),
     ]
     assert begin(job(*steps)).wait() == 0
     end = now()
-    assert end.state == "done" and end.notes == ("Read: no words",)
-    assert [part.state for part in end.parts] == ["failed", "left out", "left out", "done"]
+    assert end.state == "done" and end.notes == ("Read: no words", "Item-kNN: too many items.")
+    assert [part.state for part in end.parts] == ["failed", "left out", "left out", "done", "done"]
     assert lines(folder / "out") == ["1", "2"] and not (folder / "never").exists() and not (folder / "nor").exists()
 
 
@@ -167,6 +169,16 @@ def test_what_was_made_of_the_same_is_not_made_again(folder: Path, begin: Begin,
     out.unlink()
     (folder / status.FILE).unlink()
     assert begin(wanted).wait() == 0 and lines(out) == ["1", "2", "3"] and len(pids(out)) == 3
+
+
+def test_what_was_to_be_short_and_is_not_leaves_its_place(
+    carry_out: Callable[[Job], Status], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = job(step("say", "x"), short=True)
+    monkeypatch.setattr(module, "SHORT_SECONDS", -1.0)
+    left = carry_out(wanted)
+    assert (left.state, left.outlasted) == ("queued", True)
+    assert carry_out(wanted).state == "done"  # as a long one it has its time
 
 
 def test_a_step_that_takes_too_long_is_ended(

@@ -38,6 +38,16 @@ def test_the_new_takes_the_place_of_the_old(tmp_path: Path) -> None:
     assert turn(data, made, shown) and models(shown) == ["b", "c"]  # once more, as after an interruption
 
 
+def test_what_is_of_the_same_state_joins_what_is_shown(tmp_path: Path) -> None:
+    data = zoo(tmp_path / "data", "new")
+    made, shown = zoo(tmp_path / "next", "new", "b", "c"), zoo(tmp_path / "exports", "new", "a", "b")
+    (made / "b" / "again").touch()
+    (made / "identifiers" / "rqvae").mkdir(parents=True)
+    assert turn(data, made, shown)
+    assert models(shown) == ["a", "b", "c"] and (shown / "b" / "again").exists()
+    assert names(shown / "identifiers") == ["rqvae"] and names(tmp_path) == ["data", "exports"]
+
+
 def test_interrupted_between_its_two_moments(tmp_path: Path) -> None:
     data = zoo(tmp_path / "data", "new")
     made, shown = zoo(tmp_path / "next", "old", "a"), zoo(tmp_path / "exports", "new", "b")

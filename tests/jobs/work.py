@@ -5,6 +5,7 @@ count FILE N SECONDS G  the same, but half of them are written only when there i
 alone FOLDER SECONDS    fails where another of its kind is at work in FOLDER; ends when another has failed, or after SECONDS
 fill FOLDER             writes into it without an end
 say TEXT                prints it
+lacks TEXT              succeeds, and says what its result lacks
 fail TEXT               as an engine command fails
 die SIGNAL              by its own hand
 environment FILE        writes the names of its environment
@@ -68,6 +69,8 @@ def main() -> int:
         with (Path(words[0]) / "file").open("ab") as out:
             while out.write(b"x" * 50_000):
                 time.sleep(0.05)
+    if action == "lacks":
+        Path(os.environ["SEQSCOPE_PROGRESS"]).write_text(json.dumps({"warnings": words}))
     if action == "fail":
         print("something before", file=sys.stderr)
         print(f"seqscope: {words[0]}", file=sys.stderr)

@@ -14,10 +14,12 @@ from app.jobs import kinds
 from app.store.records import StoredDataset
 from app.text import count, md
 from engine.cards import Declaration, declarations
+from engine.runtime import judge, protocols
 
 _COUNTS = "It counts what people took, which is what a log says."
 _NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
 _WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
+_LEARNED = "Trained on your log."
 _TASTE = "It reads words already, and learns from a log what people take after what."
 
 
@@ -33,6 +35,8 @@ class Able(NamedTuple):
 
 def show(owner: str, dataset: StoredDataset) -> None:
     exports = home.dataset(owner, dataset.id).exports
+    if words := baseline_words(exports):
+        st.markdown(f":material/leaderboard: {words}")
     now, codes, later = answering(exports), identifiers(exports), waiting(exports, bool(dataset.rows_events))
     for able in (*now, *codes):
         if able.unsure:
@@ -53,6 +57,24 @@ def show(owner: str, dataset: StoredDataset) -> None:
                 _line(":material/school:", able)
 
 
+def baseline_words(exports: Path) -> str:
+    """How well the models that need no training do, the best first; "" where none was evaluated."""
+    about = _json(exports / "dataset.json")
+    protocol = protocols.main(about.get("repeats"), about.get("split", {}).get("kind"))
+    figures = []
+    for name in kinds.baseline_names():
+        manifest = _json(exports / name / "manifest.json")
+        figure = manifest.get("metrics", {}).get(protocol, {}).get(judge.HEADLINE)
+        if isinstance(figure, float):
+            figures.append((figure, md(str(manifest.get("title") or name), 60)))
+    if not figures:
+        return ""
+    (best, title), *others = sorted(figures, reverse=True)
+    words = [f"**{title}** {best:.4f}", *(f"{title} {figure:.4f}" for figure, title in others)]
+    people = count(int(about.get("counts", {}).get("test", 0)), "held-out item")
+    return f"Without any training, {judge.HEADLINE} over {people}: {', '.join(words)}. Metrics has the intervals."
+
+
 def _line(icon: str, able: Able) -> None:
     st.caption(f"{icon} **{md(able.title, 60)}** – {md(able.words, 300)}")
 
@@ -68,7 +90,7 @@ def answering(exports: Path) -> list[Able]:
         elif manifest.get("sentence"):
             words = "It needs no training: near is what reads alike."
         else:
-            words = "Trained on your log."
+            words = _LEARNED if _learns(str(manifest.get("family"))) else "Counted from your log."
         part = manifest.get("text") or manifest.get("sentence")
         able.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
     return able
@@ -93,9 +115,10 @@ def identifiers(exports: Path) -> list[Able]:
 def waiting(exports: Path, has_log: bool) -> list[Able]:
     """The models that have not learned anything from this dataset yet."""
     mend = "Train it below." if has_log else "Add a log to train it."
+    soon = mend if has_log else "Add a log, and it is there within seconds."
     models = kinds.models()
     untrained = [
-        Able(name, model.title, f"{_why(model.declaration)} {mend}")
+        Able(name, model.title, f"{_why(model.declaration)} {soon if model.page.at_once else mend}")
         for name, model in models.items()
         if model.declaration.needs_log and not (exports / name / "manifest.json").is_file()
     ]
@@ -109,6 +132,11 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
         if variant.name not in models
     ]
     return [*untrained, *large]
+
+
+def _learns(family: str) -> bool:
+    model = declarations().models.get(family)
+    return model is None or model.learns
 
 
 def _why(model: Declaration) -> str:

@@ -10,12 +10,15 @@ import streamlit as st
 from app import export, guard, home, work, zoo
 from app.components import jobs
 from app.figures import training
+from app.jobs import spec
 from app.store.records import NotFound, StoredDataset
 from app.text import md
 from app.work import Work
 from engine.runtime import Zoo
 
 EVERY = 2.0  # seconds
+FIRST: tuple[spec.Kind, ...] = ("baselines", "prepare")
+"""What begins by itself."""
 _MARKS = {
     "done": ":material/check:",
     "failed": ":material/error:",
@@ -25,32 +28,34 @@ _MARKS = {
 
 
 def show(owner: str, dataset: StoredDataset, works: list[Work]) -> None:
-    """All that wait or run; where none does, the latest, and the preparation where that was not finished."""
+    """All that wait or run; where none does, the latest, and the first jobs that were not finished or could not be asked for."""
     jobs.batches_of(owner, [job for job in works if job.row.kind == "batch"])
     works = [job for job in works if job.row.kind != "batch"]
     active = [job for job in works if not job.over]
     for job in reversed(active):
         st.fragment(_watch, run_every=EVERY)(owner, dataset, job.row.id)
-    if not active:
-        unprepared = next((job for job in works[1:] if job.row.kind == "prepare"), None)
-        unread = bool(dataset.rows_events) and work.log_prepared(home.dataset(owner, dataset.id)) is False
-        if works and not (unread and works[0].row.state == "done"):
-            _ended(owner, dataset, works[0])
-            if unprepared is not None and works[0].row.kind != "prepare" and unprepared.row.state != "done":
-                _ended(owner, dataset, unprepared)
-        elif unread or dataset.state in ("checked", "failed"):
-            _begin(owner, dataset)
+    latest = {job.row.kind: job for job in reversed(works)}
+    first = [latest[kind] for kind in FIRST if kind in latest]
+    failed = [job for job in first if job.over and job.row.state != "done"]
+    if not active and works and works[0] not in failed:
+        _ended(owner, works[0])
+    for job in failed:
+        _ended(owner, job)
+    if not active and (kinds := work.unasked(owner, dataset.id, works)):
+        _begin(owner, dataset, "Prepare it" if "prepare" in kinds else "Fit the models that need no training")
 
 
-def _begin(owner: str, dataset: StoredDataset) -> None:
+def _begin(owner: str, dataset: StoredDataset, label: str) -> None:
+    if words := work.refusal(dataset.id):
+        st.warning(md(f"It could not begin by itself. {words}", 1_000), icon=":material/block:")
     st.button(
-        "Prepare it", key=f"data_prepare_{dataset.id}", icon=":material/play_arrow:", on_click=guard.callback(_prepare),
-        args=(owner, dataset.id), help="Models that read words, identifiers and maps",
+        label, key=f"data_prepare_{dataset.id}", icon=":material/play_arrow:", on_click=guard.callback(_began),
+        args=(owner, dataset.id), help="Models that need no training or read words, identifiers and maps",
     )  # fmt: skip
 
 
-def _prepare(owner: str, id: str) -> None:
-    work.prepare(owner, id, exports=zoo.root())
+def _began(owner: str, id: str) -> None:
+    work.begin(owner, id, exports=zoo.root())
 
 
 # --- while it waits or runs
@@ -117,7 +122,7 @@ def _read(path: Path) -> list[dict[str, object]]:
 # --- when it is over
 
 
-def _ended(owner: str, dataset: StoredDataset, one: Work) -> None:
+def _ended(owner: str, one: Work) -> None:
     row, notes = one.row, one.status.notes
     title = one.job.title if one.job is not None else row.kind
     if row.state == "failed":
@@ -131,9 +136,8 @@ def _ended(owner: str, dataset: StoredDataset, one: Work) -> None:
     for note in notes:
         st.warning(md(note, 1_000), icon=":material/block:")
     with st.container(horizontal=True, gap="small"):
-        if one.job is None and row.state != "done" and row.kind == "prepare":
-            _begin(owner, dataset)
-        elif row.state != "done" or notes:
+        failed = row.state != "done" or any(part.state == "failed" for part in one.status.parts)
+        if failed and (one.job is not None or row.kind != "prepare"):
             st.button(
                 "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:", on_click=guard.callback(work.retry),
                 args=(owner, row.id),

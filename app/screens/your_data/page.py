@@ -102,7 +102,7 @@ def _card(owner: str, dataset: StoredDataset) -> None:
         st.subheader(md(dataset.title, 100), anchor=False, width="content")
         if active is not None:
             st.badge(
-                "Being prepared" if active.row.kind == "prepare" else "At work", color="blue", icon=":material/sync:"
+                "At work" if active.row.kind == "train" else "Being prepared", color="blue", icon=":material/sync:"
             )
         else:
             words, colour, icon = _STATES[dataset.state]

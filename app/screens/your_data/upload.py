@@ -148,8 +148,8 @@ def can_add_log(dataset: StoredDataset) -> bool:
 
 def add_log(owner: str, dataset: StoredDataset) -> None:
     st.caption(
-        "It is checked against the catalogue that is there. What was made of the catalogue stays until models, identifiers and "
-        "maps of both are ready."
+        "It is checked against the catalogue that is there. What was made of the catalogue stays until the models that need no "
+        "training are ready, seconds later; models that read words, identifiers and maps are then made anew."
     )
     _show(owner, use=partial(_take_log, owner, dataset.id), later=_items(dataset), of=dataset.id)
 
