@@ -38,8 +38,8 @@ def learned(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
 
 
 def missing(families: Mapping[str, str], protocol: str = "full") -> str:
-    """What to say where models that need no training and that Your data trains unasked are not among the rows, and how to get
-    them; "" where all are. Of sets of items those alone that read no order."""
+    """What to say where models that need no training and that a log gets at once are not among the rows, and how to get them; ""
+    where all are. Of sets of items those alone that read no order."""
     sets = naming.parse(protocol).sets
     absent = [
         name
@@ -49,24 +49,27 @@ def missing(families: Mapping[str, str], protocol: str = "full") -> str:
     if not absent:
         return ""
     titles = listed([_unasked()[name].card.title for name in absent])
-    refit = naming.parse(protocol).refit
-    steps = f"`seqscope train{' … --refit' if refit else ''}`, `seqscope evaluate` and `seqscope export`"
+    refit, named = naming.parse(protocol).refit, listed([f"`{name}`" for name in absent])
+    steps = (
+        f"`seqscope train … --refit`, `seqscope evaluate` and `seqscope export` with {named} take seconds."
+        if refit
+        else f"`seqscope baselines {' '.join(absent)}` takes seconds; for a dataset of your own, train it on Your data."
+    )
     return (
         f"The floor is missing: {titles} {'is' if len(absent) == 1 else 'are'} not among these "
-        f"models, so nothing says what counting alone reaches. {steps} with {listed([f'`{name}`' for name in absent])} "
-        f"take seconds{'' if refit else '; for a dataset of your own, train it on Your data'}."
+        f"models, so nothing says what counting alone reaches. {steps}"
     )
 
 
 @functools.cache
 def _unasked() -> dict[str, Declaration]:
     models = declarations().models
-    chosen = {
+    at_once = {
         name
         for name, model in models.items()
-        if any(variant.page is not None and variant.page.chosen for variant in model.card.variants)
+        if any(variant.page is not None and variant.page.at_once for variant in model.card.variants)
     }
-    return {name: models[name] for name in untrained(models) if name in chosen}
+    return {name: models[name] for name in untrained(models) if name in at_once}
 
 
 def best(means: Mapping[str, float], families: Mapping[str, str]) -> tuple[str, float] | None:

@@ -51,6 +51,9 @@ def join(made: Path, shown: Path) -> None:
         else:
             place.parent.mkdir(exist_ok=True)
             os.rename(folder, place)
+    for file in made.iterdir():
+        if file.is_file() and not (shown / file.name).exists():
+            os.rename(file, shown / file.name)
 
 
 def exchange(first: Path, second: Path) -> None:

@@ -155,7 +155,7 @@ def test_models_below_the_floor_are_named() -> None:
     means = {"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}
     assert "**A** and **\\<script\\>B\\</script\\>** are both below **D**" in floor.below(means, FAMILIES, called)
     assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
-    assert "`markov`" in floor.missing({"a": "sasrec", "c": "popularity"})
+    assert "baselines markov`" in floor.missing({"a": "sasrec", "c": "popularity"})
 
 
 def test_what_needs_no_training_is_what_declares_so() -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from app import home
-from app.analysis import model_card
+from app.analysis import floor, model_card
 from app.jobs import kinds
 from app.store.records import StoredDataset
 from app.text import count, md
@@ -20,6 +20,7 @@ _COUNTS = "It counts what people took, which is what a log says."
 _NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
 _WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
 _LEARNED = "Trained on your log."
+_COUNTED = "It needs no training: counted from your log."
 _TASTE = "It reads words already, and learns from a log what people take after what."
 
 
@@ -90,7 +91,7 @@ def answering(exports: Path) -> list[Able]:
         elif manifest.get("sentence"):
             words = "It needs no training: near is what reads alike."
         else:
-            words = _LEARNED if _learns(str(manifest.get("family"))) else "Counted from your log."
+            words = _LEARNED if floor.needs_training(str(manifest.get("family"))) else _COUNTED
         part = manifest.get("text") or manifest.get("sentence")
         able.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
     return able
@@ -132,11 +133,6 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
         if variant.name not in models
     ]
     return [*untrained, *large]
-
-
-def _learns(family: str) -> bool:
-    model = declarations().models.get(family)
-    return model is None or model.learns
 
 
 def _why(model: Declaration) -> str:
