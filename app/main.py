@@ -46,6 +46,7 @@ def main() -> None:
             saved.follow(list(datasets), pages)
         state.sync(list(datasets), zoo.open_zoo, declared)
         zoo.keep(state.get().dataset)
+        stamp = zoo.own_stamp(state.get().dataset)
         guard.pending()
         with st.sidebar, guard.watch("the history"):
             widgets.browser()
@@ -58,9 +59,9 @@ def main() -> None:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
             page.run()
-        if who is not None and not declared.without_datasets and zoo.is_own(state.get().dataset):
+        if who is not None and stamp and not declared.without_datasets:
             with guard.watch("the jobs"):
-                jobs.follow(who.id, state.get().dataset)
+                jobs.follow(who.id, state.get().dataset, stamp)
     run_queue.settle(page.title)
 
 

@@ -116,6 +116,12 @@ def is_own(name: str) -> bool:
     return place is not None and place.own
 
 
+def own_stamp(name: str) -> str:
+    """Another one when there is more to look at of a dataset that the visitor uploaded; "" of the server's."""
+    place = _places().get(name)
+    return Zoo.stamp(place.path) if place is not None and place.own else ""
+
+
 def keep(name: str) -> None:
     """A dataset of the visitor's that is looked at is kept for longer."""
     owner = _visitor() if is_own(name) else None

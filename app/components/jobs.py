@@ -64,14 +64,16 @@ def _summary(one: Work) -> str:
 FOLLOW_EVERY = 2.0  # seconds
 
 
-def follow(owner: str, dataset: str) -> None:
-    """Draws the page anew when jobs that are at work on a visitor's own dataset have made something to be looked at."""
+def follow(owner: str, dataset: str, drawn: str) -> None:
+    """Draws the page anew when jobs that are at work on a visitor's own dataset have made something to be looked at.
+
+    drawn: the stamp (`Zoo.stamp`) of what the page shows.
+    """
     if any(not job.over for job in work.of(owner, dataset)):
-        st.fragment(_follow, run_every=FOLLOW_EVERY)(owner, dataset, Zoo.stamp(home.dataset(owner, dataset).exports))
+        st.fragment(_follow, run_every=FOLLOW_EVERY)(owner, dataset, drawn)
 
 
 def _follow(owner: str, dataset: str, drawn: str) -> None:
-    """drawn: the stamp of what the page shows."""
     with guard.watch("the jobs"):
         if Zoo.stamp(home.dataset(owner, dataset).exports) != drawn or all(job.over for job in work.of(owner, dataset)):
             st.rerun()

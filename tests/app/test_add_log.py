@@ -94,7 +94,7 @@ def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
         words = [step.words for step in job.steps]
         assert words[0][:2] == ("data", "import") and words[-1] == ("data", "next", "exports")
         assert not any("exports" in step.words for step in job.steps[:-1])
-    put(one.row.id, Status(state="running", progress=0.2, words="Read the words"))
+    put(first.row.id, Status(state="running", progress=0.2, words="Read the log"))
     test = page(root, ANNA)
     assert not test.button(key=f"data_open_{shop.id}").disabled and "Being prepared" in said(test)
     assert "The log must be prepared first" in said(test)

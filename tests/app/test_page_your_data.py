@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import home, work, zoo
+from app.components import jobs
 from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
 from app.screens.your_data import abilities, training
@@ -21,6 +22,7 @@ from app.store.quota import QuotaReached
 from app.store.records import NotFound, StoredDataset
 from app.store.server import open_store
 from engine.errors import SeqscopeError
+from engine.runtime import Zoo
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit
 from tests.waiting import wait
 
@@ -146,6 +148,22 @@ def test_what_the_models_that_need_no_training_found(tmp_path: Path) -> None:
         (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
     words = abilities.baseline_words(tmp_path)
     assert "1,234" in words and words.index("**Markov** 0.0625") < words.index("Popularity 0.0500")
+
+
+def test_any_page_is_drawn_anew_when_a_job_has_made_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = ready(ANNA, "My log", events=60)
+    row, exports, drawn = work.baselines(ANNA, dataset.id), home.dataset(ANNA, dataset.id).exports, []
+    monkeypatch.setattr(jobs.st, "rerun", lambda: drawn.append(1))
+    before = Zoo.stamp(exports)
+    jobs._follow(ANNA, dataset.id, before)
+    assert not drawn
+    (exports / "markov").mkdir()
+    (exports / "markov" / "manifest.json").write_text("{}")
+    jobs._follow(ANNA, dataset.id, before)
+    assert len(drawn) == 1
+    put(row.id, Status(state="done", progress=1.0))
+    jobs._follow(ANNA, dataset.id, Zoo.stamp(exports))
+    assert len(drawn) == 2
 
 
 def test_what_the_quota_refuses_is_said_and_can_be_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,10 @@ _COUNTED = "It needs no training: counted from your log."
 _TASTE = "It reads words already, and learns from a log what people take after what."
 
 
+AT = 10
+"""Places of a list that figures are about."""
+
+
 class Able(NamedTuple):
     """One model."""
 
@@ -62,10 +66,11 @@ def baseline_words(exports: Path) -> str:
     """How well the models that need no training do, the best first; "" where none was evaluated."""
     about = _json(exports / "dataset.json")
     protocol = protocols.main(about.get("repeats"), about.get("split", {}).get("kind"))
+    metric = judge.key(judge.HEADLINE, AT)
     figures = []
     for name in kinds.baseline_names():
         manifest = _json(exports / name / "manifest.json")
-        figure = manifest.get("metrics", {}).get(protocol, {}).get(judge.HEADLINE)
+        figure = manifest.get("metrics", {}).get(protocol, {}).get(metric)
         if isinstance(figure, float):
             figures.append((figure, md(str(manifest.get("title") or name), 60)))
     if not figures:
@@ -73,7 +78,7 @@ def baseline_words(exports: Path) -> str:
     (best, title), *others = sorted(figures, reverse=True)
     words = [f"**{title}** {best:.4f}", *(f"{title} {figure:.4f}" for figure, title in others)]
     people = count(int(about.get("counts", {}).get("test", 0)), "held-out item")
-    return f"Without any training, {judge.HEADLINE} over {people}: {', '.join(words)}. Metrics has the intervals."
+    return f"Without any training, {metric} over {people}: {', '.join(words)}. Metrics has the intervals."
 
 
 def _line(icon: str, able: Able) -> None:
