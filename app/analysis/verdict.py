@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from app.analysis import evaluation, floor, metrics
 from app.analysis.cache import cached, of_content
@@ -45,11 +46,28 @@ def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], tit
         name=rows[0],
         title=title,
         learns=floor.needs_training(about[0].family),
-        ranks=tuple(people[row] for row in rows),
+        ranks=tuple(_by_seed(models, rows, people).values()),
         seconds=float(np.mean([manifest.training.seconds for manifest in about])),
         parameters=about[0].training.parameters,
         milliseconds=about[0].check.milliseconds,
     )
+
+
+def _by_seed(models: Zoo, rows: list[str], people: dict[str, judge.Ranks]) -> dict[int, judge.Ranks]:
+    """Seed → ranks: of bundles that differ in it alone, and of the trainings whose ranks they carry beside their own."""
+    by_seed = {models.bundles[metrics.model_of(row)].manifest.training.seed: people[row] for row in rows}
+    for row in rows:
+        bundle, own_ranks = models.bundles[metrics.model_of(row)], people[row]
+        table = bundle.seeds_table()
+        if table is None or not floor.needs_training(bundle.manifest.family):
+            continue
+        protocol = metrics.with_users(own_ranks.protocol) if row.endswith(metrics.USERS) else own_ranks.protocol
+        for seed in table["seed"].unique().to_pylist():
+            other = judge.ranks(table.filter(pc.equal(table["seed"], seed)), protocol, own_ranks.width)
+            same, _ = judge.common({row: own_ranks} if other is None else {row: own_ranks, "": other})
+            if len(same) == 2 and len(same[""]) == len(own_ranks):
+                by_seed.setdefault(seed, same[""])
+    return by_seed
 
 
 def memorised(models: Zoo, ranks: judge.Ranks) -> npt.NDArray[np.int8] | None:

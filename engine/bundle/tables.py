@@ -200,14 +200,16 @@ def read_places(folder: Folder, file: str, expected: File, items: int) -> pa.Tab
 def side_tables(items: int) -> dict[str, dict[str, Column]]:
     """File → column → what it may hold, in a bundle of a catalogue of that many items."""
     number, real, item = pa.int32(), pa.float64(), Column(pa.int32(), 0, items - 1)
+    ranks = {
+        "user": Column(number, 0),
+        "target": item,
+        "history_length": Column(number, 0),
+        "protocol": Column(pa.string()),
+        "rank": Column(real, 1, items),
+    }
     return {
-        "ranks.parquet": {
-            "user": Column(number, 0),
-            "target": item,
-            "history_length": Column(number, 0),
-            "protocol": Column(pa.string()),
-            "rank": Column(real, 1, items),
-        },
+        "ranks.parquet": ranks,
+        "seeds.parquet": {**ranks, "seed": Column(pa.int64())},
         "exposure.parquet": {
             "protocol": Column(pa.string()),
             "k": Column(number, 1),

@@ -64,6 +64,28 @@ def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: st
     return verdict(contenders, metric, dataset.popularity, _memorised(dataset, some))
 
 
+def other_seeds(run: Path) -> pa.Table | None:
+    """The full rankings of the runs beside `run` that differ from it in their seed alone: the columns of ranks.parquet and seed
+    (int64). None where there are none, or nothing is learned."""
+    record = json.loads((run / "run.json").read_text("utf-8"))
+    if MODELS[record["recipe"]["family"]].objective == "counts":
+        return None
+    seeds = {record["recipe"]["training"]["seed"]}
+    tables = []
+    for folder in sorted(run.absolute().parent.iterdir()):
+        other = _read(folder, record["fingerprint"])
+        if other is None or without_seed(other.record["recipe"]) != without_seed(record["recipe"]):
+            continue
+        seed, fitted_on = other.record["recipe"]["training"]["seed"], other.record.get("fitted_on")
+        if seed in seeds or fitted_on != record.get("fitted_on"):
+            continue
+        seeds.add(seed)
+        full = [parse(name).full for name in other.table["protocol"].to_pylist()]
+        table = other.table.filter(pa.array(full))
+        tables.append(table.append_column("seed", pa.array([seed] * len(table), pa.int64())))
+    return pa.concat_tables(tables) if tables else None
+
+
 def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
     try:
         record = json.loads((folder / "run.json").read_text("utf-8"))

@@ -23,6 +23,7 @@ from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.cost import milliseconds_per_list
+from engine.evaluation.run_verdict import other_seeds
 from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, file_of
@@ -136,6 +137,9 @@ def _fill(
     measured = all((run / file).exists() for file in EVALUATION)
     for table in EVALUATION[:2] if measured else ():
         shutil.copyfile(run / table, folder / table)
+    seeds = other_seeds(run) if measured else None
+    if seeds is not None:
+        pq.write_table(seeds, folder / "seeds.parquet", compression="zstd")
     curve = record["curve"]
     if curve:
         _write(

@@ -445,6 +445,10 @@ class Bundle:
         """Evaluation: user int32, target int32, history_length int32, protocol string, rank float64 (mean under ties)."""
         return self._tables["ranks.parquet"].value()
 
+    def seeds_table(self) -> pa.Table | None:
+        """Full rankings of the same training with other seeds: as `ranks_table`, and seed int64."""
+        return self._tables["seeds.parquet"].value()
+
     def exposure_table(self) -> pa.Table | None:
         """How often each item was recommended: protocol string, k int32, item int32, count int64."""
         return self._tables["exposure.parquet"].value()

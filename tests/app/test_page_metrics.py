@@ -473,10 +473,10 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     tmp_path: Path,
 ) -> None:
     path = make_zoo(tmp_path / "exports")
-    seed_of_beta = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
+    made_of_beta = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
     recipe = {"family": "toy", "training": {"seed": 1}}
-    seal(path / "alpha", training={**seed_of_beta, "recipe": recipe})
-    seal(path / "gamma", training={**seed_of_beta, "recipe": recipe | {"training": {"seed": 2}}})
+    seal(path / "alpha", training={**made_of_beta, "recipe": recipe, "seed": 1})
+    seal(path / "gamma", training={**made_of_beta, "recipe": recipe | {"training": {"seed": 2}}, "seed": 2})
     ranks = pq.read_table(path / "alpha" / "ranks.parquet").slice(0, 4)
     kinds = pa.array([1, 2, 0, 0], pa.int8())
     pq.write_table(ranks.select(["user", "target"]).append_column("memorised", kinds)[::-1], path / "held_out.parquet")
@@ -484,6 +484,14 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     people = evaluation.people(models, "full")[0]
     trained = {one.name: len(one.ranks) for one in verdict.contenders(models, people)}
     assert trained["alpha"] == 2 and "gamma" not in trained and trained["popular"] == 1
+    more = pq.read_table(path / "beta" / "ranks.parquet")
+    seeds = pa.concat_tables(
+        [more.append_column("seed", pa.array([seed] * len(more), pa.int64())) for seed in (1, 2, 3)]
+    )
+    pq.write_table(seeds.slice(0, 11), path / "beta" / "seeds.parquet")  # one person lacks the third
+    seal(path / "beta")
+    carried = {one.name: len(one.ranks) for one in verdict.contenders(Zoo.open(path), people)}
+    assert carried["beta"] == len({1, 2, made_of_beta["seed"]})
     known = verdict.memorised(models, people["alpha"])
     assert known is not None and known.tolist() == kinds.to_pylist()
     unknown = dict(zip(("user", "target"), ([9], [9]), strict=True))

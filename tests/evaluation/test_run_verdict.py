@@ -6,13 +6,16 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.run_verdict import of_runs
+from engine.evaluation.run_verdict import of_runs, other_seeds
 from engine.evaluation.verdict_words import sentences
+from engine.export.bundle import export_run
+from engine.runtime import Zoo
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, recipe, write_log
 
@@ -44,6 +47,15 @@ def test_runs_of_the_same_data_are_judged_together(trained: Path, tmp_path: Path
     (other / "run.json").write_text(json.dumps(record | {"fingerprint": "0" * 64}), "utf-8")
     assert of_runs([other], dataset, "full", "NDCG@10") is None
     assert of_runs(runs, dataset, "full, refit", "NDCG@10") is None  # fitted on other events: never with these
+
+
+def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Path) -> None:
+    runs = trained / "runs"
+    bundle = Zoo.open(export_run(runs / "one", tmp_path / "out").parent).bundles["one"]
+    table, ranks = bundle.seeds_table(), pq.read_table(runs / "two" / "ranks.parquet")
+    assert table is not None and set(table["seed"].to_pylist()) == {2}
+    assert table["rank"].to_pylist() == ranks["rank"].to_pylist()
+    assert other_seeds(runs / "markov") is None
 
 
 def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
