@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.evaluation.significance import holm, interval, paired
+from engine.evaluation.significance import holm, interval, paired, paired_over_seeds
 
 
 def test_the_interval_covers_as_often_as_it_says() -> None:
@@ -92,3 +92,19 @@ def test_holm() -> None:
     assert holm([0.5, 0.9]) == [1, 1]
     assert holm([0.02]) == [0.02]
     assert holm([]) == []
+
+
+def test_over_seeds_the_interval_covers_what_another_training_would_be() -> None:
+    """Where users and trainings both vary, an interval over users alone is too narrow; one over both covers as often as it says."""
+    rng = np.random.default_rng(4)
+    covered, over_users = 0, 0
+    for trial in range(200):
+        ours = 0.3 + rng.normal(0, 0.05, (3, 1)) + rng.normal(0, 0.5, 300)  # three trainings, the same users
+        theirs = 0.3 + rng.normal(0, 0.5, (1, 300))
+        both = paired_over_seeds(ours, theirs, seed=trial, samples=500)
+        users = paired_over_seeds(ours[:1], theirs, seed=trial, samples=500)
+        covered += both.low <= 0 <= both.high
+        over_users += users.low <= 0 <= users.high
+    assert covered / 200 >= 0.93 and over_users / 200 < 0.90
+    with pytest.raises(ValueError, match="same users"):
+        paired_over_seeds(np.zeros((1, 3)), np.zeros((1, 4)))
