@@ -3,11 +3,10 @@ columns and ids are called; and trainings of several steps, Recformer from what 
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,11 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tests.exporter  # noqa: F401 (for what it does)
-from app.jobs import estimate, kinds
-from app.jobs.estimate import JobEstimate
+from app.jobs import kinds
 from app.jobs.spec import Job
 from app.jobs.status import Status
-from app.screens.your_data import training
 from app.store.catalogue import Among, Between, Catalogue
 from app.uploads import files
 from app.uploads.limits import MB, UploadLimits
@@ -173,26 +170,9 @@ def test_columns_that_say_their_types_are_read_by_them(place: Path, monkeypatch:
     assert set(items["item_id"].to_pylist()) == set(ids())
 
 
-@pytest.fixture
-def estimated_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process, which need not import torch again."""
-
-    def tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], None]) -> JobEstimate:
-        command = ["train", model, "--dataset", "data", "--out", f"runs/{model}", *words, "--estimate"]
-        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
-            assert main(command) == 0
-        return JobEstimate.model_validate_json(out.getvalue().splitlines()[-1])
-
-    monkeypatch.setattr(estimate, "_tried", tried)
-
-
 @pytest.mark.timeout(900)
 def test_whatever_things_are_called_and_models_that_come_after_others(
-    place: Path,
-    tmp_path: Path,
-    root: Path,
-    carry_out: CarryOut,
-    estimated_here: None,
+    place: Path, tmp_path: Path, root: Path, carry_out: CarryOut
 ) -> None:
     jobs = tmp_path / "jobs"
     source = root / "exports" / "sample" / "recformer"
@@ -209,28 +189,13 @@ def test_whatever_things_are_called_and_models_that_come_after_others(
         chosen = Among((facet.values[0][0],)) if facet.values else Between(0, 1) if facet.kind == "range" else None
         assert chosen is None or catalogue.page("", {facet.name: chosen}, limit=5).total > 0, facet.name
 
-    tuned = training._tried(place, kinds.choose(place, "recformer-tuned", TINY))
+    tuned = kinds.choose(place, "recformer-tuned", TINY)
     tiger = kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5})
-    tiger = tiger.model_copy(update={"estimate": tuned.estimate})
-    assert [one.epochs for one in tuned.estimates] == [2, 2]
-    assert tuned.estimates[0].export == 0 < tuned.estimates[1].export
     job = kinds.train("second", place, jobs, [tuned, tiger], name="x", title="A shop", log=LOG)
-    job = lightened(job, "Evaluate TIGER", "Export TIGER")  # tests/generation/test_export.py
-    assert job.timed
+    # what a job exports: tests/browser/test_whole_path.py; bundles of these two: tests/export, tests/generation
+    job = lightened(job, "Evaluate", "Export")
     ended = carry_out(job)
     assert (ended.state, ended.notes) == ("done", ()), (jobs / "second" / "log.txt").read_text()
     assert {part.state for part in ended.parts} == {"done"}
     for choice in (tuned.before, tuned, tiger):
         assert choice is not None and len(json.loads((place / choice.run / "curve.json").read_text())) == 2
-
-    zoo = Zoo.open(place / "exports", warm=True)
-    assert not zoo.refused and set(zoo.bundles) == {"recformer", "text-neighbours", "recformer-tuned"}
-    bundle = zoo.bundles["recformer-tuned"]
-    assert bundle.manifest.title == "Recformer, fine-tuned"
-    assert bundle.manifest.metrics["full"]["NDCG@10"] > 0 and bundle.ranks_table() is not None
-    assert len(bundle.recommend_one([1, 2, 3], 5)[0]) == 5
-    manifest = (place / "exports" / "recformer-tuned" / "manifest.json").read_text()
-    assert str(tmp_path) not in manifest and str(root) not in manifest
-    # what was not learned from the log is as it was carried over; the other has moved away from it
-    tuned_rows, carried_rows = (zoo.bundles[name].index.table for name in ("recformer-tuned", "recformer"))
-    assert tuned_rows.shape == carried_rows.shape and abs(tuned_rows - carried_rows).max() > 1e-4
