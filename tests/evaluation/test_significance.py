@@ -95,7 +95,7 @@ def test_holm() -> None:
 
 
 def test_over_seeds_the_interval_covers_what_another_training_would_be() -> None:
-    """Where users and trainings both vary, an interval over users alone is too narrow; one over both covers as often as it says."""
+    """Where users and trainings both vary: over users alone it is too narrow, over both it covers as often as it says."""
     rng = np.random.default_rng(4)
     covered, over_users = 0, 0
     for trial in range(200):
