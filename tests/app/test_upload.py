@@ -86,8 +86,9 @@ def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
     folder = home.dataset(ANNA, dataset.id)
     assert pq.read_table(folder.clean / "items.parquet")["title"].to_pylist()[-1] == "i9"
     assert folder.findings.is_file()
-    (job,) = work.of(ANNA, dataset.id)
-    wait(lambda: launcher.started == [job.row.id])
+    jobs = {job.row.id: job.row.kind for job in work.of(ANNA, dataset.id)}
+    assert sorted(jobs.values()) == ["baselines", "prepare"]
+    wait(lambda: launcher.started and launcher.started[0] in jobs)
     assert not open_store().datasets.of(BEN)
     # another one begins anew
     assert test.file_uploader(key="upload_file_catalogue_0_1") is not None and "My" in test.subheader[0].value
