@@ -48,7 +48,7 @@ def _alone(verdict: Verdict, side: Side, title: str) -> str:
 def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str) -> str:
     assert verdict.difference is not None and verdict.low is not None and verdict.high is not None
     ends = f"95 % interval of the difference {verdict.low:+.4f} to {verdict.high:+.4f}"
-    figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}, {_seeds(neural)}"
+    figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}{_seeds(neural)}"
     ours, theirs = ours + _best(neural), theirs + _best(untrained)
     if verdict.better == "level":
         return f"{ours} and {theirs} are level by {verdict.metric} ({figures})."
@@ -69,7 +69,7 @@ def _people(verdict: Verdict) -> str:
 
 
 def _seeds(side: Side) -> str:
-    return f"and over {side.seeds} seeds" if side.seeds > 1 else "one seed: not over trainings"
+    return f" and {side.seeds} seeds" if side.seeds > 1 else ", one seed: not over trainings"
 
 
 def _cost(side: Side) -> str:
