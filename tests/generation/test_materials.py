@@ -13,6 +13,7 @@ import pytest
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError
+from engine.training import refit
 from engine.training.run import open_run, train
 from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, write_log
@@ -56,6 +57,14 @@ def test_other_identifiers_are_another_training(place: tuple[Dataset, Path]) -> 
     with pytest.raises(SeqscopeError, match="other settings or other data"):
         trained(place)
     assert Identifiers.read(folder).digest() == table.digest()
+
+
+def test_a_refit_keeps_the_identifiers_of_the_run_that_selected(place: tuple[Dataset, Path]) -> None:
+    settings, run = recipe("encoder-decoder", training={"epochs": 1}), trained(place)
+    shutil.rmtree(place[1] / "codes")
+    selection = refit.select(settings, place[0], run)
+    train(settings, place[0], refit.folder_of(run), device="cpu", selection=selection)
+    assert open_run(refit.folder_of(run))[0].identifiers.digest() == circle().digest()  # type: ignore[attr-defined]
 
 
 def test_without_identifiers_it_says_how_to_get_some(place: tuple[Dataset, Path]) -> None:

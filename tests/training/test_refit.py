@@ -121,6 +121,19 @@ def test_it_takes_the_epochs_of_the_best_model_and_validates_nothing(runs: Path)
     assert not same(runs / "sasrec", runs / "sasrec-refit")
 
 
+def test_its_learning_rates_are_those_of_the_whole_recipe(
+    dataset: Dataset, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        "engine.training.loop.learning_rate", lambda config, step, total: steps.append((step, total)) or 0.01
+    )
+    selection = refit.select(recipe("sasrec"), dataset, runs / "sasrec")
+    train(recipe("sasrec"), dataset, tmp_path / "run", device="cpu", selection=selection)
+    (total,) = {total for _, total in steps}
+    assert total * selection.epochs == len(steps) * recipe("sasrec").training.epochs
+
+
 def test_an_interrupted_refit_goes_on(dataset: Dataset, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     selection = refit.select(recipe("sasrec"), dataset, runs / "sasrec")
     save = checkpoint.save
