@@ -18,8 +18,8 @@ from pydantic import (
 from engine.bundle.fitted import TRAINING
 from engine.text.tokenizer import TOLERABLE
 
-SCHEMA_VERSION = 5
-"""The newest that is read: 5 where graphs keep tensors in weights.npy or index.npy, 4 for models that carry a graph of people, 3
+SCHEMA_VERSION = 6
+"""The newest that is read: 6 for models that add up item-to-item weights, 5 where graphs keep tensors in weights.npy or index.npy, 4 for models that carry a graph of people, 3
 for models that were carried to another catalogue or ask a text encoder, 2 for others that write identifiers or read words, 1 for
 the rest."""
 TOO_MANY = TOLERABLE
@@ -209,6 +209,14 @@ class PeopleGraph(Strict):
         return stated(write(self), "dim", "layer_dim")
 
 
+class ItemToItem(Strict):
+    """A model whose score is a sum of what each item of the history gives: starts.npy, entries.npy, entry_weights.npy and, where it
+    reads an order, position_weights.npy. See `engine/runtime/item_to_item.py`."""
+
+    entries: int = Field(ge=0, le=2_000_000_000)
+    """Weights that are not zero, over all pairs of items."""
+
+
 class ZeroShot(Strict):
     """The model was trained on another catalogue, and meets this one without having learned anything from it."""
 
@@ -315,7 +323,7 @@ class Check(Strict):
 
 
 class Manifest(Strict):
-    schema_version: Literal[1, 2, 3, 4, 5] = 1
+    schema_version: Literal[1, 2, 3, 4, 5, 6] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses and on the command line."""
     title: str = Field(min_length=1, max_length=60)
@@ -342,6 +350,8 @@ class Manifest(Strict):
     """Where it was trained on another catalogue; schema_version is at least 3 then."""
     graph: PeopleGraph | None = None
     """Where it learnt along a graph and carries it; schema_version is at least 4 then."""
+    item_to_item: ItemToItem | None = None
+    """Where its scores are sums of weights between items; schema_version is at least 6 then."""
     index: Index
     capabilities: Capabilities
     training: Training
@@ -364,7 +374,7 @@ class Manifest(Strict):
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came after format 1 where there is nothing to say: readers of older formats know no such fields."""
-        return stated(write(self), "generator", "text", "sentence", "zero_shot", "graph")
+        return stated(write(self), "generator", "text", "sentence", "zero_shot", "graph", "item_to_item")
 
     @property
     def refitted(self) -> bool:
@@ -383,10 +393,14 @@ class Manifest(Strict):
         """The version, the kind of index and the files are those of one kind of model."""
         writes, reads = self.generator is not None, self.text is not None
         carried, asks = self.zero_shot is not None, self.sentence is not None
-        least = 4 if self.graph is not None else 3 if carried or asks else 2 if writes or reads else 1
-        if self.schema_version not in (least, 5):
-            raise ValueError(f"schema_version is {self.schema_version}, but what is described belongs to {least} or 5")
-        if "weights.npy" in self.files and self.schema_version != 5:
+        sums = self.item_to_item is not None
+        least = 6 if sums else 4 if self.graph is not None else 3 if carried or asks else 2 if writes or reads else 1
+        if self.schema_version not in (least, max(least, 5)):
+            or_5 = " or 5" if least < 5 else ""
+            raise ValueError(f"schema_version is {self.schema_version}, but what is described belongs to {least}{or_5}")
+        if sums and self.index.kind != "identity":
+            raise ValueError("item_to_item belongs to an index of the kind identity")
+        if "weights.npy" in self.files and self.schema_version < 5:
             raise ValueError("weights.npy belongs to schema_version 5")
         if self.graph is not None and (writes or reads or asks or self.index.kind != "dense"):
             raise ValueError("a graph belongs to an index of the kind dense, without a generator, a text or a sentence")
@@ -408,6 +422,9 @@ class Manifest(Strict):
             )
         needed = ["encoder.onnx", *(("decoder.onnx", "identifiers.parquet") if writes else ("index.npy",))]
         needed += ["item_encoder.onnx", "tokenizer.json", "words.parquet"] * reads + ["centre.npy"] * asks
+        if sums:
+            needed += ["starts.npy", "entries.npy", "entry_weights.npy"]
+            needed += ["position_weights.npy"] * self.capabilities.reads_order
         if self.graph is not None:
             needed += ["people.parquet"] + ["embeddings.npy"] * (self.graph.dim is not None)
         if self.generator is not None:

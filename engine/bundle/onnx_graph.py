@@ -1,7 +1,7 @@
 """Looks into an ONNX file before ONNX Runtime may: its inputs and outputs, and which other files it refers to.
 
 An ONNX file can name other files as the place of its weights (external data) or of a compiled engine (EPContext). A bundle's
-graph may refer to the bundle's own weights.npy and index.npy, from its initializers, and to nothing else. The check reads the
+graph may refer to arrays of the bundle itself (`ARRAYS`), from its initializers, and to nothing else. The check reads the
 protocol buffer directly, since the runtime has no onnx package. Field numbers are those of onnx.proto
 (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto); they are frozen by the format.
 """
@@ -16,9 +16,12 @@ from math import prod
 import numpy as np
 
 FLOAT, INT64 = 1, 7  # TensorProto.DataType
-TYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
+TYPES = {1: "float32", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
 """What a tensor in another file may be: TensorProto.DataType → dtype of numpy."""
 INDEX, WEIGHTS = "index.npy", "weights.npy"
+STARTS, ENTRIES, ENTRY_WEIGHTS, POSITION_WEIGHTS = "starts.npy", "entries.npy", "entry_weights.npy", "position_weights.npy"
+"""Item-to-item weights by rows (engine/runtime/item_to_item.py)."""
+ARRAYS = (INDEX, WEIGHTS, STARTS, ENTRIES, ENTRY_WEIGHTS, POSITION_WEIGHTS)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = 2_000_000
 _DEPTH = 24
@@ -183,7 +186,7 @@ class _Reader:
             elif number == 14 and value != 0:  # data_location
                 outside = True
         if outside:
-            if elsewhere is None or entries.get("location") not in (INDEX, WEIGHTS):
+            if elsewhere is None or entries.get("location") not in ARRAYS:
                 raise GraphFault(
                     f"the graph keeps weights in another file than {WEIGHTS} and {INDEX}; export it in one piece"
                 )

@@ -42,6 +42,7 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
     "text": write_text,
     "sentence": write_sentence,
     "graph": vectors.write_graph,
+    "item-to-item": vectors.write_item_to_item,
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
@@ -163,7 +164,9 @@ def _fill(
     if not model.reads_order:
         reasons.setdefault("reads_order", UNORDERED)
     return Manifest(
-        schema_version=5
+        schema_version=6
+        if draft.item_to_item
+        else 5
         if shared
         else 4
         if draft.graph
@@ -197,6 +200,7 @@ def _fill(
         text=draft.text,
         sentence=draft.sentence,
         graph=draft.graph,
+        item_to_item=draft.item_to_item,
         index=draft.index,
         capabilities=Capabilities(
             attention=shape is not None,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.bundle.manifest import Check, File, Generator, Index, PeopleGraph, Sentence, Text
+from engine.bundle.manifest import Check, File, Generator, Index, ItemToItem, PeopleGraph, Sentence, Text
 from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
@@ -178,6 +178,7 @@ class Draft:
     text: Text | None = None
     sentence: Sentence | None = None
     graph: PeopleGraph | None = None
+    item_to_item: ItemToItem | None = None
     order: int = 0
     """To add to the model's place among others."""
     paper: str = ""

@@ -1,4 +1,5 @@
-"""Tensors that several graphs of a bundle hold are stored once: as ONNX external data in weights.npy, or as rows of index.npy.
+"""Tensors that a graph of a bundle shares are stored once: as ONNX external data in weights.npy where several graphs hold them, or as
+rows of index.npy, or as another array of the bundle.
 
 A bundle's encoder and its attention are the same network with another output, and the table of items that both begin with is
 often the index again. ONNX Runtime and the package onnx find external data beside the graph by themselves.
@@ -17,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.bundle.files import Folder
 from engine.bundle.manifest import File
-from engine.bundle.onnx_graph import INDEX, WEIGHTS
+from engine.bundle.onnx_graph import ARRAYS, INDEX, WEIGHTS
 from engine.bundle.tables import ARRAY_BYTES
 
 LEAST = 1 << 10
@@ -37,6 +38,13 @@ def share(folder: Path) -> bool:
         for model in graphs.values():
             for tensor in _large(model):
                 moved |= _from_index(model, tensor, rows, _begin(folder / INDEX))
+    for file in ARRAYS:
+        if file not in (INDEX, WEIGHTS) and (folder / file).exists():
+            array, begin = np.load(folder / file, allow_pickle=False), _begin(folder / file)
+            for tensor in [tensor for model in graphs.values() for tensor in _large(model)]:
+                if tuple(tensor.dims) == array.shape and tensor.raw_data == array.tobytes():
+                    _refer(tensor, file, begin, array.nbytes)
+                    moved = True
     held = Counter(_digest(tensor) for model in graphs.values() for tensor in _large(model))
     shared = [tensor for model in graphs.values() for tensor in _large(model) if held[_digest(tensor)] > 1]
     content, places = bytearray(), dict[bytes, int]()
@@ -59,7 +67,7 @@ def share(folder: Path) -> bool:
 
 def whole(folder: Folder, files: Mapping[str, File], file: str) -> onnx.ModelProto:
     """A graph of a bundle with all of its tensors. Raises BundleError where a file is not what `files`, the manifest's, says."""
-    for part in (file, WEIGHTS, INDEX):
+    for part in (file, *ARRAYS):
         if part in files:
             folder.read(part, limit=ARRAY_BYTES, expected=files[part])
     return onnx.load(folder.path / file)

@@ -17,13 +17,14 @@ from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
-from engine.bundle.onnx_graph import WEIGHTS
+from engine.bundle.onnx_graph import ARRAYS, WEIGHTS
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_places, read_table, side_tables
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
 from engine.runtime import time_limit
 from engine.runtime.attention import AttentionMap, no_rollout, read_map
 from engine.runtime.beam_search import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.capabilities import cannot
 from engine.runtime.generator import Generated
 from engine.runtime.graph_paths import (
     EMBEDDINGS,
@@ -35,7 +36,8 @@ from engine.runtime.graph_paths import (
     read_layers,
     read_paths,
 )
-from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out, no_probability
+from engine.runtime.item_to_item import Contributions, read_weights
+from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
 from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import ItemsGraph
 from engine.runtime.text import Reader, SentenceReader, WordAttention
@@ -43,20 +45,6 @@ from engine.runtime.text import Reader, SentenceReader, WordAttention
 History = Sequence[int] | npt.NDArray[np.integer]
 
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
-
-_REASONS = {
-    "attention": "This model has no attention to show.",
-    "neighbours": "This model has no item vectors to compare.",
-    "map": "This model has no item vectors to draw on a map.",
-    "unseen_items": "This model knows only the items it was trained on.",
-    "trained_users": "This model has no vectors for people; it knows them by their histories.",
-    "reads_order": "This model reads a history as a set: in any order its list is the same.",
-    "identifiers": "This model does not write identifiers; it matches the history with a vector of every item.",
-    "words": "This model knows items by their numbers, not by their words.",
-    "paths": "This model does not carry a graph of people and items.",
-    "cross_attention": "This model has no attention between what it writes and the history to show.",
-}
-
 
 class Bundle:
     """A model to ask. All methods may be called from many threads at once.
@@ -93,6 +81,10 @@ class Bundle:
         self._graph = Lazy(lambda: read_graph(folder, manifest))
         self._paths = Lazy(lambda: read_paths(folder, manifest, self.graph))
         self._layers = Lazy(lambda: read_layers(folder, manifest, self.index, self._query))
+        self._weights = Lazy(lambda: read_weights(folder, manifest))
+        for file in ARRAYS[2:] if manifest.item_to_item is not None else ():
+            if file in files:
+                folder.size(file, limit=ARRAY_BYTES, expected=files[file])
         for file in (PEOPLE, EMBEDDINGS) if manifest.graph is not None else ():
             if file in files:  # read on first use, of whatever size: one page alone needs them
                 folder.size(file, limit=TABLE_BYTES, expected=files[file])
@@ -151,29 +143,14 @@ class Bundle:
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
         (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
-        "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every other);
+        "contributions" (say what each event gives to a score), "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every other);
         KeyError for any other.
         """
-        if capability == "probability":
-            return no_probability(self.manifest.family)
         if capability == "distinct_items":
             return self._cannot_tell_apart()
-        if capability == "rollout":
-            return self.cannot("attention") or no_rollout(self.manifest)
         if capability == "unseen_items" and self._sentences is not None:
             return self._sentences.cannot()
-        default = _REASONS[capability]
-        if capability == "paths":
-            return None if self.manifest.graph is not None else default
-        if capability == "words":
-            return default if self._reader is None else self.cannot("attention")
-        if capability in ("identifiers", "cross_attention"):
-            writes = self.manifest.generator
-            able = writes is not None and (capability == "identifiers" or writes.cross_attention)
-            return None if able else self.manifest.capabilities.reasons.get(capability) or default
-        if getattr(self.manifest.capabilities, capability):
-            return None
-        return self.manifest.capabilities.reasons.get(capability) or default
+        return cannot(self.manifest, capability)
 
     def used(self, history: History) -> range:
         """The places of the history that the model reads: its latest `max_length` events."""
@@ -264,7 +241,7 @@ class Bundle:
         reason = self.cannot("attention")
         described = self.manifest.attention
         if reason is not None or described is None or self._attention is None:
-            raise CapabilityError(reason or _REASONS["attention"])
+            raise CapabilityError(reason or "")
         events = self.check_history(history)
         places = list(self.used(events))[-described.window :]
         span = self._writer.shape.levels if self._writer is not None and described.unit == "codes" else 1
@@ -291,11 +268,26 @@ class Bundle:
         """
         return leave_one_out(self, history, item)
 
+    def contributions(self, history: History, item: int) -> Contributions:
+        """What each event of the history gives to the score of `item`; with the item's prior these add up to it, but for rounding.
+
+        Raises CapabilityError where scores are no such sums.
+        """
+        reason = self.cannot("contributions")
+        if reason is not None:
+            raise CapabilityError(reason)
+        events = self.check_history(history)
+        self.check_items([item])
+        read = self.used(events)
+        given = np.zeros(len(events), np.float32)
+        given[read.start :] = self._weights.value().contributions(events[read.start :], item)
+        return Contributions(given, float(self.index.table[item, 0]))
+
     @property
     def graph(self) -> InteractionGraph:
         """Who has what in training. Raises CapabilityError where the bundle does not carry it."""
         if self.manifest.graph is None:
-            raise CapabilityError(_REASONS["paths"])
+            raise CapabilityError(self.cannot("paths"))
         return self._graph.value()
 
     @property
@@ -303,7 +295,7 @@ class Bundle:
         """Scores taken apart into paths; None where they are no sum over paths. As `graph`."""
         shape = self.manifest.graph
         if shape is None:
-            raise CapabilityError(_REASONS["paths"])
+            raise CapabilityError(self.cannot("paths"))
         return None if shape.dim is None else self._paths.value()
 
     @property

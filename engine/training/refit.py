@@ -71,7 +71,7 @@ def select(recipe: Recipe, dataset: Dataset, run: Path) -> Selection:
             f"what {run} was trained with is not here any more: the weights that it started from, or what is said of the items, "
             "is another now. Train it again first."
         )
-    return Selection(run, key, epochs)
+    return Selection(run, key, epochs, dict(record.get("chosen") or {}))
 
 
 def _record(run: Path) -> dict[str, Any]:

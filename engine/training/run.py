@@ -10,7 +10,7 @@ import platform
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class Selection:
     identity: str
     epochs: int
     """Those of its best model; 0 for a model that counts."""
+    chosen: dict[str, Any] = field(default_factory=dict)
+    """Settings that it searched for."""
 
 
 def identity(recipe: Recipe, dataset: Dataset, materials: Materials, selection: Selection | None = None) -> str:
@@ -117,18 +119,19 @@ def _train(
     key = identity(recipe, dataset, materials, selection)
     if (folder / "best.safetensors").exists():
         checkpoint.check(folder / "best.safetensors", key)
-    model = build_model(recipe, dataset.num_items, dataset.num_users, materials)
+    built = recipe if selection is None else settled(recipe, selection.chosen)
+    model = build_model(built, dataset.num_items, dataset.num_users, materials)
     record = provenance(recipe.to_dict(), dataset, where) | {"fitted_on": TRAINING}
     if selection is not None:
         record |= {"fitted_on": WITH_VALIDATION, "selected_by": str(selection.run)}
-    count = getattr(model, "fit", None)
-    if count is not None:
-        training, start = dataset.training, time.perf_counter()
-        count(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
+    if hasattr(model, "fit"):
+        begin = time.monotonic()
+        record["search"] = _fit(model, recipe, dataset, search=selection is None)
+        record["chosen"] = selection.chosen if selection is not None else getattr(model, "chosen", {})
         if world.leads:
             materials.keep(folder)
-        state = State(finished=True, identity=key, best_epoch=0)
-        record["seconds"] = round(time.perf_counter() - start, 3)
+        state = State(finished=True, identity=key, best_epoch=0, seconds=time.monotonic() - begin)
+        state.best = max((choice["valid_ndcg"] for choice in record["search"]), default=-1.0)
         if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)
     else:
@@ -160,6 +163,28 @@ def _train(
     if world.leads:
         write_json(folder / "run.json", record)
     return record
+
+
+def _fit(model: Any, recipe: Recipe, dataset: Dataset, *, search: bool) -> list[dict[str, Any]]:
+    """Fits a model that counts, and says which settings its search tried, with their NDCG@10 on the validation items."""
+    training = dataset.training
+    items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+    try:
+        if not (search and getattr(recipe.model, "search", False)):
+            model.fit(items, offsets)
+            return []
+        judge = validation(recipe, dataset, model)
+        if judge is None:
+            note(f"{recipe.name}: nothing is held out for validation, so its settings are not searched for")
+            return list(model.fit(items, offsets))
+        return list(model.fit(items, offsets, lambda: judge(model)))
+    except ValueError as error:
+        raise UsageError(f"{recipe.name}: {error}") from None
+
+
+def settled(recipe: Recipe, chosen: Any) -> Recipe:
+    """The recipe with the settings that a search chose."""
+    return replace(recipe, model=replace(recipe.model, **chosen)) if chosen else recipe
 
 
 def check_order(recipe: Recipe, dataset: Dataset) -> None:
@@ -210,7 +235,7 @@ def open_run(
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text("utf-8"))
-        recipe = from_dict(dict(record["recipe"]), str(path))
+        recipe = settled(from_dict(dict(record["recipe"]), str(path)), record.get("chosen"))
         trained_on = record["fingerprint"]
         data = Dataset(dataset or record["dataset_path"])
     except (FileNotFoundError, NotADirectoryError):

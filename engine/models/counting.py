@@ -1,0 +1,119 @@
+"""Counting transitions: how often what followed what, at distances up to a window, with the whole history looking back.
+
+    C[i, j] = Σ_k γ(k) · #(j stands k places after i), k ≤ W                    W: here `window`
+    score(h, j) = Σ_p κ(p) · log(1 + items · C[h_p, j] / τ) + b · log p(j)      p(j) = (count of j + 1) / (events + items)
+
+Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, RecSys 2026 (there: PCTM):
+log of (C[i, j] + τ / items) / (C[i, ·] + τ), less what is the same for every j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.item_to_item import ItemToItem, TrainingLog
+
+_DENSE = 1 << 25
+"""Item pairs up to which counts are added up in a table; beyond it, in a sparse matrix."""
+
+
+@dataclass(frozen=True)
+class CountingConfig:
+    window: int = 10
+    """W: how many places after an item another one still counts as following it."""
+    distance_power: float = 0.5
+    """γ(k) = k^-power · decay^(k − 1): what a distance of k places counts."""
+    distance_decay: float = 1.0
+    smoothing: float = 10_000.0
+    """τ: how much is added to the counts of an item, spread over the catalogue. Small values flatten the differences between
+    counts."""
+    recent: int = 0
+    """The newest items that share `recent_share` of κ, the rest sharing the remainder evenly; 0: all are recent."""
+    recent_share: float = 0.8
+    decay: float = 0.6
+    """What a recent item weighs of what the next newer one does."""
+    popularity: float = 0.0
+    """b: negative values favour what is rare."""
+    max_length: int = 50
+    """Latest items read."""
+    kept: int = 250
+    """Followers kept per item on the average: the largest entries of all items together."""
+    search: bool = False
+    """Choose window, distance_power, smoothing, decay, recent and popularity by NDCG@10 on the validation items, one after the
+    other."""
+
+
+class Counting(ItemToItem):
+    name = "counting"
+    Config: Any = CountingConfig
+    card = Card(
+        title="Counting transitions",
+        order=72,
+        summary="Counts what came within a few places after what, and lets every item of the history speak, the newest first and "
+        "foremost. It has nothing to learn; a neural model that does not beat it is not worth its training here.",
+        paper="Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, RecSys 2026",
+        geometry="none",
+        reasons={
+            "attention": "It weighs items by their age alone; there is nothing it chooses to look at.",
+            "neighbours": "It keeps counts of what follows what, not a place for each item.",
+            "map": "It keeps counts of what follows what; there is no space to draw.",
+        },
+        variants=(Variant("counting", "moss", OnPage(chosen=True)),),
+    )
+    grid = {
+        "smoothing": (30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0),
+        "decay": (0.4, 0.6, 0.7, 0.8, 0.9),
+        "recent": (0, 7),
+        "window": (3, 10, 20),
+        "distance_power": (0.0, 0.5, 1.0),
+        "popularity": (-0.5, -0.2, -0.05, 0.0, 0.1),
+    }
+
+    def relation(self, config: CountingConfig, log: TrainingLog) -> sparse.csr_matrix:
+        counts = transitions(log, distances(config))
+        counts.data = np.log1p(counts.data * np.float32(log.num_items / config.smoothing))
+        return counts
+
+    def positions(self, config: CountingConfig) -> npt.NDArray[np.float32]:
+        ages = np.arange(config.max_length)
+        kappa = np.zeros((config.max_length, config.max_length))
+        for length in ages + 1:
+            recent = min(config.recent or length, length)
+            kappa[length - 1, :recent] = config.decay ** ages[:recent] / (config.decay ** ages[:recent]).sum()
+            if length > recent:
+                kappa[length - 1, :recent] *= config.recent_share
+                kappa[length - 1, recent:length] = (1 - config.recent_share) / (length - recent)
+        return kappa.astype(np.float32)
+
+    def background(self, config: CountingConfig, log: TrainingLog) -> npt.NDArray[np.float32]:
+        share = (log.popularity + 1) / (len(log.items) + log.num_items)
+        return (config.popularity * np.log(share)).astype(np.float32)
+
+
+def distances(config: CountingConfig) -> npt.NDArray[np.float32]:
+    """γ(1) … γ(W), float32 [window]."""
+    k = np.arange(1, config.window + 1, dtype=np.float64)
+    return (k**-config.distance_power * config.distance_decay ** (k - 1)).astype(np.float32)
+
+
+def transitions(log: TrainingLog, gamma: npt.NDArray[np.float32]) -> sparse.csr_matrix:
+    """Σ_k γ(k) · #(column k places after row), float32 [items, items]. gamma: γ(1) …, float32."""
+    n = log.num_items
+    pairs, worth = [], []
+    for k, weight in enumerate(gamma, 1):
+        same = log.users[k:] == log.users[:-k]
+        pair = log.items[:-k][same] * n + log.items[k:][same]
+        pairs.append(pair)
+        worth.append(np.full(len(pair), weight, np.float32))
+    pair = np.concatenate([np.empty(0, np.int64), *pairs])
+    value = np.concatenate([np.empty(0, np.float32), *worth])
+    if n * n <= _DENSE:
+        table = np.bincount(pair, value, n * n).astype(np.float32).reshape(n, n)
+        return sparse.csr_matrix(table)
+    return sparse.csr_matrix((value, (pair // n, pair % n)), (n, n))

@@ -1,0 +1,69 @@
+"""Item-kNN: what people who took an item took besides, as cosines of who took what, shrunk where few did.
+
+    S[i, j] = n_ij / (√(n_i n_j) + shrinkage)          score(h, j) = Σ_i∈h S[i, j], over the `neighbours` nearest j of each i
+
+n_ij people have both. Sarwar et al., Item-Based Collaborative Filtering Recommendation Algorithms, WWW 2001; Deshpande & Karypis,
+TOIS 2004; shrinkage as in Ferrari Dacrema et al., RecSys 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.item_to_item import NO_PROBABILITY, ItemToItem, TrainingLog, strongest
+
+
+@dataclass(frozen=True)
+class ItemKNNConfig:
+    neighbours: int = 100
+    """Nearest items that count for each item of the history."""
+    shrinkage: float = 10.0
+    """Added to the denominator: how many people it takes to be believed."""
+    max_length: int = 50
+    """Latest items read."""
+    kept: int = 250
+    """Neighbours kept per item on the average: the nearest of all items together."""
+    search: bool = False
+    """Choose neighbours, shrinkage and max_length by NDCG@10 on the validation items, one after the other."""
+
+
+class ItemKNN(ItemToItem):
+    name = "item-knn"
+    Config = ItemKNNConfig
+    reads_order = False
+    card = Card(
+        title="Item-kNN",
+        order=76,
+        summary="Recommends what people who took the items of the history took besides, however they were ordered. It has nothing "
+        "to learn.",
+        paper="Sarwar et al., Item-Based Collaborative Filtering Recommendation Algorithms, WWW 2001",
+        geometry="none",
+        reasons={
+            "attention": "Every item of the history counts alike; there is nothing it chooses to look at.",
+            "neighbours": "It keeps who is near to whom, not a place for each item.",
+            "map": "It keeps who is near to whom; there is no space to draw.",
+            "probability": NO_PROBABILITY,
+        },
+        variants=(Variant("item-knn", "wine", OnPage(chosen=True)),),
+    )
+    grid = {"max_length": (5, 20, 50), "shrinkage": (0.0, 10.0, 50.0, 200.0), "neighbours": (50, 100, 200)}
+
+    def relation(self, config: ItemKNNConfig, log: TrainingLog) -> sparse.csr_matrix:
+        taken = log.sets()
+        lengths = np.diff(taken.indptr).astype(np.float64)
+        self.check_bytes(int(16 * (lengths**2).sum()))
+        both = (taken.T @ taken).tocoo()
+        people = np.bincount(taken.indices, minlength=log.num_items)
+        others = both.row != both.col
+        row, column, count = both.row[others], both.col[others], both.data[others]
+        cosine = count / (np.sqrt(people[row].astype(np.float64) * people[column]) + config.shrinkage)
+        near = sparse.csr_matrix((cosine.astype(np.float32), (row, column)), both.shape)
+        return strongest(near, config.neighbours)
+
+    @classmethod
+    def instead(cls, config: ItemKNNConfig) -> str:
+        return "A few people took thousands of items each; prepare the dataset without them, or take counting."

@@ -1,0 +1,226 @@
+"""Models whose score is a sum over the history of what each of its items says of another: item-to-item weights, and no gradient.
+
+    score(h, j) = Σ_p κ(p) · W[h_p, j] + prior[j]
+
+h_p is the item p places before the newest (p = 0), κ(p) what that place counts, W an item × item matrix of
+which the largest entries are kept, as half floats. So whatever such a model recommends is explained exactly: κ(p) · W[h_p, j] is what the p-th
+event gave to item j, and with the prior of j these add up to the score.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from engine.models.base import ItemIndex, Recommender
+
+LARGEST = 4 << 30
+"""Bytes that fitting may take; more is refused before any work."""
+NO_PROBABILITY = "Its scores are sums of weights that put items in order; they are no probabilities."
+
+
+class TrainingLog:
+    """What these models are fitted on. items: int64 [events]; offsets: int64 [users + 1], where each user's events begin."""
+
+    def __init__(self, items: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], num_items: int) -> None:
+        self.items, self.offsets, self.num_items = items, offsets, num_items
+        self.users: npt.NDArray[np.int64] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+    @property
+    def popularity(self) -> npt.NDArray[np.int64]:
+        """Events of every item, int64 [items]."""
+        return np.bincount(self.items, minlength=self.num_items)
+
+    def sets(self) -> sparse.csr_matrix:
+        """Who took what, however often: float32 [users, items] of ones."""
+        pairs = np.unique(self.users * self.num_items + self.items)
+        ones = np.ones(len(pairs), np.float32)
+        shape = (len(self.offsets) - 1, self.num_items)
+        return sparse.csr_matrix((ones, (pairs // self.num_items, pairs % self.num_items)), shape)
+
+
+def strongest(relation: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
+    """The `most` entries of largest size of every row, of equal ones those of the smaller columns."""
+    relation = relation.tocsr()
+    relation.sum_duplicates()
+    lengths = np.diff(relation.indptr)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((relation.indices, -np.abs(relation.data), row))
+    place = np.empty(len(row), np.int64)
+    place[order] = np.arange(len(row)) - relation.indptr[row[order]]
+    taken = place < most
+    parts = (relation.data[taken], (row[taken], relation.indices[taken]))
+    return sparse.csr_matrix(parts, relation.shape)
+
+
+def decaying(max_length: int, decay: float) -> npt.NDArray[np.float32]:
+    """κ that falls by `decay` from one item to the next older one and sums to 1: float32 [max_length, max_length]."""
+    kappa = np.tril(np.broadcast_to(decay ** np.arange(max_length, dtype=np.float64), (max_length, max_length)))
+    return (kappa / kappa.sum(1, keepdims=True)).astype(np.float32)
+
+
+class ItemToItem(Recommender):
+    """A subclass says what W is, and where they differ from one item read and no prior, κ and the prior.
+
+    Attributes:
+        grid: settings with the values that a search on validation tries, one setting after the other, the others as they are best.
+    """
+
+    objective = "counts"
+    exports = ("vectors", "item-to-item")
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+
+    starts: Tensor
+    entries: Tensor
+    weights: Tensor
+    position_weights: Tensor
+    prior: Tensor
+
+    def __init__(self, config: Any, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.chosen: dict[str, Any] = {}
+        """Settings that the search chose."""
+        self.check_bytes(self.bytes_needed(config, num_items))
+        number = torch.int16 if num_items <= np.iinfo(np.int16).max else torch.int32
+        # W by rows: those of item i are starts[i] … starts[i + 1] − 1; the last row is padding, and empty
+        self.starts = nn.Buffer(torch.zeros(num_items + 2, dtype=torch.int64))
+        self.entries = nn.Buffer(torch.zeros(0, dtype=number))
+        self.weights = nn.Buffer(torch.zeros(0, dtype=torch.float16))
+        self.position_weights = nn.Buffer(torch.from_numpy(self.positions(config)))
+        self.prior = nn.Buffer(torch.zeros(num_items))
+
+    # --- what a subclass says
+
+    @classmethod
+    def bytes_needed(cls, config: Any, num_items: int) -> int:
+        """That fitting takes whatever the log."""
+        return 0
+
+    @classmethod
+    def instead(cls, config: Any) -> str:
+        """What to do where fitting would take too much, in a sentence."""
+        return "Prepare the dataset with a larger --k-core."
+
+    def relation(self, config: Any, log: TrainingLog) -> sparse.csr_matrix:
+        """W before anything of it is dropped, float32 [items, items]."""
+        raise TypeError(f"{type(self).__name__} defines no relation")
+
+    def positions(self, config: Any) -> npt.NDArray[np.float32]:
+        """κ for histories of 1 … max_length items, newest first: float32 [max_length, max_length], row l − 1 with l entries. Where
+        no order is read: of one item, which every other counts as, however often it is there."""
+        return np.ones((1, 1), np.float32)
+
+    def background(self, config: Any, log: TrainingLog) -> npt.NDArray[np.float32]:
+        """prior: float32 [items]."""
+        return np.zeros(self.num_items, np.float32)
+
+    # --- fitting
+
+    def check_bytes(self, needed: int) -> None:
+        """Raises ValueError where fitting would take more than `LARGEST` bytes."""
+        if needed > LARGEST:
+            raise ValueError(
+                f"{self.card.title} would take {needed / 1e9:,.1f} GB for {self.num_items:,} items (at most {LARGEST / 1e9:.1f}). "
+                + self.instead(self.config)
+            )
+
+    def fit(self, items: Tensor, offsets: Tensor, judge: Callable[[], float] | None = None) -> list[dict[str, Any]]:
+        """items: int64 [events], the training log; offsets: int64 [users + 1]. judge: NDCG@10 of the model as it stands on
+        validation items, by which settings of `grid` are chosen where the configuration has `search`. Returns what was tried:
+        settings and "valid_ndcg"."""
+        log = TrainingLog(items.numpy(), offsets.numpy(), self.num_items)
+        tried: list[dict[str, Any]] = []
+        best = self.config
+        if judge is not None and self.grid and best.search:
+            reached = -1.0
+            for setting, values in self.grid.items():
+                start = best
+                for value in dict.fromkeys((getattr(start, setting), *values)):
+                    if tried and value == getattr(start, setting):
+                        continue  # measured before
+                    candidate = dataclasses.replace(start, **{setting: value})
+                    self._take(candidate, log)
+                    score = judge()
+                    tried.append({name: getattr(candidate, name) for name in self.grid} | {"valid_ndcg": score})
+                    if score > reached:
+                        best, reached = candidate, score
+            self.chosen = {name: getattr(best, name) for name in self.grid}
+        self._take(best, log)
+        return tried
+
+    def _take(self, config: Any, log: TrainingLog) -> None:
+        self.max_length = config.max_length
+        self.keep(self.relation(config, log), config.kept)
+        self.position_weights = torch.from_numpy(self.positions(config))
+        self.prior = torch.from_numpy(self.background(config, log).astype(np.float32))
+
+    def keep(self, relation: sparse.csr_matrix, kept: int) -> None:
+        """Takes the kept · items entries of largest size, of equal ones those of the smaller item numbers. Not so many of every
+        row: those of a popular item are many and all of them matter."""
+        relation.sum_duplicates()  # and each row by item
+        row = np.repeat(np.arange(self.num_items), np.diff(relation.indptr))
+        columns, values = relation.indices, relation.data.astype(np.float16)
+        size, most = np.abs(values), kept * self.num_items
+        taken = size > 0
+        if np.count_nonzero(taken) > most:
+            least = np.partition(size, len(size) - most)[len(size) - most]
+            taken = size > least
+            taken[np.flatnonzero(size == least)[: most - np.count_nonzero(taken)]] = True
+        row, columns, values = row[taken], columns[taken], values[taken]
+        self.starts = torch.from_numpy(np.searchsorted(row, np.arange(self.num_items + 2)))
+        self.entries = torch.from_numpy(columns).to(self.entries.dtype)
+        self.weights = torch.from_numpy(values)
+
+    # --- answering
+
+    def counted(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """The items of histories and what each counts, κ: int64 and float32 [batch, length]."""
+        if self.reads_order:
+            real = items != self.pad
+            rows = self.position_weights[(real.sum(1) - 1).clamp(min=0)]
+            return items, rows[:, : items.shape[1]].flip(1) * real
+        items = items.sort(1).values  # sums do not depend on an order that means nothing
+        before = torch.cat([items.new_full((len(items), 1), -1), items[:, :-1]], 1)
+        return items, ((items != before) & (items != self.pad)).float()
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        items, counts = self.counted(items)
+        if torch.compiler.is_exporting():
+            return self._added(items, counts)
+        place = np.arange(0, items.numel() + 1, items.shape[1])
+        histories = sparse.csr_matrix((counts.flatten().numpy(), items.flatten().numpy(), place), (len(items), self.num_items + 1))
+        return torch.from_numpy((histories @ self._matrix()).toarray()).to(items.device)
+
+    def _matrix(self) -> sparse.csr_matrix:
+        """W with a row of padding, float32."""
+        parts = (self.weights.float().numpy(), self.entries.numpy(), self.starts.numpy())
+        return sparse.csr_matrix(parts, (self.num_items + 1, self.num_items))
+
+    def _added(self, items: Tensor, counts: Tensor) -> Tensor:
+        """The same in operations that a graph has: every row is read as far as the longest goes."""
+        lengths = self.starts[1:] - self.starts[:-1]
+        ahead = torch.arange(max(1, int(lengths.max())))
+        place = (self.starts[items][:, :, None] + ahead).clamp(max=len(self.entries) - 1)
+        inside = ahead < lengths[items][:, :, None]
+        added = counts[:, :, None] * (self.weights[place].float() * inside)
+        scores = counts.new_zeros(len(items), self.num_items)
+        return scores.scatter_add(1, self.entries[place].long().flatten(1), added.flatten(1))
+
+    def index(self) -> ItemIndex:
+        return ItemIndex(None, self.prior)
+
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        """How many entries W has depends on the log: a stored one is taken with those it has."""
+        for name in ("entries", "weights"):
+            stored = state.get(prefix + name)
+            if stored is not None and stored.ndim == 1:
+                setattr(self, name, torch.zeros_like(stored))
+        super()._load_from_state_dict(state, prefix, *rest)  # type: ignore[no-untyped-call]

@@ -1,0 +1,111 @@
+"""TF-IDF neighbours: items that share rare words with the latest ones. Nothing is learned from anybody.
+
+    t(i): what of an item's words is rare in the catalogue, at unit length          score(h, j) = Σ_p κ(p) · t(h_p) · t(j)
+
+κ(p) falls by `decay` from one item to the next older one and sums to 1. Salton & Buckley, Term-Weighting Approaches in Automatic
+Text Retrieval, 1988.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.item_to_item import NO_PROBABILITY, ItemToItem, TrainingLog, decaying
+
+Attributes = Sequence[Sequence[tuple[str, str]]]
+"""Of every item key and value of each attribute that it has, as engine.text.attributes has them."""
+_WORD = re.compile(r"\w\w+")
+_ROWS = 512
+"""Items compared with all others at a time."""
+
+
+@dataclass(frozen=True)
+class TfidfConfig:
+    decay: float = 0.6
+    """What an item weighs of what the next newer one does."""
+    max_length: int = 50
+    """Latest items read."""
+    kept: int = 250
+    """Neighbours kept per item on the average: the nearest of all items together."""
+    search: bool = False
+    """Choose decay by NDCG@10 on the validation items."""
+
+
+class TfidfNeighbours(ItemToItem):
+    name = "tfidf"
+    Config = TfidfConfig
+    needs = ("attributes",)
+    needs_log = False
+    card = Card(
+        title="TF-IDF neighbours",
+        order=71,
+        summary="Recommends the items that share rare words with the latest ones. It learns from nobody, so what beats it has learned "
+        "something from people.",
+        paper="Salton & Buckley, Term-Weighting Approaches in Automatic Text Retrieval, 1988; a baseline",
+        geometry="none",
+        reasons={
+            "attention": "It weighs items by their age alone; there is nothing it chooses to look at.",
+            "neighbours": "It keeps who is near to whom, not a place for each item.",
+            "map": "It keeps who is near to whom; there is no space to draw.",
+            "probability": NO_PROBABILITY,
+        },
+        variants=(Variant("tfidf", page=OnPage()),),
+    )
+    grid = {"decay": (0.4, 0.6, 0.8, 0.9, 1.0)}
+
+    def __init__(
+        self,
+        config: TfidfConfig,
+        num_items: int,
+        num_users: int,
+        generator: torch.Generator,
+        attributes: Attributes,
+    ) -> None:
+        super().__init__(config, num_items, num_users, generator)
+        self.attributes = attributes
+
+    def relation(self, config: TfidfConfig, log: TrainingLog) -> sparse.csr_matrix:
+        return cosines(vectors(self.attributes), config.kept)
+
+    def positions(self, config: TfidfConfig) -> npt.NDArray[np.float32]:
+        return decaying(config.max_length, config.decay)
+
+
+def vectors(attributes: Attributes) -> sparse.csr_matrix:
+    """t: float32 [items, words] of unit length, rows of zeros for items without words. Words are those of the values, two
+    characters and more; tf · (ln((1 + items) / (1 + items with the word)) + 1)."""
+    counts = [Counter(_WORD.findall(" ".join(value for _, value in pairs).casefold())) for pairs in attributes]
+    number: dict[str, int] = {}
+    for count in counts:
+        for word in count:
+            number.setdefault(word, len(number))
+    row = np.repeat(np.arange(len(counts)), [len(count) for count in counts])
+    column = np.array([number[word] for count in counts for word in count], np.int64)
+    frequency = np.array([times for count in counts for times in count.values()], np.float64)
+    rarity = np.log((1 + len(counts)) / (1 + np.bincount(column, minlength=max(1, len(number))))) + 1
+    table = sparse.csr_matrix((frequency * rarity[column], (row, column)), (len(counts), max(1, len(number))))
+    length = np.sqrt(np.bincount(row, (frequency * rarity[column]) ** 2, len(counts)))
+    scale = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
+    return (sparse.diags(scale) @ table).tocsr().astype(np.float32)
+
+
+def cosines(table: sparse.csr_matrix, kept: int) -> sparse.csr_matrix:
+    """The cosine of every item with the 4 · `kept` nearest others, float32 [items, items]."""
+    across, rows = table.T.tocsr(), []
+    for start in range(0, table.shape[0], _ROWS):
+        near = (table[start : start + _ROWS] @ across).toarray()
+        near[np.arange(len(near)), start + np.arange(len(near))] = 0
+        most = min(4 * kept, near.shape[1] - 1)
+        least = np.partition(near, near.shape[1] - 1 - most, axis=1)[:, near.shape[1] - 1 - most]
+        near[near < least[:, None]] = 0
+        rows.append(sparse.csr_matrix(near))
+    return sparse.vstack(rows, format="csr")
