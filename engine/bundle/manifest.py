@@ -19,9 +19,9 @@ from engine.bundle.fitted import TRAINING
 from engine.text.tokenizer import TOLERABLE
 
 SCHEMA_VERSION = 6
-"""The newest that is read: 6 for models that add up item-to-item weights, 5 where graphs keep tensors in weights.npy or index.npy, 4 for models that carry a graph of people, 3
-for models that were carried to another catalogue or ask a text encoder, 2 for others that write identifiers or read words, 1 for
-the rest."""
+"""The newest that is read: 6 for models that add up item-to-item weights, 5 where graphs keep tensors in weights.npy or
+index.npy, 4 for models that carry a graph of people, 3 for models that were carried to another catalogue or ask a text encoder, 2
+for others that write identifiers or read words, 1 for the rest."""
 TOO_MANY = TOLERABLE
 """From this share of unknown words on, pages warn of a model."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)|tokenizer\.json")
@@ -210,8 +210,8 @@ class PeopleGraph(Strict):
 
 
 class ItemToItem(Strict):
-    """A model whose score is a sum of what each item of the history gives: starts.npy, entries.npy, entry_weights.npy and, where it
-    reads an order, position_weights.npy. See `engine/runtime/item_to_item.py`."""
+    """A model whose score is a sum of what each item of the history gives: starts.npy, entries.npy, entry_weights.npy and,
+    where it reads an order, position_weights.npy. See `engine/runtime/item_to_item.py`."""
 
     entries: int = Field(ge=0, le=2_000_000_000)
     """Weights that are not zero, over all pairs of items."""

@@ -1,5 +1,5 @@
-"""Tensors that a graph of a bundle shares are stored once: as ONNX external data in weights.npy where several graphs hold them, or as
-rows of index.npy, or as another array of the bundle.
+"""Tensors that a graph of a bundle shares are stored once, as ONNX external data: in weights.npy where several graphs hold them,
+as rows of index.npy, or as another array of the bundle.
 
 A bundle's encoder and its attention are the same network with another output, and the table of items that both begin with is
 often the index again. ONNX Runtime and the package onnx find external data beside the graph by themselves.

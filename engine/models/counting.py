@@ -10,7 +10,7 @@ log of (C[i, j] + τ / items) / (C[i, ·] + τ), less what is the same for every
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +28,16 @@ class CountingConfig:
     window: int = 10
     """W: how many places after an item another one still counts as following it."""
     distance_power: float = 0.5
-    """γ(k) = k^-power · decay^(k − 1): what a distance of k places counts."""
+    """γ(k) = k^-distance_power · distance_decay^(k − 1) is what a distance of k places counts."""
     distance_decay: float = 1.0
+    """The other factor of γ; 1: none."""
     smoothing: float = 10_000.0
     """τ: how much is added to the counts of an item, spread over the catalogue. Small values flatten the differences between
     counts."""
     recent: int = 0
     """The newest items that share `recent_share` of κ, the rest sharing the remainder evenly; 0: all are recent."""
     recent_share: float = 0.8
+    """What the recent items share where there are older ones."""
     decay: float = 0.6
     """What a recent item weighs of what the next newer one does."""
     popularity: float = 0.0
@@ -57,7 +59,8 @@ class Counting(ItemToItem):
         order=72,
         summary="Counts what came within a few places after what, and lets every item of the history speak, the newest first and "
         "foremost. It has nothing to learn; a neural model that does not beat it is not worth its training here.",
-        paper="Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, RecSys 2026",
+        paper="Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, "
+        "RecSys 2026",
         geometry="none",
         reasons={
             "attention": "It weighs items by their age alone; there is nothing it chooses to look at.",
@@ -66,7 +69,7 @@ class Counting(ItemToItem):
         },
         variants=(Variant("counting", "moss", OnPage(chosen=True)),),
     )
-    grid = {
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "smoothing": (30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0),
         "decay": (0.4, 0.6, 0.7, 0.8, 0.9),
         "recent": (0, 7),

@@ -8,6 +8,7 @@ The first part is engine.models.counting's, the second engine.models.tfidf's; bo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from scipy import sparse
@@ -31,14 +32,14 @@ class CountingText(Counting):
     card = Card(
         title="Counting and words",
         order=73,
-        summary="Counts what came after what, and adds what shares rare words with it, which carries items that few have taken. It has "
-        "nothing to learn.",
+        summary="Counts what came after what, and adds what shares rare words with it, which carries items that few "
+        "have taken. It has nothing to learn.",
         paper=f"{Counting.card.paper}; with TF-IDF (Salton & Buckley 1988)",
         geometry="none",
         reasons=Counting.card.reasons,
         variants=(Variant("counting-text", page=OnPage()),),
     )
-    grid = {**Counting.grid, "text": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {**Counting.grid, "text": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)}
 
     def __init__(
         self,

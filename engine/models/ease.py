@@ -8,6 +8,7 @@ X says who took what. Steck, Embarrassingly Shallow Autoencoders for Sparse Data
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
@@ -47,7 +48,10 @@ class EASE(ItemToItem):
         },
         variants=(Variant("ease", page=OnPage()),),
     )
-    grid = {"max_length": (5, 20, 50), "regularisation": (30.0, 100.0, 250.0, 500.0, 1_000.0)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "max_length": (5, 20, 50),
+        "regularisation": (30.0, 100.0, 250.0, 500.0, 1_000.0),
+    }
 
     @classmethod
     def bytes_needed(cls, config: EASEConfig, num_items: int) -> int:

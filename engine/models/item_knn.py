@@ -9,6 +9,7 @@ TOIS 2004; shrinkage as in Ferrari Dacrema et al., RecSys 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -38,8 +39,8 @@ class ItemKNN(ItemToItem):
     card = Card(
         title="Item-kNN",
         order=76,
-        summary="Recommends what people who took the items of the history took besides, however they were ordered. It has nothing "
-        "to learn.",
+        summary="Recommends what people who took the items of the history took besides, however they were ordered. It has "
+        "nothing to learn.",
         paper="Sarwar et al., Item-Based Collaborative Filtering Recommendation Algorithms, WWW 2001",
         geometry="none",
         reasons={
@@ -50,7 +51,11 @@ class ItemKNN(ItemToItem):
         },
         variants=(Variant("item-knn", "wine", OnPage(chosen=True)),),
     )
-    grid = {"max_length": (5, 20, 50), "shrinkage": (0.0, 10.0, 50.0, 200.0), "neighbours": (50, 100, 200)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "max_length": (5, 20, 50),
+        "shrinkage": (0.0, 10.0, 50.0, 200.0),
+        "neighbours": (50, 100, 200),
+    }
 
     def relation(self, config: ItemKNNConfig, log: TrainingLog) -> sparse.csr_matrix:
         taken = log.sets()

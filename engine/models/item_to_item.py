@@ -2,8 +2,8 @@
 
     score(h, j) = Σ_p κ(p) · W[h_p, j] + prior[j]
 
-h_p is the item p places before the newest (p = 0), κ(p) what that place counts, W an item × item matrix of
-which the largest entries are kept, as half floats. So whatever such a model recommends is explained exactly: κ(p) · W[h_p, j] is what the p-th
+h_p is the item p places before the newest (p = 0), κ(p) what that place counts, W an item × item matrix of which the largest
+entries are kept, as half floats. So whatever such a model recommends is explained exactly: κ(p) · W[h_p, j] is what the p-th
 event gave to item j, and with the prior of j these add up to the score.
 """
 
@@ -70,7 +70,7 @@ class ItemToItem(Recommender):
     """A subclass says what W is, and where they differ from one item read and no prior, κ and the prior.
 
     Attributes:
-        grid: settings with the values that a search on validation tries, one setting after the other, the others as they are best.
+        grid: settings with the values that a search on validation tries, one setting after the other, the others at their best.
     """
 
     objective = "counts"
@@ -94,8 +94,9 @@ class ItemToItem(Recommender):
         self.starts = nn.Buffer(torch.zeros(num_items + 2, dtype=torch.int64))
         self.entries = nn.Buffer(torch.zeros(0, dtype=number))
         self.weights = nn.Buffer(torch.zeros(0, dtype=torch.float16))
-        self.position_weights = nn.Buffer(torch.from_numpy(self.positions(config)))
+        self.position_weights = nn.Buffer(torch.zeros_like(torch.from_numpy(self.positions(config))))
         self.prior = nn.Buffer(torch.zeros(num_items))
+        self._longest = 1
 
     # --- what a subclass says
 
@@ -114,8 +115,8 @@ class ItemToItem(Recommender):
         raise TypeError(f"{type(self).__name__} defines no relation")
 
     def positions(self, config: Any) -> npt.NDArray[np.float32]:
-        """κ for histories of 1 … max_length items, newest first: float32 [max_length, max_length], row l − 1 with l entries. Where
-        no order is read: of one item, which every other counts as, however often it is there."""
+        """κ for histories of 1 … max_length items, newest first: float32 [max_length, max_length], row l − 1 with l entries.
+        Where no order is read: of one item, which every other counts as, however often it is there."""
         return np.ones((1, 1), np.float32)
 
     def background(self, config: Any, log: TrainingLog) -> npt.NDArray[np.float32]:
@@ -128,7 +129,7 @@ class ItemToItem(Recommender):
         """Raises ValueError where fitting would take more than `LARGEST` bytes."""
         if needed > LARGEST:
             raise ValueError(
-                f"{self.card.title} would take {needed / 1e9:,.1f} GB for {self.num_items:,} items (at most {LARGEST / 1e9:.1f}). "
+                f"{self.card.title} of {self.num_items:,} items would take {needed / 1e9:,.1f} of {LARGEST / 1e9:.1f} GB. "
                 + self.instead(self.config)
             )
 
@@ -178,6 +179,10 @@ class ItemToItem(Recommender):
         self.starts = torch.from_numpy(np.searchsorted(row, np.arange(self.num_items + 2)))
         self.entries = torch.from_numpy(columns).to(self.entries.dtype)
         self.weights = torch.from_numpy(values)
+        self._measure()
+
+    def _measure(self) -> None:
+        self._longest = max(1, int(self.starts.diff().max()))
 
     # --- answering
 
@@ -185,8 +190,8 @@ class ItemToItem(Recommender):
         """The items of histories and what each counts, κ: int64 and float32 [batch, length]."""
         if self.reads_order:
             real = items != self.pad
-            rows = self.position_weights[(real.sum(1) - 1).clamp(min=0)]
-            return items, rows[:, : items.shape[1]].flip(1) * real
+            age = torch.arange(items.shape[1] - 1, -1, -1, device=items.device)
+            return items, self.position_weights[(real.sum(1, keepdim=True) - 1).clamp(min=0), age] * real
         items = items.sort(1).values  # sums do not depend on an order that means nothing
         before = torch.cat([items.new_full((len(items), 1), -1), items[:, :-1]], 1)
         return items, ((items != before) & (items != self.pad)).float()
@@ -196,7 +201,9 @@ class ItemToItem(Recommender):
         if torch.compiler.is_exporting():
             return self._added(items, counts)
         place = np.arange(0, items.numel() + 1, items.shape[1])
-        histories = sparse.csr_matrix((counts.flatten().numpy(), items.flatten().numpy(), place), (len(items), self.num_items + 1))
+        histories = sparse.csr_matrix(
+            (counts.flatten().numpy(), items.flatten().numpy(), place), (len(items), self.num_items + 1)
+        )
         return torch.from_numpy((histories @ self._matrix()).toarray()).to(items.device)
 
     def _matrix(self) -> sparse.csr_matrix:
@@ -207,7 +214,7 @@ class ItemToItem(Recommender):
     def _added(self, items: Tensor, counts: Tensor) -> Tensor:
         """The same in operations that a graph has: every row is read as far as the longest goes."""
         lengths = self.starts[1:] - self.starts[:-1]
-        ahead = torch.arange(max(1, int(lengths.max())))
+        ahead = torch.arange(self._longest)
         place = (self.starts[items][:, :, None] + ahead).clamp(max=len(self.entries) - 1)
         inside = ahead < lengths[items][:, :, None]
         added = counts[:, :, None] * (self.weights[place].float() * inside)
@@ -224,3 +231,4 @@ class ItemToItem(Recommender):
             if stored is not None and stored.ndim == 1:
                 setattr(self, name, torch.zeros_like(stored))
         super()._load_from_state_dict(state, prefix, *rest)  # type: ignore[no-untyped-call]
+        self._measure()

@@ -2,7 +2,7 @@
 
     R[i, j] = Σ_d g(d) · #(j stands d places after i), d ≤ window          score(h, j) = Σ_p v(p + 1) · R[h_p, j]
 
-g and v are 1/d, 1/d² or 1/log10(d + 1.7), v(1) = 1. A row may be weighed by the rarity of its item (its inverse document frequency,
+g and v are 1/d, 1/d² or 1/log10(d + 1.7), v(1) = 1. A row may be weighed by the rarity of its item (inverse document frequency,
 scaled to 0 … 1 over the catalogue) and keeps its strongest rules.
 
 Kamehkhosh, Jannach & Ludewig, A Comparison of Frequent Pattern Techniques and a Deep Learning Method for Session-Based
@@ -12,7 +12,7 @@ Recommendation, RecSys workshop 2017; over a history's latest items as in Petrov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,8 @@ class SequentialRules(ItemToItem):
     card = Card(
         title="Sequential rules",
         order=74,
-        summary="Counts what came within a few places after what, nearer ones for more, and adds up the rules of the latest items. "
-        "It has nothing to learn.",
+        summary="Counts what came within a few places after what, nearer ones for more, and adds up the rules of the latest "
+        "items. It has nothing to learn.",
         paper="Kamehkhosh, Jannach & Ludewig, A Comparison of Frequent Pattern Techniques and a Deep Learning Method for "
         "Session-Based Recommendation, RecTemp at RecSys 2017",
         geometry="none",
@@ -65,7 +65,7 @@ class SequentialRules(ItemToItem):
         },
         variants=(Variant("sequential-rules", page=OnPage()),),
     )
-    grid = {
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "window": (5, 20, 30),
         "distance": ("inverse", "logarithmic"),
         "age": ("quadratic", "inverse"),

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +49,8 @@ class TfidfNeighbours(ItemToItem):
     card = Card(
         title="TF-IDF neighbours",
         order=71,
-        summary="Recommends the items that share rare words with the latest ones. It learns from nobody, so what beats it has learned "
-        "something from people.",
+        summary="Recommends the items that share rare words with the latest ones. It learns from nobody, so what beats it has "
+        "learned something from people.",
         paper="Salton & Buckley, Term-Weighting Approaches in Automatic Text Retrieval, 1988; a baseline",
         geometry="none",
         reasons={
@@ -60,7 +61,7 @@ class TfidfNeighbours(ItemToItem):
         },
         variants=(Variant("tfidf", page=OnPage()),),
     )
-    grid = {"decay": (0.4, 0.6, 0.8, 0.9, 1.0)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"decay": (0.4, 0.6, 0.8, 0.9, 1.0)}
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ History = Sequence[int] | npt.NDArray[np.integer]
 
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
 
+
 class Bundle:
     """A model to ask. All methods may be called from many threads at once.
 
@@ -143,8 +144,8 @@ class Bundle:
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
         (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
-        "contributions" (say what each event gives to a score), "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every other);
-        KeyError for any other.
+        "contributions" (say what each event gives to a score), "probability" (say how likely each item is to be the next), or
+        "distinct_items" (tell every item from every other); KeyError for any other.
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()
@@ -269,7 +270,7 @@ class Bundle:
         return leave_one_out(self, history, item)
 
     def contributions(self, history: History, item: int) -> Contributions:
-        """What each event of the history gives to the score of `item`; with the item's prior these add up to it, but for rounding.
+        """What each event of the history gives to the score of `item`; with the item's prior these add up to it.
 
         Raises CapabilityError where scores are no such sums.
         """
@@ -425,7 +426,7 @@ class Bundle:
         """Which words of the history the query came from. Raises CapabilityError where the model does not attend to words."""
         reason = self.cannot("words")
         if reason is not None or self._attention is None:
-            raise CapabilityError(reason or _REASONS["words"])
+            raise CapabilityError(reason or "")
         events = self.check_history(history)
         places = np.array(self.used(events), np.int64)
         items = padded([events], self.manifest.encoder.max_length, self.manifest.num_items)
@@ -510,12 +511,12 @@ class Bundle:
 
     def _writes(self) -> Generated:
         if self._writer is None:
-            raise CapabilityError(self.cannot("identifiers") or _REASONS["identifiers"])
+            raise CapabilityError(self.cannot("identifiers") or "")
         return self._writer
 
     def _reads(self) -> Reader:
         if self._reader is None:
-            raise CapabilityError(self.cannot("unseen_items") or _REASONS["words"])
+            raise CapabilityError(self.cannot("words") or self.cannot("unseen_items") or "")
         return self._reader
 
     def _to_write(

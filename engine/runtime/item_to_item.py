@@ -3,8 +3,8 @@ carry, and a score taken apart into its events, exactly.
 
     score(h, j) = Σ_p κ(p) · W[h_p, j] + prior[j]
 
-W lies by rows: those of item i are the places starts[i] … starts[i + 1] − 1 of entries (items) and entry_weights. κ is row l − 1 of
-position_weights for a history of l items, newest first; where a model reads no order, each item of the history counts 1, once.
+W lies by rows: those of item i are the places starts[i] … starts[i + 1] − 1 of entries (items) and entry_weights. κ is row l − 1
+of position_weights for a history of l items, newest first; where a model reads no order, each item of the history counts 1, once.
 """
 
 from __future__ import annotations

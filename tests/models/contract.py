@@ -6,6 +6,7 @@ A new model is covered by being registered: `small` gives it few dimensions wher
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def graph() -> Graph:
 
 MATERIALS: dict[str, Any] = {
     "identifiers": identifiers(), "words": tokenized(words()), "start": None, "vectors": vectors(), "graph": graph(),
+    "attributes": words(),
 }  # fmt: skip
 
 
@@ -107,6 +109,8 @@ def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
     if new is not None and "graph" in found:
         items, offsets = log()
         found["graph"] = Graph.of(new[items].numpy(), offsets.numpy(), ITEMS)
+    if new is not None and "attributes" in found:
+        found["attributes"] = [words()[old] for old in torch.argsort(new).tolist()]
     if new is not None and "words" in found:
         found["words"] = tokenized([words()[old] for old in torch.argsort(new).tolist()])
     return found
@@ -176,8 +180,7 @@ class Contract:
 
     def test_every_setting_is_explained(self, name: str) -> None:
         kind = MODELS[name].Config
-        source = Path(sys.modules[kind.__module__].__file__ or "").read_text("utf-8")
-        body = source.partition(f"class {kind.__name__}:")[2].partition("\n\n\n")[0].splitlines()
+        body = [line for part in kind.__mro__[:-1] for line in inspect.getsource(part).splitlines()]
         for field in dataclasses.fields(kind):
             place = next(i for i, line in enumerate(body) if line.strip().startswith(f"{field.name}:"))
             assert body[place + 1].strip().startswith('"""'), field.name

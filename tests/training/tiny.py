@@ -69,16 +69,13 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"per_user": 3},
         "optimiser": {"name": "adamw", "lr": 0.01},
     },
-    "text-neighbours": {},
-    "markov": {},
-    "popularity": {},
 }
 TRAINING = {"epochs": 3, "batch_size": 32, "validate_every": 1, "patience": 0, "precision": "float32"}
 
 
 def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     """The small recipe of a model, with some entries changed: recipe("sasrec", training={"epochs": 1})."""
-    raw = {table: dict(entries) for table, entries in RECIPES[name].items()}
+    raw = {table: dict(entries) for table, entries in RECIPES.get(name, {}).items()}
     if name == "text-neighbours":
         raw["model"] = {"encoder": text_encoder()}
     if name in ("sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer"):
