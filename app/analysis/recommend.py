@@ -16,11 +16,12 @@ from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
 from app.bars import NO_BARS
-from app.text import clean, count, listed
+from app.text import clean, count, listed, md
 from engine.bundle.index import best
 from engine.errors import SeqscopeError
 from engine.runtime import (
     Bundle,
+    Contributions,
     LeaveOneOut,
     Neighbours,
     Zoo,
@@ -310,6 +311,8 @@ class Why:
     effects: list[LeaveOneOut]
     cannot: list[str]
     """The others, with their reasons."""
+    sums: dict[str, Contributions] = field(default_factory=dict)
+    """By name: what each event gave, of those models whose score is that sum."""
 
 
 def explain(models: Zoo, model: str, history: tuple[int, ...], item: int) -> LeaveOneOut:
@@ -329,7 +332,24 @@ def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: 
             able.append(answer)
         except SeqscopeError as reason:
             cannot.append(f"{answer.title}: {reason}")
-    return Why(able, effects, cannot)
+    adding = [answer.name for answer in answers if models.bundles[answer.name].cannot("contributions") is None]
+    sums = {name: models.bundles[name].contributions(history, item) for name in adding}
+    return Why(able, effects, cannot, sums)
+
+
+def sum_words(models: Zoo, model: str, parts: Contributions, history: tuple[int, ...], most: int = 4) -> str:
+    """A score as the sum that it is, in Markdown."""
+    given = parts.events.astype(float)
+    by_size = [place for place in np.argsort(-np.abs(given), kind="stable").tolist() if given[place]]
+    named = [f"{md(styles.titled(models, history[place]))} {given[place]:+.3g}" for place in by_size[:most]]
+    if len(by_size) > most:
+        named.append(f"{count(len(by_size) - most, 'other')} {given[by_size[most:]].sum():+.3g}")
+    if parts.prior:
+        named.append(f"how popular it is {parts.prior:+.3g}")
+    title = md(models.bundles[model].manifest.title)
+    if not named:
+        return f"**{title}** has nothing for it: no item of the history leads there."
+    return f"**{title}** adds up to {parts.score:.3g}, exactly: {listed(named)}."
 
 
 def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame:
@@ -346,6 +366,8 @@ def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame
                 float
             ).tolist()
         rows[f"{answer.title}: score with − without"] = effect.effect.astype(float).tolist()
+        if answer.name in found.sums:
+            rows[f"{answer.title}: gave"] = found.sums[answer.name].events.astype(float).tolist()
     return pd.DataFrame(rows)
 
 

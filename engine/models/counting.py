@@ -72,10 +72,10 @@ class Counting(ItemToItem):
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "smoothing": (30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0),
         "decay": (0.4, 0.6, 0.7, 0.8, 0.9),
-        "recent": (0, 7),
-        "window": (3, 10, 20),
+        "recent": (0, 5, 10),
+        "window": (3, 10, 20, 50),
         "distance_power": (0.0, 0.5, 1.0),
-        "popularity": (-0.5, -0.2, -0.05, 0.0, 0.1),
+        "popularity": (-0.4, -0.2, -0.05, 0.0),
     }
 
     def relation(self, config: CountingConfig, log: TrainingLog) -> sparse.csr_matrix:

@@ -85,7 +85,7 @@ class ItemToItem(Recommender):
 
     def __init__(self, config: Any, num_items: int, num_users: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.config, self.num_items, self.max_length = config, num_items, self.bounds(config)[0]
         self.chosen: dict[str, Any] = {}
         """Settings that the search chose."""
         self.check_bytes(self.bytes_needed(config, num_items))
@@ -99,6 +99,11 @@ class ItemToItem(Recommender):
         self._longest = 1
 
     # --- what a subclass says
+
+    @classmethod
+    def bounds(cls, config: Any) -> tuple[int, int]:
+        """(latest items read, entries of W kept per item on the average)"""
+        return config.max_length, config.kept
 
     @classmethod
     def bytes_needed(cls, config: Any, num_items: int) -> int:
@@ -158,8 +163,8 @@ class ItemToItem(Recommender):
         return tried
 
     def _take(self, config: Any, log: TrainingLog) -> None:
-        self.max_length = config.max_length
-        self.keep(self.relation(config, log), config.kept)
+        self.max_length, kept = self.bounds(config)
+        self.keep(self.relation(config, log), kept)
         self.position_weights = torch.from_numpy(self.positions(config))
         self.prior = torch.from_numpy(self.background(config, log).astype(np.float32))
 
@@ -188,6 +193,7 @@ class ItemToItem(Recommender):
 
     def counted(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """The items of histories and what each counts, κ: int64 and float32 [batch, length]."""
+        items = items[:, -self.max_length :]
         if self.reads_order:
             real = items != self.pad
             age = torch.arange(items.shape[1] - 1, -1, -1, device=items.device)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.base import ItemIndex, Recommender
+from engine.models.counting import transitions
+from engine.models.item_to_item import ItemToItem, TrainingLog, strongest
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,9 @@ class MarkovConfig:
     """Transitions kept per item, the most frequent first; the rest falls back on popularity."""
 
 
-class Markov(Recommender):
+class Markov(ItemToItem):
     name = "markov"
     Config = MarkovConfig
-    objective = "counts"
     card = Card(
         title="Markov chain",
         order=80,
@@ -41,43 +42,12 @@ class Markov(Recommender):
         variants=(Variant("markov", "orange", OnPage(chosen=True, at_once=True)),),
     )
 
-    def __init__(self, config: MarkovConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.config, self.num_items, self.max_length = config, num_items, 1
-        width = min(config.successors, num_items)
-        # one more row, for padding: no successors
-        self.next_items = nn.Buffer(torch.zeros(num_items + 1, width, dtype=torch.int32))
-        self.next_counts = nn.Buffer(torch.zeros(num_items + 1, width))
-        self.backoff = nn.Buffer(torch.zeros(num_items))
+    @classmethod
+    def bounds(cls, config: MarkovConfig) -> tuple[int, int]:
+        return 1, config.successors
 
-    def fit(self, items: Tensor, offsets: Tensor) -> None:
-        """items: int64 [events], the training log; offsets: int64 [users + 1]"""
-        n = self.num_items
-        self.next_items.zero_()
-        self.next_counts.zero_()
-        follows = torch.ones(len(items), dtype=torch.bool)
-        starts = offsets[:-1]
-        follows[starts[starts < len(items)]] = False  # an event that opens a sequence follows nothing
-        after = follows.nonzero().squeeze(1)
-        pairs, counts = torch.unique(items[after - 1] * n + items[after], return_counts=True)
-        order = torch.argsort(counts, descending=True, stable=True)
-        pairs, counts = pairs[order], counts[order]
-        order = torch.argsort(pairs // n, stable=True)  # by item, most frequent successor first
-        pairs, counts = pairs[order], counts[order]
-        before = pairs // n
-        first = torch.searchsorted(before, torch.arange(n))
-        place = torch.arange(len(pairs)) - first[before]
-        kept = place < self.next_items.shape[1]
-        self.next_items[before[kept], place[kept]] = (pairs[kept] % n).int()
-        self.next_counts[before[kept], place[kept]] = counts[kept].float()
-        popularity = torch.bincount(items, minlength=n).float()
-        self.backoff.copy_(self.config.alpha * popularity / popularity.sum().clamp(min=1))
+    def relation(self, config: MarkovConfig, log: TrainingLog) -> sparse.csr_matrix:
+        return strongest(transitions(log, np.ones(1, np.float32)), config.successors)
 
-    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        last = items[:, -1]
-        empty = torch.zeros(items.shape[0], self.num_items, device=items.device)
-        # unused places point at item 0 with count 0, so adding them changes nothing
-        return empty.scatter_add(1, self.next_items[last].long(), self.next_counts[last])
-
-    def index(self) -> ItemIndex:
-        return ItemIndex(None, self.backoff)
+    def background(self, config: MarkovConfig, log: TrainingLog) -> npt.NDArray[np.float32]:
+        return (config.alpha * log.popularity / max(len(log.items), 1)).astype(np.float32)

@@ -131,6 +131,7 @@ def _train(
         if world.leads:
             materials.keep(folder)
         state = State(finished=True, identity=key, best_epoch=0, seconds=time.monotonic() - begin)
+        record["seconds"] = round(state.seconds, 3)
         state.best = max((choice["valid_ndcg"] for choice in record["search"]), default=-1.0)
         if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)

@@ -45,7 +45,8 @@ def lengths(model: Recommender) -> list[int]:
 def test_every_model_is_offered(zoo: Zoo) -> None:
     assert zoo.refused == []
     assert list(zoo.bundles) == [
-        "sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer", "text-neighbours", "markov", "popularity",
+        "sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer", "text-neighbours", "tfidf", "counting",
+        "counting-text", "sequential-rules", "item-knn", "ease", "markov", "popularity",
     ]  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def test_popularity_only_orders_what_counts_leave_tied() -> None:
     items, offsets = log()
     model = Markov(MarkovConfig(), ITEMS, 9, torch.Generator())
     model.fit(items, offsets)
-    assert 0 < model.backoff.sum() <= 0.5 + 1e-6 < 1
+    assert 0 < model.prior.sum() <= 0.5 + 1e-6 < 1
 
 
 def test_fitting_again_forgets() -> None:

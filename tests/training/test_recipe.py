@@ -160,6 +160,8 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
         "objective.anneal_steps": [-1],
     },
     "markov": {"model.alpha": [-0.5], "model.successors": [0]},
+    "counting": {"model.smoothing": [0], "model.decay": [1.5], "model.kept": [0], "model.window": [0]},
+    "ease": {"model.regularisation": [0]},
 }  # fmt: skip
 
 
