@@ -53,7 +53,7 @@ class CountingConfig:
 
 class Counting(ItemToItem):
     name = "counting"
-    Config: Any = CountingConfig
+    Config: ClassVar[type[Any]] = CountingConfig
     card = Card(
         title="Counting transitions",
         order=72,

@@ -27,7 +27,7 @@ class CountingTextConfig(CountingConfig):
 
 class CountingText(Counting):
     name = "counting-text"
-    Config = CountingTextConfig
+    Config: ClassVar[type[Any]] = CountingTextConfig
     needs = ("attributes",)
     card = Card(
         title="Counting and words",

@@ -236,5 +236,5 @@ class ItemToItem(Recommender):
             stored = state.get(prefix + name)
             if stored is not None and stored.ndim == 1:
                 setattr(self, name, torch.zeros_like(stored))
-        super()._load_from_state_dict(state, prefix, *rest)  # type: ignore[no-untyped-call]
+        super()._load_from_state_dict(state, prefix, *rest)
         self._measure()
