@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 TOKENIZERS = ("letter", "rqvae", "lc-rec-rqvae", "residual-kmeans")
 GENERATORS = ("tiger", "letter-tiger", "lc-rec")
-SIMPLE = ("popularity", "markov")
+SIMPLE = ("popularity", "markov", "counting")
 SETS = ("lightgcn", "ngcf", "mult-vae")
 """Models that read a history as a set."""
 PLANS = {
