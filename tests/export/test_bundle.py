@@ -17,6 +17,7 @@ from engine.data.dataset import Dataset
 from engine.evaluation import memorisation
 from engine.export.weights import LEAST
 from engine.models import Recommender
+from engine.models.item_to_item import ItemToItem
 from engine.models.ngcf import NGCF
 from engine.runtime import CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
@@ -141,11 +142,13 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     can = manifest.capabilities
     assert can.attention == (name in ("sasrec", "bert4rec", "attrec", "recformer"))
     assert can.trained_users == (name in ("attrec", "lightgcn", "ngcf"))
-    assert can.reads_order == (name not in ("lightgcn", "ngcf", "mult-vae", "popularity"))
+    assert can.reads_order == (name not in ("lightgcn", "ngcf", "mult-vae", "item-knn", "ease", "popularity"))
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))
-    least = 4 if name in ("lightgcn", "ngcf") else 1
+    sums = isinstance(model, ItemToItem)
+    least = 6 if sums else 4 if name in ("lightgcn", "ngcf") else 1
     assert manifest.schema_version == (5 if name in SHARING else least)
     assert (manifest.graph is not None) == (name in ("lightgcn", "ngcf"))
+    assert (manifest.item_to_item is not None) == sums
     for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users", "reads_order"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")
@@ -190,7 +193,7 @@ def test_layers_side_by_side_add_up_to_the_score(zoo: Zoo, dataset: Dataset, run
 def test_maps_and_curves(zoo: Zoo) -> None:
     for name, bundle in zoo.bundles.items():
         curve, drawn = bundle.curve_table(), bundle.map_table()
-        if name in ("markov", "popularity"):
+        if bundle.manifest.item_to_item is not None or name == "popularity":
             assert (curve, drawn) == (None, None)
             continue
         if name == "text-neighbours":
