@@ -233,7 +233,7 @@ def unasked(owner: str, id: str, works: Sequence[Work]) -> list[spec.Kind]:
     seconds; then what takes longer. works: its jobs; one that failed can be tried again as long as its folder is there."""
     folder, log = home.dataset(owner, id), bool(log_columns(owner, id))
     read = log_prepared(folder) is not False
-    asked = {
+    begun = {
         work.row.kind
         for work in works
         if (work.job is not None or work.row.state == "done") and work.row.spec.get("log", read) == log
@@ -243,7 +243,7 @@ def unasked(owner: str, id: str, works: Sequence[Work]) -> list[spec.Kind]:
         or any((folder.exports / name / "manifest.json").is_file() for name in kinds.baseline_names()),
         "prepare": read and any((folder.exports / place).is_dir() for place in (IDENTIFIERS, SPACES)),
     }
-    return [kind for kind, made in there.items() if kind not in asked and not made]
+    return [kind for kind, made in there.items() if kind not in begun and not made]
 
 
 def refusal(id: str) -> str:
