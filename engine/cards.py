@@ -157,8 +157,10 @@ def trainable(of: Mapping[str, Declaration]) -> dict[str, Trainable]:
 
 
 def at_once(of: Mapping[str, Declaration]) -> dict[str, str]:
-    """Variants that are made as soon as there is a log (`OnPage.at_once`), in the order of lists → the recipe of each."""
-    return {name: model.page.recipe or name for name, model in trainable(of).items() if model.page.at_once}
+    """Variants that are made as soon as there is a log (`OnPage.at_once`) → the recipe of each; the plainest first, which lists
+    have last: they are there soonest."""
+    plainest_first = sorted(trainable(of).items(), key=lambda entry: -entry[1].declaration.card.order)
+    return {name: model.page.recipe or name for name, model in plainest_first if model.page.at_once}
 
 
 def colours(of: Mapping[str, Declaration]) -> dict[str, Colour]:
