@@ -23,6 +23,8 @@ from engine.models.tfidf import Attributes, cosines, vectors
 class CountingTextConfig(CountingConfig):
     text: float = 1.5
     """λ: what a cosine of words is worth beside a count."""
+    fields: tuple[str, ...] = ()
+    """Attributes whose words are read; empty: all of them."""
 
 
 class CountingText(Counting):
@@ -53,4 +55,6 @@ class CountingText(Counting):
         self.attributes = attributes
 
     def relation(self, config: CountingTextConfig, log: TrainingLog) -> sparse.csr_matrix:  # type: ignore[override]
-        return super().relation(config, log) + config.text * cosines(vectors(self.attributes), config.kept)
+        return super().relation(config, log) + config.text * cosines(
+            vectors(self.attributes, config.fields), config.kept
+        )

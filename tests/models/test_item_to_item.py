@@ -128,12 +128,18 @@ def test_ease_predicts_every_item_from_the_others_best() -> None:
 
 
 def text_cosines() -> np.ndarray:
-    """By hand: tf · (ln((1 + n) / (1 + df)) + 1), rows of unit length, no item with itself."""
+    """By hand: (1 + ln tf) · (ln((1 + n) / (1 + df)) + 1), rows of unit length, no item with itself."""
     bags = [Counter(" ".join(value for _, value in pairs).split()) for pairs in words()]
     vocabulary = sorted({word for bag in bags for word in bag})
     df = {word: sum(word in bag for bag in bags) for word in vocabulary}
     table = np.array(
-        [[bag[word] * (math.log((1 + ITEMS) / (1 + df[word])) + 1) for word in vocabulary] for bag in bags]
+        [
+            [
+                (bag[word] and 1 + math.log(bag[word])) * (math.log((1 + ITEMS) / (1 + df[word])) + 1)
+                for word in vocabulary
+            ]
+            for bag in bags
+        ]
     )
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
     near = table @ table.T
