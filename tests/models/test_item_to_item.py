@@ -132,15 +132,11 @@ def text_cosines() -> np.ndarray:
     bags = [Counter(" ".join(value for _, value in pairs).split()) for pairs in words()]
     vocabulary = sorted({word for bag in bags for word in bag})
     df = {word: sum(word in bag for bag in bags) for word in vocabulary}
-    table = np.array(
-        [
-            [
-                (bag[word] and 1 + math.log(bag[word])) * (math.log((1 + ITEMS) / (1 + df[word])) + 1)
-                for word in vocabulary
-            ]
-            for bag in bags
-        ]
-    )
+    table = np.zeros((ITEMS, len(vocabulary)))
+    for row, bag in zip(table, bags, strict=True):
+        for place, word in enumerate(vocabulary):
+            if bag[word]:
+                row[place] = (1 + math.log(bag[word])) * (math.log((1 + ITEMS) / (1 + df[word])) + 1)
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
     near = table @ table.T
     np.fill_diagonal(near, 0)
