@@ -55,7 +55,7 @@ SETS = ("lightgcn", "ngcf", "mult-vae")
 """Models that read a history as a set."""
 PLANS = {
     "films": Plan(
-        (*SIMPLE, "sasrec", "sasrec-bce", "bert4rec", "attrec", *SETS, "recformer"), TOKENIZERS, GENERATORS, 60_000_000
+        (*SIMPLE, "sasrec", "sasrec-bce", "bert4rec", "attrec", *SETS, "recformer"), TOKENIZERS, GENERATORS, 70_000_000
     ),
     "sample": Plan((*SIMPLE, "sasrec", "bert4rec", "attrec", "recformer"), TOKENIZERS, GENERATORS, 20_000_000),
 }  # fmt: skip
