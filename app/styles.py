@@ -40,6 +40,7 @@ PALETTE: dict[Colour, Style] = {
     "teal": Style("#44aa99", "triangle-right", "▶", "longdash"),
     "wine": Style("#882255", "triangle-left", "◀", "longdashdot"),
     "moss": Style("#6f8f3d", "star-diamond", "✦", "solid"),
+    "indigo": Style("#5b5fd0", "hexagram", "✶", "dash"),
 }
 
 _DOTTED = {"●": "◉", "■": "▣", "◆": "◈", "▶": "▷", "◀": "◁"}

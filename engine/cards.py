@@ -26,7 +26,20 @@ SECONDS = 120
 """What asking for declarations of other packages may take."""
 
 Colour = Literal[
-    "blue", "red", "green", "orange", "grey", "pink", "sky", "yellow", "violet", "brown", "teal", "wine", "moss"
+    "blue",
+    "red",
+    "green",
+    "orange",
+    "grey",
+    "pink",
+    "sky",
+    "yellow",
+    "violet",
+    "brown",
+    "teal",
+    "wine",
+    "moss",
+    "indigo",
 ]
 """Of figures: a colour with its marker and its dash (app.styles.PALETTE)."""
 
