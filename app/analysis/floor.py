@@ -55,10 +55,10 @@ def missing(families: Mapping[str, str], protocol: str = "full") -> str:
         if refit
         else f"`seqscope baselines {' '.join(absent)}` takes seconds; for a dataset of your own, train it on Your data."
     )
-    return (
-        f"The floor is missing: {titles} {'is' if len(absent) == 1 else 'are'} not among these "
-        f"models, so nothing says what counting alone reaches. {steps}"
-    )
+    verb = "is" if len(absent) == 1 else "are"
+    if any(not needs_training(family) for family in families.values()):
+        return f"Of what needs no training, {titles} {verb} not among these models. {steps}"
+    return f"The floor is missing: {titles} {verb} not among these models, so nothing says what counting alone reaches. {steps}"
 
 
 @functools.cache

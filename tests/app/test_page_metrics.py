@@ -155,7 +155,7 @@ def test_models_below_the_floor_are_named() -> None:
     means = {"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}
     assert "**A** and **\\<script\\>B\\</script\\>** are both below **D**" in floor.below(means, FAMILIES, called)
     assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
-    assert "baselines markov`" in floor.missing({"a": "sasrec", "c": "popularity"})
+    assert "baselines markov" in floor.missing({"a": "sasrec", "c": "popularity"})
 
 
 def test_what_needs_no_training_is_what_declares_so() -> None:
@@ -548,7 +548,7 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert made["Epochs"].tolist().count("2 (best 2, still improving when stopped)") == 1
     assert page.selectbox(key="metrics_baseline_toys_6").value == "plain"
-    assert "**Alpha** is below **Markov chain**" in words(page) and "The floor is missing: Popularity is" in words(page)
+    assert "**Alpha** is below **Markov chain**" in words(page) and "Of what needs no training, Popularity" in words(page)
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:
