@@ -548,7 +548,9 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert made["Epochs"].tolist().count("2 (best 2, still improving when stopped)") == 1
     assert page.selectbox(key="metrics_baseline_toys_6").value == "plain"
-    assert "**Alpha** is below **Markov chain**" in words(page) and "Of what needs no training, Popularity" in words(page)
+    assert "**Alpha** is below **Markov chain**" in words(page) and "Of what needs no training, Popularity" in words(
+        page
+    )
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:
