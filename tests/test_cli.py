@@ -156,7 +156,7 @@ OF_TORCH = {  # torch itself, and what it requires
     "torch", "torchgen", "functorch", "filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "sympy",
     "setuptools", "pkg_resources", "typing_extensions",
 }  # fmt: skip
-FOR_TRAINING = OF_TORCH | {"numpy", "pyarrow", "safetensors", "cython_runtime"}
+FOR_TRAINING = OF_TORCH | {"numpy", "scipy", "pyarrow", "safetensors", "cython_runtime"}
 
 
 def on_a_bare_machine(root: Path, allowed: set[str], program: str) -> subprocess.CompletedProcess[str]:
@@ -166,7 +166,7 @@ def on_a_bare_machine(root: Path, allowed: set[str], program: str) -> subprocess
 
 
 class TestImports:
-    def test_training_needs_torch_numpy_pyarrow_and_safetensors_alone(self, root: Path) -> None:
+    def test_training_needs_torch_numpy_scipy_pyarrow_and_safetensors_alone(self, root: Path) -> None:
         done = on_a_bare_machine(
             root,
             FOR_TRAINING,

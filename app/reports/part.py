@@ -6,6 +6,7 @@ computed, shown, tabled and checked. Everything else asks all parts in turn (app
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from app.reports.blocks import Block, Table
 from app.reports.fields import Item
 from app.styles import titled
 from app.text import clean
+from engine.cards import require
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -53,11 +55,11 @@ class Source:
     @cached_property
     def answers(self) -> list[Answer]:
         """Every model's list after the history."""
-        answers_ = []
+        answers: list[Answer] = []
         for name in self.names:
             self.tell(f"Asking {self.models.bundles[name].manifest.title}")
-            answers_ += ask(self.models, [name], self.history, self.asked.k, target=self.target)
-        return answers_
+            answers += ask(self.models, [name], self.history, self.asked.k, target=self.target)
+        return answers
 
     @cached_property
     def explained(self) -> int | None:
@@ -90,8 +92,9 @@ def person_of(models: Zoo, asked: Asked) -> int | None:
     return row if history and known[-len(history) :] == list(history) else None
 
 
-class Part(Generic[Content]):
-    """A part of a report. Texts are plain: whoever shows them escapes them."""
+class Part(ABC, Generic[Content]):
+    """A part of a report. Texts are plain: whoever shows them escapes them. One that lacks something is refused by name when it is
+    made, at import."""
 
     name: str
     """In addresses and commands; the field of the report has underscores for dashes."""
@@ -114,6 +117,9 @@ class Part(Generic[Content]):
     note = ""
     """What has to be known to read it."""
 
+    def __init__(self) -> None:
+        require(type(self), "name", "title", "heading", "busy", "order", "content")
+
     @property
     def field(self) -> str:
         return self.name.replace("-", "_")
@@ -127,9 +133,9 @@ class Part(Generic[Content]):
         """Whether these models can have it at all; where not, it is not offered and not missed."""
         return True
 
+    @abstractmethod
     def make(self, source: Source) -> Content | None:
         """Asks the models. None where there is nothing."""
-        raise NotImplementedError
 
     def named(self, content: Content) -> list[str]:
         """The models that it names."""
@@ -158,8 +164,9 @@ class Part(Generic[Content]):
         """Name → table, each a CSV file."""
         return {}
 
+    @abstractmethod
     def blocks(self, content: Content, report: Report) -> list[Block]:
-        raise NotImplementedError
+        """As it is shown, in HTML and PDF."""
 
     def compare(self, report: Report, then: Content, now: Content) -> Iterator[Checked]:
         """As it is in the report, against as it would be now."""

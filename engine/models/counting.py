@@ -67,7 +67,7 @@ class Counting(ItemToItem):
             "neighbours": "It keeps counts of what follows what, not a place for each item.",
             "map": "It keeps counts of what follows what; there is no space to draw.",
         },
-        variants=(Variant("counting", "indigo", OnPage(chosen=True, at_once=True)),),
+        variants=(Variant("counting", "indigo", OnPage(at_once=True)),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "smoothing": (30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0),

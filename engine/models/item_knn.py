@@ -49,7 +49,7 @@ class ItemKNN(ItemToItem):
             "map": "It keeps who is near to whom; there is no space to draw.",
             "probability": NO_PROBABILITY,
         },
-        variants=(Variant("item-knn", page=OnPage(chosen=True, at_once=True)),),
+        variants=(Variant("item-knn", page=OnPage(at_once=True)),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "max_length": (5, 20, 50),

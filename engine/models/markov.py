@@ -6,9 +6,11 @@ Score of i after j: count(j → i) + α · popularity(i) / events. An α below 1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
@@ -48,6 +50,17 @@ class Markov(ItemToItem):
 
     def relation(self, config: MarkovConfig, log: TrainingLog) -> sparse.csr_matrix:
         return strongest(transitions(log, np.ones(1, np.float32)), config.successors)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Runs of before keep the counts of so many successors of each item side by side."""
+        if prefix + "next_items" in state:
+            items, counts = (state.pop(prefix + name).numpy() for name in ("next_items", "next_counts"))
+            row = np.repeat(np.arange(len(items)), items.shape[1])
+            shape = (len(items), self.num_items)
+            self.keep(sparse.csr_matrix((counts.ravel(), (row, items.ravel())), shape)[:-1], self.config.successors)
+            state |= {prefix + name: getattr(self, name) for name in ("starts", "entries", "weights")}
+            state |= {prefix + "position_weights": torch.ones(1, 1), prefix + "prior": state.pop(prefix + "backoff")}
+        super()._load_from_state_dict(state, prefix, *rest)
 
     def background(self, config: MarkovConfig, log: TrainingLog) -> npt.NDArray[np.float32]:
         return (config.alpha * log.popularity / max(len(log.items), 1)).astype(np.float32)

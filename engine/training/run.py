@@ -130,8 +130,8 @@ def _train(
         record["chosen"] = selection.chosen if selection is not None else getattr(model, "chosen", {})
         if world.leads:
             materials.keep(folder)
-        state = State(finished=True, identity=key, best_epoch=0, seconds=time.monotonic() - begin)
-        record["seconds"] = round(state.seconds, 3)
+        state = State(finished=True, identity=key, best_epoch=0)
+        record["seconds"] = round(time.monotonic() - begin, 3)
         state.best = max((choice["valid_ndcg"] for choice in record["search"]), default=-1.0)
         if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)

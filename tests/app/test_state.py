@@ -200,7 +200,7 @@ def test_a_new_export_is_seen(open_app: Open, tmp_path: Path) -> None:
 def test_of_many_models_one_of_each_kind_is_shown_until_somebody_chooses(root: Path) -> None:
     films = Zoo.open(root / "exports" / "films")
     families = [films.bundles[name].manifest.family for name in usual_models.usual(films)]
-    assert families == ["sasrec", "bert4rec", "lightgcn", "recformer", "encoder-decoder", "markov"]
+    assert families == ["sasrec", "bert4rec", "lightgcn", "recformer", "encoder-decoder", "counting"]
     few = Zoo.open(root / "exports" / "sample")
     assert usual_models.usual(few) == list(few.bundles)
 

@@ -11,8 +11,10 @@ import jsonschema
 import pytest
 
 from app.reports import document, verify
+from app.reports.blocks import Block
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
+from app.reports.part import Part, Source
 from app.reports.parts.lists import bar, bars
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -120,3 +122,21 @@ def test_what_does_not_belong_together_is_refused(report: Report, part: str, cha
 def test_a_changed_word_breaks_the_seal(report: Report) -> None:
     again = document.read(changed(report, notes=["All is well."]))
     assert document.seal(again) != again.seal
+
+
+def test_a_part_that_lacks_something_is_refused_by_name() -> None:
+    class Silent(Part[list[int]]):
+        name, title, heading, busy, order, content = "silent", "Silent", "Silence", "Listening", 1, list[int]
+
+    class Nameless(Silent):
+        def make(self, source: Source) -> list[int]:
+            return []
+
+        def blocks(self, content: list[int], report: Report) -> list[Block]:
+            return []
+
+    with pytest.raises(TypeError, match="Silent without an implementation for abstract methods 'blocks', 'make'"):
+        Silent()  # type: ignore[abstract]
+    del Silent.heading
+    with pytest.raises(SeqscopeError, match="Nameless declares no heading"):
+        Nameless()

@@ -20,7 +20,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "bundle.md").read_text("utf-8")
 def test_the_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_zoo(tmp_path / "exports", name="my-dataset")
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[-1]
     exec(compile(code, "docs/bundle.md", "exec"), {})  # noqa: S102  # our own page
     zoo = Zoo.open("exports/my-dataset", warm=True)
     assert zoo.refused == []

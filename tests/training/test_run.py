@@ -45,7 +45,11 @@ def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> No
             learned |= {"text_vectors.npy", "text_vectors.json"}
         if "words" in MATCHING[name].needs:
             learned |= {"words.safetensors", "tokenizer.json"}
-        assert files == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json"} | learned
+        assert (
+            files
+            == {"run.json", "best.safetensors", "ranks.parquet", "exposure.parquet", "metrics.json", "cost.json"}
+            | learned
+        )
         record = json.loads((folder / "run.json").read_text("utf-8"))
         assert record["fingerprint"] == dataset.info.fingerprint
         assert record["recipe"]["family"] == name

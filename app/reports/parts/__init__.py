@@ -5,14 +5,32 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from importlib.metadata import entry_points
 from typing import Any
 
 from app.reports.part import Part
+from engine.errors import SeqscopeError
+from engine.plugins import objects
 
-_MODULES = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-_ADDED = [point.load() for point in entry_points(group="seqscope.report_parts")]
-PARTS: dict[str, Part[Any]] = {
-    part.name: part for part in sorted([*(module.PART for module in _MODULES), *_ADDED], key=lambda part: part.order)
-}
+GROUP = "seqscope.report_parts"
+
+
+def declared() -> dict[str, Part[Any]]:
+    """By name, in the order of the report. Raises SeqscopeError where two bear one name, or an entry point leads to no part."""
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    every = [module.PART for module in modules]
+    for name, part in objects(GROUP):
+        if not isinstance(part, Part):
+            raise SeqscopeError(f"the entry point {name!r} of {GROUP} leads to no part of a report")
+        every.append(part)
+    by_name: dict[str, Part[Any]] = {}
+    for part in sorted(every, key=lambda part: part.order):
+        if other := by_name.get(part.name):
+            raise SeqscopeError(
+                f"{type(part).__module__} and {type(other).__module__} both declare the part {part.name!r}"
+            )
+        by_name[part.name] = part
+    return by_name
+
+
+PARTS = declared()
 """Name → part."""
