@@ -93,8 +93,7 @@ def person_of(models: Zoo, asked: Asked) -> int | None:
 
 
 class Part(ABC, Generic[Content]):
-    """A part of a report. Texts are plain: whoever shows them escapes them. One that lacks something is refused by name when it is
-    made, at import."""
+    """A part of a report. Texts are plain: whoever shows them escapes them. One that lacks something is refused by name."""
 
     name: str
     """In addresses and commands; the field of the report has underscores for dashes."""

@@ -230,7 +230,7 @@ class ItemToItem(Recommender):
     def index(self) -> ItemIndex:
         return ItemIndex(None, self.prior)
 
-    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
         """How many entries W has depends on the log: a stored one is taken with those it has."""
         for name in ("entries", "weights"):
             stored = state.get(prefix + name)
