@@ -135,7 +135,7 @@ def test_a_part_that_lacks_something_is_refused_by_name() -> None:
         def blocks(self, content: list[int], report: Report) -> list[Block]:
             return []
 
-    with pytest.raises(TypeError, match="abstract class Silent.*blocks.*make"):
+    with pytest.raises(TypeError, match=r"abstract class Silent.*blocks.*make"):
         Silent()  # type: ignore[abstract]
     del Silent.heading
     with pytest.raises(SeqscopeError, match="Nameless declares no heading"):
