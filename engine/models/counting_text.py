@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.counting import Counting, CountingConfig
 from engine.models.item_to_item import TrainingLog
-from engine.models.tfidf import Attributes, cosines, vectors
+from engine.models.tfidf import cosines, vectors
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,6 @@ class CountingText(Counting):
         variants=(Variant("counting-text", page=OnPage()),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {**Counting.grid, "text": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)}
-
-    def __init__(
-        self,
-        config: CountingTextConfig,
-        num_items: int,
-        num_users: int,
-        generator: torch.Generator,
-        attributes: Attributes,
-    ) -> None:
-        super().__init__(config, num_items, num_users, generator)
-        self.attributes = attributes
 
     def relation(self, config: CountingTextConfig, log: TrainingLog) -> sparse.csr_matrix:  # type: ignore[override]
         return super().relation(config, log) + config.text * cosines(

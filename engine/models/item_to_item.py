@@ -25,6 +25,9 @@ LARGEST = 4 << 30
 """Bytes that fitting may take; more is refused before any work."""
 NO_PROBABILITY = "Its scores are sums of weights that put items in order; they are no probabilities."
 
+Attributes = Sequence[Sequence[tuple[str, str]]]
+"""Of every item key and value of each attribute that it has, as engine.text.attributes has them."""
+
 
 class TrainingLog:
     """What these models are fitted on. items: int64 [events]; offsets: int64 [users + 1], where each user's events begin."""
@@ -83,8 +86,12 @@ class ItemToItem(Recommender):
     position_weights: Tensor
     prior: Tensor
 
-    def __init__(self, config: Any, num_items: int, num_users: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, config: Any, num_items: int, num_users: int, generator: torch.Generator, attributes: Attributes = ()
+    ) -> None:
+        """attributes: of those models that need them."""
         super().__init__()
+        self.attributes = attributes
         self.config, self.num_items, self.max_length = config, num_items, self.bounds(config)[0]
         self.chosen: dict[str, Any] = {}
         """Settings that the search chose."""
@@ -163,8 +170,8 @@ class ItemToItem(Recommender):
         return tried
 
     def _take(self, config: Any, log: TrainingLog) -> None:
-        self.max_length, kept = self.bounds(config)
-        self.keep(self.relation(config, log), kept)
+        self.max_length, most = self.bounds(config)
+        self.keep(self.relation(config, log), most)
         self.position_weights = torch.from_numpy(self.positions(config))
         self.prior = torch.from_numpy(self.background(config, log).astype(np.float32))
 

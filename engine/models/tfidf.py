@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.item_to_item import NO_PROBABILITY, ItemToItem, TrainingLog, decaying
+from engine.models.item_to_item import NO_PROBABILITY, Attributes, ItemToItem, TrainingLog, decaying
 
-Attributes = Sequence[Sequence[tuple[str, str]]]
-"""Of every item key and value of each attribute that it has, as engine.text.attributes has them."""
 _WORD = re.compile(r"\w\w+")
 _ROWS = 512
 """Items compared with all others at a time."""
@@ -64,17 +61,6 @@ class TfidfNeighbours(ItemToItem):
         variants=(Variant("tfidf", page=OnPage()),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"decay": (0.4, 0.6, 0.8, 0.9, 1.0)}
-
-    def __init__(
-        self,
-        config: TfidfConfig,
-        num_items: int,
-        num_users: int,
-        generator: torch.Generator,
-        attributes: Attributes,
-    ) -> None:
-        super().__init__(config, num_items, num_users, generator)
-        self.attributes = attributes
 
     def relation(self, config: TfidfConfig, log: TrainingLog) -> sparse.csr_matrix:
         return cosines(vectors(self.attributes, config.fields), config.kept)
