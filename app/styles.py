@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Literal
 
 from app.analysis.cache import cached
 from engine.bundle.items import FEW
@@ -67,23 +68,35 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 def style(zoo: Zoo, model: str) -> Style:
     """The look of a model."""
-    spare: tuple[Colour, ...] = ("brown", "teal", "pink", "sky", "yellow", "violet", "moss")
-    return _style(model, colours(declarations().models), zoo.bundles, spare)
+    return _looks(tuple(zoo.bundles), _colours("models")).get(model, PALETTE["brown"])
 
 
 def tokenizer_style(zoo: Zoo, name: str) -> Style:
     """The look of a tokenizer."""
-    return _style(name, colours(declarations().tokenizers), zoo.tokenizations, ("pink", "orange", "sky", "brown"))
+    return _looks(tuple(zoo.tokenizations), _colours("tokenizers")).get(name, PALETTE["brown"])
 
 
-def _style(name: str, known: Mapping[str, Colour], names: Iterable[str], spare: Sequence[Colour]) -> Style:
-    """Those without a colour of their own take the spare ones that no other has, in the order of their names."""
-    if name in known:
-        return PALETTE[known[name]]
-    taken = {known[other] for other in names if other in known}
-    free = [colour for colour in spare if colour not in taken] or spare
-    others = sorted(other for other in names if other not in known)
-    return PALETTE[free[others.index(name) % len(free)] if name in others else free[0]]
+@cache
+def _colours(of: Literal["models", "tokenizers"]) -> tuple[tuple[str, Colour], ...]:
+    return tuple(colours(getattr(declarations(), of)).items())
+
+
+@lru_cache(32)
+def _looks(names: tuple[str, ...], declared: tuple[tuple[str, Colour], ...]) -> dict[str, Style]:
+    """By name, no two alike: what it declares where nobody before it has that, else the next that is free. With more names than
+    colours, every colour comes again with the marker of another."""
+    styles = list(PALETTE.values())
+    again = [
+        dataclasses.replace(styles[at], marker=styles[at - turn].marker, sign=styles[at - turn].sign)
+        for turn in range(1, len(styles))
+        for at in range(len(styles))
+    ]
+    looks: dict[str, Style] = {}
+    for name, colour in declared:
+        if name in names and PALETTE[colour] not in looks.values():
+            looks[name] = PALETTE[colour]
+    free = (look for look in (*styles, *again) if look not in looks.values())
+    return {name: looks[name] if name in looks else next(free) for name in names}
 
 
 def titled(zoo: Zoo, item: int) -> str:

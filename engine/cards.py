@@ -25,6 +25,17 @@ MODELS, TOKENIZERS = "seqscope.models", "seqscope.tokenizers"
 SECONDS = 120
 """What asking for declarations of other packages may take."""
 
+Kind = Literal["sequential", "collaborative", "text", "generative", "counting"]
+KINDS: dict[Kind, str] = {
+    "sequential": "Sequential",
+    "collaborative": "Collaborative",
+    "text": "Text",
+    "generative": "Generative",
+    "counting": "Counting",
+}
+"""What a model goes by, in the order of lists, and how pages call it: the order of a history, who has what, words about items,
+identifiers that it writes, how often items follow each other."""
+
 Colour = Literal[
     "blue",
     "red",
@@ -74,7 +85,7 @@ class Variant:
 
     name: str
     colour: Colour | None = None
-    """None: one that no other has."""
+    """Taken where no model before it has it; None: the first that is free (app.styles)."""
     page: OnPage | None = None
     """None: it is trained on the command line alone."""
     order: int | None = None
@@ -130,6 +141,8 @@ class Declaration:
     needs: tuple[str, ...]
     learns: bool
     """Step by step; False where it counts."""
+    kind: Kind | None = None
+    """None: a tokenizer."""
     needs_log: bool = True
     unseen_items: bool = False
 

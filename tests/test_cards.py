@@ -40,7 +40,7 @@ def test_a_declaration_that_lacks_something_says_what() -> None:
         Card(title="x", summary="x", paper="x")  # type: ignore[call-arg]
     with pytest.raises(SeqscopeError, match="no paper"):
         Card(title="x", summary="x", paper=" ", order=10)
-    with pytest.raises(SeqscopeError, match=r"Bare declares no Config and no objective"):
+    with pytest.raises(SeqscopeError, match=r"Bare declares no Config and no objective and no kind"):
         type("Bare", (Recommender,), {"name": "bare", "card": Popularity.card})
     with pytest.raises(SeqscopeError, match=r"NoCodes declares no codes"):
         page = Card(title="x", summary="x", paper="x", order=1, variants=(cards.Variant("x", page=cards.OnPage()),))

@@ -44,6 +44,7 @@ def declared() -> Declarations:
                 card=_filled_in(kind.card, model_recipes.load),
                 needs=kind.needs,
                 learns=kind.objective != "counts",
+                kind=kind.kind,
                 needs_log=kind.needs_log,
                 unseen_items=kind.unseen_items,
             )

@@ -79,6 +79,7 @@ class DecoderOnly(Generator):
     stop = 1
     Config = DecoderOnlyConfig
     objective = "identifier"
+    kind = "generative"
     card = Card(
         title="LC-Rec, small",
         order=60,

@@ -147,6 +147,7 @@ class EncoderDecoder(Generator):
     name = "encoder-decoder"
     Config = EncoderDecoderConfig
     objective = "identifier"
+    kind = "generative"
     card = Card(
         title="TIGER",
         order=50,

@@ -121,6 +121,7 @@ class LanguageModel(Generator):
     name = "language-model"
     Config = LanguageConfig
     objective = "instructions"
+    kind = "generative"
     card = Card(
         title="LC-Rec",
         order=65,

@@ -48,6 +48,7 @@ class AttRec(Recommender):
     name = "attrec"
     Config = AttRecConfig
     objective = "window"
+    kind = "sequential"
     card = Card(
         title="AttRec",
         order=30,

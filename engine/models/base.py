@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from engine.cards import Card, require
+from engine.cards import Card, Kind, require
 
 
 class ItemIndex(NamedTuple):
@@ -44,6 +44,7 @@ class Recommender(nn.Module):
         name: the word used on the command line and in recipes.
         Config: the dataclass of its settings, the table `model` of recipes.
         objective: how it learns, one of engine.training.objectives.OBJECTIVES; "counts" where it has a method `fit` instead.
+        kind: what it goes by (engine.cards.KINDS).
         card: what people are told of it.
         max_length: how many of the latest items the encoder reads.
         min_history: 0 where the model answers without any history, else 1.
@@ -58,6 +59,7 @@ class Recommender(nn.Module):
     name: ClassVar[str]
     Config: ClassVar[type[Any]]
     objective: ClassVar[str]
+    kind: ClassVar[Kind]
     card: ClassVar[Card]
     min_history: ClassVar[int] = 1
     trained_users: ClassVar[bool] = False
@@ -77,7 +79,7 @@ class Recommender(nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
-            require(cls, "Config", "objective", "card")
+            require(cls, "Config", "objective", "kind", "card")
 
     @property
     def walks(self) -> bool:

@@ -68,6 +68,7 @@ class BERT4Rec(Recommender):
     name = "bert4rec"
     Config = BERT4RecConfig
     objective = "cloze"
+    kind = "sequential"
     card = Card(
         title="BERT4Rec",
         order=20,

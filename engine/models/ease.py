@@ -32,6 +32,7 @@ class EASEConfig:
 class EASE(ItemToItem):
     name = "ease"
     Config = EASEConfig
+    kind = "collaborative"
     reads_order = False
     card = Card(
         title="EASE",

@@ -35,6 +35,7 @@ class ItemKNNConfig:
 class ItemKNN(ItemToItem):
     name = "item-knn"
     Config = ItemKNNConfig
+    kind = "collaborative"
     reads_order = False
     card = Card(
         title="Item-kNN",

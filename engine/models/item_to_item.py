@@ -19,6 +19,7 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
+from engine.cards import Kind
 from engine.models.base import ItemIndex, Recommender
 
 LARGEST = 4 << 30
@@ -77,6 +78,7 @@ class ItemToItem(Recommender):
     """
 
     objective = "counts"
+    kind: ClassVar[Kind] = "counting"
     exports = ("vectors", "item-to-item")
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
 

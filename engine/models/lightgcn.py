@@ -35,6 +35,7 @@ class LightGCN(GraphRecommender):
     name = "lightgcn"
     Config = LightGCNConfig
     objective = "pairs"
+    kind = "collaborative"
     card = Card(
         title="LightGCN",
         order=34,

@@ -43,6 +43,7 @@ class MultVAE(Recommender):
     name = "mult-vae"
     Config = MultVAEConfig
     objective = "multinomial"
+    kind = "collaborative"
     card = Card(
         title="Mult-VAE",
         order=37,

@@ -79,6 +79,7 @@ class NGCF(GraphRecommender):
     name = "ngcf"
     Config = NGCFConfig
     objective = "pairs"
+    kind = "collaborative"
     card = Card(
         title="NGCF",
         order=35,

@@ -20,6 +20,7 @@ class Popularity(Recommender):
     name = "popularity"
     Config = PopularityConfig
     objective = "counts"
+    kind = "counting"
     card = Card(
         title="Popularity",
         order=90,

@@ -165,6 +165,7 @@ class Recformer(Recommender):
     name = "recformer"
     Config = RecformerConfig
     objective = "text"
+    kind = "text"
     card = Card(
         title="Recformer",
         order=40,

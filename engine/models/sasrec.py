@@ -80,6 +80,7 @@ class SASRec(Recommender):
     name = "sasrec"
     Config = SASRecConfig
     objective = "next-item"
+    kind = "sequential"
     card = Card(
         title="SASRec",
         order=10,

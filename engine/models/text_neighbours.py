@@ -35,6 +35,7 @@ class TextNeighbours(Recommender):
     name = "text-neighbours"
     Config = TextNeighboursConfig
     objective = "counts"
+    kind = "text"
     card = Card(
         title="Text neighbours",
         order=70,

@@ -43,6 +43,7 @@ class TfidfConfig:
 class TfidfNeighbours(ItemToItem):
     name = "tfidf"
     Config = TfidfConfig
+    kind = "text"
     needs = ("attributes",)
     needs_log = False
     card = Card(
