@@ -44,8 +44,6 @@ PALETTE: dict[Colour, Style] = {
     "indigo": Style("#5b5fd0", "hexagram", "✶", "dash"),
 }
 
-_DOTTED = {"●": "◉", "■": "▣", "◆": "◈", "▶": "▷", "◀": "◁"}
-
 
 def space(bundle: Bundle) -> str:
     """What a model's own space is called, where items are near each other or drawn on a map: a model that writes codes has no
@@ -56,10 +54,7 @@ def space(bundle: Bundle) -> str:
 
 def with_users(look: Style) -> Style:
     """The look of a model that knows its users by vectors of their own, beside the model itself."""
-    dotted = look.sign in _DOTTED
-    return dataclasses.replace(
-        look, marker=f"{look.marker}-dot" if dotted else look.marker, sign=_DOTTED.get(look.sign, look.sign)
-    )
+    return dataclasses.replace(look, marker=f"{look.marker}-dot", sign=f"{look.sign}\u00b7")
 
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -68,12 +63,12 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 def style(zoo: Zoo, model: str) -> Style:
     """The look of a model."""
-    return _looks(tuple(zoo.bundles), _colours("models")).get(model, PALETTE["brown"])
+    return _looks(tuple(dict.fromkeys([*zoo.bundles, model])), _colours("models"))[model]
 
 
 def tokenizer_style(zoo: Zoo, name: str) -> Style:
     """The look of a tokenizer."""
-    return _looks(tuple(zoo.tokenizations), _colours("tokenizers")).get(name, PALETTE["brown"])
+    return _looks(tuple(dict.fromkeys([*zoo.tokenizations, name])), _colours("tokenizers"))[name]
 
 
 @cache
@@ -81,7 +76,7 @@ def _colours(of: Literal["models", "tokenizers"]) -> tuple[tuple[str, Colour], .
     return tuple(colours(getattr(declarations(), of)).items())
 
 
-@lru_cache(32)
+@lru_cache(64)
 def _looks(names: tuple[str, ...], declared: tuple[tuple[str, Colour], ...]) -> dict[str, Style]:
     """By name, no two alike: what it declares where nobody before it has that, else the next that is free. With more names than
     colours, every colour comes again with the marker of another."""

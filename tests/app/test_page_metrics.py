@@ -543,14 +543,23 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     page = opened(change, protocol="full+user")
     assert not page.exception and not page.error and not page.session_state["seqscope_state"].problems
     shown = page.table[0].value.set_index("Model")["Note"]
-    assert [name[2:] for name in shown.index[:3]] == ["Markov chain", "Alpha", "Alpha, user vectors"]
-    assert shown.iloc[3] == "still improving when stopped"
+    names = [name.split("\u00a0")[1] for name in shown.index]
+    assert names[0] == "Markov chain" and names.index("Alpha, user vectors") < names.index(
+        "Alpha"
+    )  # the floor, then the best
+    assert shown.iloc[names.index("Beta")] == "still improving when stopped"
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert made["Epochs"].tolist().count("2 (best 2, still improving when stopped)") == 1
     assert page.selectbox(key="metrics_baseline_toys_6").value == "plain"
     assert "**Alpha** is below **Markov chain**" in words(page) and "Of what needs no training, Popularity" in words(
         page
     )
+
+
+def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
+    shown = MetricsChoices(Zoo.open(root / "exports" / "films"), "full", "NDCG", 10, "Text")
+    assert shown.rows == ["popularity", "markov", "counting", "recformer"]
+    assert set(shown.of_kind(evaluation.standing(shown.models, "full", 10))["model"]) == set(shown.rows)
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:

@@ -46,11 +46,12 @@ def back() -> None:
     state.update(variant=None)
 
 
-def choose_models() -> None:
-    """Which models are shown; the usual ones where none is chosen."""
+def choose_models(key: str, offered: tuple[str, ...]) -> None:
+    """Which of the offered models are shown, beside those that are and were not offered; the usual ones where none is left."""
     models = zoo.open_zoo(state.get().dataset)
-    names = st.session_state.get("compare_models") or []
-    chosen = tuple(name for name in models.bundles if name in names)
+    pressed = st.session_state.get(key) or []
+    others = [name for name in usual_models.shown(models, state.get().models) if name not in offered]
+    chosen = tuple(name for name in models.bundles if name in pressed or name in others)
     state.update(models=None if list(chosen) in ([], usual_models.usual(models)) else chosen)
 
 

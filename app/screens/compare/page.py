@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from app import examples, export, guard, run_queue, styles, zoo
@@ -177,21 +179,37 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
 # --- models
 
 
+_FEW = 8
+"""So many models stand side by side to choose from; more are behind a button, by what they go by."""
+
+
 def _chosen_models(models: Zoo) -> list[str]:
     """Which models are shown, from the address; at least one."""
-    names = list(models.bundles)
-    if len(names) > 1:
-        st.session_state["compare_models"] = usual_models.shown(models, state.get().models)
-        st.pills(
-            "Models",
-            names,
-            selection_mode="multi",
-            format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
-            key="compare_models",
-            on_change=guard.callback(actions.choose_models),
-            label_visibility="collapsed",
-        )
-    return usual_models.shown(models, state.get().models)
+    names, shown = list(models.bundles), usual_models.shown(models, state.get().models)
+    if len(names) > _FEW:
+        with st.container(horizontal=True, gap="small", key="compare_models_row"):
+            _pills(models, "Models", shown, shown, "compare_models")
+            with st.popover(f"All {len(names)} models …", icon=":material/tune:"):
+                for kind, some in usual_models.by_kind(models).items():
+                    _pills(models, kind, some, shown, f"compare_models_{kind}", label_visibility="visible")
+    elif len(names) > 1:
+        _pills(models, "Models", names, shown, "compare_models")
+    return shown
+
+
+def _pills(models: Zoo, label: str, names: list[str], shown: list[str], key: str, **more: Any) -> None:
+    """Some of the models, those that are shown among them pressed."""
+    st.session_state[key] = [name for name in names if name in shown]
+    st.pills(
+        label,
+        names,
+        selection_mode="multi",
+        format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
+        key=key,
+        on_change=guard.callback(actions.choose_models),
+        args=(key, tuple(names)),
+        **{"label_visibility": "collapsed"} | more,
+    )
 
 
 def _space(models: Zoo, name: str) -> str:

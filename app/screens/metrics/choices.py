@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app import zoo
-from app.analysis import evaluation, floor, metrics
+from app.analysis import evaluation, floor, metrics, usual_models
 from app.components import choice
 from app.text import clean, listed, md
 from engine.runtime import STILL_IMPROVING, Zoo, judge
 from engine.runtime import protocols as naming
 
+_FEW = 8
+"""So many models are read at once."""
+
 
 class MetricsChoices:
-    """A protocol, a metric and a cut-off, with the rows of all tables."""
+    """A protocol, a metric, a cut-off and a kind of models, with the rows of all tables."""
 
-    def __init__(self, models: Zoo, protocol: str, name: str, k: int) -> None:
+    def __init__(self, models: Zoo, protocol: str, name: str, k: int, kind: str = "all") -> None:
+        """kind: as `usual_models.by_kind` calls it, or all."""
         self.models, self.protocol, self.k = models, protocol, k
         self.metric = judge.key(name, k)
         self.people, self.left_out = evaluation.people(models, protocol)
@@ -31,14 +36,25 @@ class MetricsChoices:
         absent = [model for model in named if model not in {metrics.model_of(row) for row in self.people}]
         rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
         self.families = evaluation.families(models, rows)
-        self.rows = floor.first(rows, self.families)
-        """Of every table: a model, or one with its users' vectors (`metrics.ranked`); the floor first."""
+        if kind != "all":
+            alike = usual_models.by_kind(models).get(kind, [])
+            learned = floor.learned(rows, self.families)
+            rows = [row for row in rows if row not in learned or metrics.model_of(row) in alike]
+            self.people = {row: ranks for row, ranks in self.people.items() if row in rows}
+        means = self._means() if any(map(len, self.people.values())) else {}
+        best_first = sorted(rows, key=lambda row: -np.nan_to_num(means.get(row, 0.0)))
+        self.rows = floor.first(best_first, self.families)
+        """Of every table: a model, or one with its users' vectors (`metrics.ranked`); the floor first, then the best."""
         self.titles = metrics.titled(named, self.rows)
         looks = {model: zoo.style(models, model) for model in named}
         self.looks = {
             row: zoo.with_users(looks[metrics.model_of(row)]) if row.endswith(metrics.USERS) else looks[row]
             for row in self.rows
         }
+
+    def of_kind(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of those models alone that are shown."""
+        return table[table["model"].isin(self.rows)]
 
     def named(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table for people: titles in place of the models' names."""
@@ -55,7 +71,10 @@ class MetricsChoices:
         return notes
 
     def means(self) -> dict[str, float]:
-        """Row → the chosen metric; NaN where there is none."""
+        """Row that is shown → the chosen metric; NaN where there is none."""
+        return {row: mean for row, mean in self._means().items() if row in self.rows}
+
+    def _means(self) -> dict[str, float]:
         table = evaluation.standing(self.models, self.protocol, self.k)
         part = table[table["metric"] == self.metric]
         return dict(zip(part["model"], part["mean"], strict=True))
@@ -93,7 +112,19 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             "Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
-    this = MetricsChoices(models, protocol, name, int(k))
+        kinds = usual_models.by_kind(models) if len(models.bundles) > _FEW else {}
+        learning = {
+            kind: kind
+            for kind, some in kinds.items()
+            if any(floor.needs_training(models.bundles[one].manifest.family) for one in some)
+        }
+        kind = "all"
+        if len(learning) > 1:
+            kind = choice.segmented(
+                "Beside the floor", "kind", {"all": "All", **learning}, "all", key="metrics_kind", wrap=True,
+                clears=("baseline", "first", "second", "person"),
+            )  # fmt: skip
+    this = MetricsChoices(models, protocol, name, int(k), kind)
     n = next((ranks.people for ranks in this.people.values()), 0)
     split = models.info.split.get("kind", "unknown")
     note = (

@@ -74,7 +74,7 @@ def _verdict(this: MetricsChoices) -> None:
 
 
 def _standing(this: MetricsChoices) -> None:
-    table = evaluation.standing(this.models, this.protocol, this.k)
+    table = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
     st.subheader("Which model is best")
     part = table[table["metric"] == this.metric]
     models = count(len(metrics.models_of(part["model"])), "model")
@@ -131,7 +131,7 @@ def _baseline(this: MetricsChoices) -> None:
         key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
         width=320,
     )
-    table = evaluation.against(this.models, this.protocol, baseline, this.metric)
+    table = this.of_kind(evaluation.against(this.models, this.protocol, baseline, this.metric))
     if table.empty:
         st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller cut-off.")
         return
@@ -156,7 +156,7 @@ def _baseline(this: MetricsChoices) -> None:
 def _beyond(this: MetricsChoices) -> None:
     st.subheader("Beyond accuracy")
     st.markdown("What the lists are made of: how much of the catalogue anybody gets to see, and how well known it is.")
-    table = evaluation.beyond(this.models, this.protocol, this.k)
+    table = this.of_kind(evaluation.beyond(this.models, this.protocol, this.k))
     shown = this.named(table).set_axis(
         ["Model", *(metric.at(this.k) for metric in judge.BEYOND.values()), "Note"], axis=1
     )
@@ -170,7 +170,7 @@ def _beyond(this: MetricsChoices) -> None:
             )
         )
         return
-    scored = evaluation.standing(this.models, this.protocol, this.k)
+    scored = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
     scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
     export.figure(
         export.shared_figure(

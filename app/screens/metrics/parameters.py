@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import examples
-from app.analysis import evaluation, metrics
+from app.analysis import evaluation, metrics, usual_models
 from app.session.pages import Own, Parameter, one_of
 from app.text import listed, short
 from engine.runtime import Zoo, judge
@@ -28,6 +28,10 @@ def _protocol(text: str, models: Zoo, own: Own) -> str:
 def _metric(text: str, models: Zoo, own: Own) -> str:
     shown = protocol(models, own)
     return one_of("metric", tuple(judge.ACCURACY) if shown is None else metrics.metrics_of(shown))(text, models, own)
+
+
+def _kind(text: str, models: Zoo, own: Own) -> str:
+    return one_of("kind of models", ("all", *usual_models.by_kind(models)))(text, models, own)
 
 
 def _is_evaluated(text: str, models: Zoo, own: Own) -> str:
@@ -62,6 +66,7 @@ PARAMETERS = (
     Parameter("protocol", "that people were ranked under", _protocol, renewed=metrics.without_users),
     Parameter("metric", "over people, by its name, such as NDCG; which there are depends on the protocol", _metric),
     Parameter("at", "how many of the first count", one_of("cut-off", tuple(map(str, judge.CUTOFFS)))),
+    Parameter("kind", "of models that are shown beside the floor: Sequential, Text, …", _kind),
     Parameter("baseline", "the model that others are compared with", _is_evaluated),
     Parameter("by", "what people are grouped by: popularity-10, repeated, cold, length, attribute:genres, …", _slicing),
     Parameter("first", "a model, of two that differ on people", _is_evaluated),

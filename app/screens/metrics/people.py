@@ -28,7 +28,7 @@ def slices(this: MetricsChoices) -> None:
         key=f"metrics_slice_{this.models.info.name}",
         width=420,
     )
-    table = evaluation.slices(this.models, this.protocol, by, this.metric)
+    table = this.of_kind(evaluation.slices(this.models, this.protocol, by, this.metric))
     if table.empty:
         st.info(f"No held-out item has a value here, so there are no groups. Choose another attribute. {this.beams()}")
         return
