@@ -18,6 +18,7 @@ from app import zoo
 from app.analysis import evaluation, floor, metrics, verdict
 from app.figures import metrics as figures
 from app.screens import PAGES
+from app.screens.metrics.choices import MetricsChoices
 from app.session import state
 from app.zoo import Style
 from engine.cards import declarations
