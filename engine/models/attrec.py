@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.layers import sinusoid
+from engine.models.layers import clip_to_ball, sinusoid
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,10 @@ class AttRec(Recommender):
         bias = -omega * taste.square().sum(1) - (1 - omega) * intent.square().sum(1)
         return ItemIndex(torch.cat([taste, intent], dim=1), bias)
 
-    @torch.no_grad()
-    def clip_to_ball(self) -> None:
-        """Scale back every row longer than 1; called after each training step where the configuration says so."""
-        for table in (self.users, self.taste, self.intent):
-            table.weight.mul_(1 / table.weight.norm(dim=1, keepdim=True).clamp(min=1))
+    def constrain(self) -> None:
+        """Scale back every row longer than 1."""
+        if self.config.clip:
+            clip_to_ball(self.users, self.taste, self.intent)
 
     @property
     def attention(self) -> AttentionShape | None:

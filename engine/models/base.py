@@ -126,6 +126,25 @@ class Recommender(nn.Module):
         """As `scores`, by a search for `width` candidates; blocked: bool [batch, items], items that are not wanted."""
         raise TypeError(f"{type(self).__name__} scores all items")
 
+    def constrain(self) -> None:
+        """Bring parameters back to where the model's paper keeps them; called after each training step."""
+
+
+class Comparing(Recommender):
+    """A model that learns from an item that a user took beside items that the user did not: objectives "pairs", "transitions"."""
+
+    def compare(self, users: Tensor, items: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Scores of some items for each user, and Σ‖·‖² of the vectors that they are made of, for an L2 term.
+
+        users: int64 [batch]; items: int64 [batch, compared]; last: int64 [batch], the item before, of models that read it.
+        Returns float32 [batch, compared] and a scalar, both with gradient.
+        """
+        raise TypeError(f"{type(self).__name__} compares nothing")
+
+    def penalised_matrices(self) -> Tensor | float:
+        """Σ‖·‖² of what the L2 term holds beside the vectors of a batch."""
+        return 0.0
+
 
 def score(query: Tensor, index: ItemIndex) -> Tensor:
     """query: [batch, dim] → scores [batch, items]"""

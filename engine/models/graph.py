@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.base import ItemIndex, Recommender
+from engine.models.base import Comparing, ItemIndex
 
 MOST_BYTES = 16 << 30
 """A graph whose training needs more is refused."""
@@ -185,7 +185,7 @@ Layer = tuple[Tensor, Tensor]
 """Vectors of all users [users, dim] and all items [items, dim] after so many propagations."""
 
 
-class GraphRecommender(Recommender):
+class GraphRecommender(Comparing):
     """A vector per user and item, and layers over their graph. Scores are dot products of final vectors.
 
     **Fold-in.** A history without a trained user is a new node with an edge to each of its different items. Its own vector, e⁰,
@@ -252,9 +252,11 @@ class GraphRecommender(Recommender):
         first; vectors: their final vectors, [batch, dim] and [batch, 1 + negatives, dim]."""
         raise TypeError(f"{type(self).__name__} has no penalty")
 
-    def penalised_matrices(self) -> Tensor | float:
-        """Σ‖·‖² of what it holds beside the batch."""
-        return 0.0
+    def compare(self, users: Tensor, items: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        people, rows = self.final(self.layers())
+        # embedding, not an index: its gradient is added up in the same order every time
+        user, item = F.embedding(users, people), F.embedding(items, rows)
+        return (user[:, None] * item).sum(-1), self.penalised(users, items, (user, item))
 
     def train(self, mode: bool = True) -> GraphRecommender:
         super().train(mode)

@@ -41,6 +41,13 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
 # --- self-attention
 
 
+@torch.no_grad()
+def clip_to_ball(*tables: nn.Embedding) -> None:
+    """Scale back every row that is longer than 1 to length 1."""
+    for table in tables:
+        table.weight.mul_(1 / table.weight.norm(dim=1, keepdim=True).clamp(min=1))
+
+
 def visible(items: Tensor, pad: int, causal: bool) -> Tensor:
     """What to add to a logit: 0 where a query may look at a key, −inf elsewhere; float32 [batch, 1, length, length].
 

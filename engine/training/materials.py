@@ -197,17 +197,17 @@ class _Attributes:
 
 
 class _Graph:
-    """What is propagated over: the pairs of the training log. Read from the dataset whenever needed."""
+    """Who has what in the training log, to propagate over or to fold users in. Read from the dataset whenever needed."""
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         material = _Graph.of_run(recipe, dataset, folder)
         graph, kind = material.value, MODELS[recipe.family]
-        assert issubclass(kind, GraphRecommender)
-        try:
-            graph.check_bytes(kind.bytes_needed(recipe.model, graph))
-        except ValueError as error:
-            raise SeqscopeError(f"{dataset.path}: {error}.") from None
+        if issubclass(kind, GraphRecommender):
+            try:
+                graph.check_bytes(kind.bytes_needed(recipe.model, graph))
+            except ValueError as error:
+                raise SeqscopeError(f"{dataset.path}: {error}.") from None
         return replace(material, note=str(graph))
 
     @staticmethod

@@ -85,7 +85,7 @@ def test_vectors_are_kept_in_the_ball() -> None:
         for table in (model.users, model.taste, model.intent):
             table.weight.mul_(torch.linspace(0, 3, table.weight.shape[0])[:, None])
     before = {name: numbers(weight) for name, weight in model.named_parameters()}
-    model.clip_to_ball()
+    model.constrain()
     for name in ("users.weight", "taste.weight", "intent.weight"):
         after, length = (
             numbers(dict(model.named_parameters())[name]),

@@ -15,8 +15,8 @@ from engine.training.run import open_run, train
 from tests.models.contract import MATCHING
 from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
-EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60}
-BATCH = {"attrec": 256, "lightgcn": 512, "ngcf": 512}  # windows, pairs; sequences elsewhere
+EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60, "bpr-mf": 60}
+BATCH = {"attrec": 256, "lightgcn": 512, "ngcf": 512, "bpr-mf": 512}  # windows, pairs; sequences elsewhere
 
 
 def ranks(name: str, dataset: Dataset, folder: Path) -> np.ndarray:
@@ -37,7 +37,7 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: flo
 
 @pytest.mark.parametrize(
     "name",
-    ["markov", "bert4rec", "lightgcn", "mult-vae"]
+    ["markov", "bert4rec", "lightgcn", "mult-vae", "bpr-mf"]
     + [pytest.param(name, marks=pytest.mark.long) for name in ("sasrec", "attrec", "ngcf")],
 )
 def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
@@ -46,7 +46,7 @@ def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > 0.6
 
 
-@pytest.mark.parametrize("name", ["lightgcn", "ngcf"])
+@pytest.mark.parametrize("name", ["lightgcn", "ngcf", "bpr-mf"])
 def test_a_new_user_gets_what_a_training_user_with_that_history_gets(tmp_path: Path, name: str) -> None:
     """The fold-in of training users' own histories, beside their stored vectors."""
     dataset = write_log(tmp_path / "clusters", clusters(), 60)

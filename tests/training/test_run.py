@@ -16,9 +16,9 @@ from engine.errors import SeqscopeError
 from engine.training import checkpoint
 from engine.training.run import open_run, train
 from tests.models.contract import MATCHING
-from tests.training.tiny import cycles, mixed, recipe, tiny_dataset, write_log
+from tests.training.tiny import RECIPES, cycles, mixed, recipe, tiny_dataset, write_log
 
-LEARNED = ["sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer"]
+LEARNED = list(RECIPES)
 SHORT = {"epochs": 2}
 
 

@@ -51,6 +51,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         "model": {"dim": 16, "layers": 2, "max_length": 30},
         "optimiser": {"lr": 0.02, "beta2": 0.999},
     },
+    "bpr-mf": {
+        "model": {"dim": 16, "max_length": 30},
+        "objective": {"l2": 0.01},
+        "optimiser": {"lr": 0.02, "beta2": 0.999},
+    },
     "mult-vae": {
         "model": {"hidden": 32, "dim": 8, "max_length": 30},
         "objective": {"beta": 0.2, "anneal_steps": 100},
@@ -78,7 +83,7 @@ def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     raw = {table: dict(entries) for table, entries in RECIPES.get(name, {}).items()}
     if name == "text-neighbours":
         raw["model"] = {"encoder": text_encoder()}
-    if name in ("sasrec", "bert4rec", "attrec", "lightgcn", "ngcf", "mult-vae", "recformer"):
+    if name in RECIPES:
         raw["training"] = TRAINING | raw.get("training", {})
     for table, entries in tables.items():
         raw[table] = raw.get(table, {}) | entries

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.training.objectives.generation import Identifier, IdentifierConfig, InstructionConfig, Instructions
 from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
-from engine.training.objectives.sets import Multinomial, MultinomialConfig, Pairs, PairsConfig
+from engine.training.objectives.sets import Multinomial, MultinomialConfig, Pairs, PairsConfig, Transitions
 from engine.training.objectives.text import TextConfig, text
 
 
@@ -89,6 +89,7 @@ OBJECTIVES: dict[str, Kind] = {
     "cloze": Kind(ClozeConfig, Cloze),
     "window": Kind(WindowConfig, Windows),
     "pairs": Kind(PairsConfig, Pairs),
+    "transitions": Kind(PairsConfig, Transitions),
     "multinomial": Kind(MultinomialConfig, Multinomial),
     "text": Kind(TextConfig, text),
     "identifier": Kind(IdentifierConfig, Identifier),

@@ -277,5 +277,4 @@ class Windows:
         return loss / real.sum().clamp(min=1)
 
     def after_step(self, model: AttRec) -> None:
-        if model.config.clip:
-            model.clip_to_ball()
+        model.constrain()

@@ -1,4 +1,5 @@
-"""Objectives on sets of items: pairs of an item that a user has and one that the user has not, and draws of one multinomial."""
+"""Objectives on sets of items: pairs of an item that a user has and one that the user has not (with the item before it, too), and
+draws of one multinomial."""
 
 from __future__ import annotations
 
@@ -10,48 +11,59 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.models.base import score
-from engine.models.graph import GraphRecommender
+from engine.models.base import Comparing, score
 from engine.models.mult_vae import MultVAE
+from engine.training import losses
 from engine.training.sampling import Taken, gather_last, shuffled
+from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
 
-# --- pairs: an item that a user has scores above one that the user has not (BPR; LightGCN, NGCF)
+# --- pairs: an item that a user has beside ones that the user has not. Rendle et al., BPR, UAI 2009, 4.1: mean of
+# −log σ(y_ui − y_uj) + λ/2 · (Σ‖·‖² of what the batch touches) / batch, as LightGCN's and NGCF's code has it
 #
-# loss = mean of −log σ(y_ui − y_uj) + λ/2 · (Σ‖·‖² of what the batch touches) / batch, as in the authors' code. All layers
-# are computed once per batch, whatever its size: large batches mean fewer propagations an epoch.
+# Models over a graph compute all layers once per batch, whatever its size: large batches mean fewer propagations an epoch.
 
 
 @dataclass(frozen=True)
 class PairsConfig:
-    """An item that a user has scores above one that the user has not: BPR (LightGCN, NGCF)."""
+    """An item that a user has scores above one that the user has not: BPR."""
 
     sampling: Literal["pairs", "users"] = "pairs"
     """pairs: every training pair once an epoch, as BPR is defined. users: as many draws of a uniform user and one of their items,
-    as both authors' code does, so that users with few items weigh as much as those with many."""
+    as the code of LightGCN, NGCF and TransRec does, so that users with few items weigh as much as those with many."""
     negatives: int = 1
     """Negatives per pair, uniform outside the user's training items."""
     l2: float = 1e-4
-    """λ of ½‖·‖² per example (LightGCN: 10⁻⁴ over the batch's rows of E⁰; NGCF: 10⁻⁵)."""
+    """λ of ½‖·‖² per example, over the vectors that it touches (LightGCN: 10⁻⁴ over the batch's rows of E⁰; NGCF: 10⁻⁵)."""
+    loss: Literal["bpr", "bce"] = added("bpr")
+    """bpr: −log σ(y_ui − y_uj), the mean over negatives. bce: −log σ(y_ui) − Σ log(1 − σ(y_uj)), each item for itself (NeuMF)."""
 
 
 class Pairs:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+
+    An example is a user and an item that the user has, a pair once. A batch is users int64 [batch], their items int64 [batch],
+    negatives int64 [batch, negatives].
+    """
 
     def __init__(
         self,
         config: PairsConfig,
-        model: GraphRecommender,
+        model: Comparing,
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
     ) -> None:
         self.config, self.batch_size = config, batch_size
         self.taken = Taken(items, offsets, model.num_items)
-        self.users, self.items = self.taken.keys // model.num_items, self.taken.keys % model.num_items
+        self.users, self.items, *self.before = self.examples(items, offsets)
         self.somebody, self.counts = torch.unique_consecutive(self.users, return_counts=True)
         self.starts = self.counts.cumsum(0) - self.counts
+
+    def examples(self, items: Tensor, offsets: Tensor) -> tuple[Tensor, ...]:
+        """User and item of each example, users ascending, and what else `Comparing.compare` gets; int64 [examples] each."""
+        return self.taken.keys // self.taken.num_items, self.taken.keys % self.taken.num_items
 
     @property
     def steps(self) -> int:
@@ -65,7 +77,6 @@ class Pairs:
         yield from shuffled(len(self.items), self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
-        """users int64 [batch], their items int64 [batch], negatives int64 [batch, negatives]"""
         device = self.items.device
         if self.config.sampling == "pairs":
             pairs = examples.to(device)
@@ -74,27 +85,39 @@ class Pairs:
             share = torch.rand(len(examples), dtype=torch.float64, generator=generator, device=device)
             pairs = self.starts[place] + (share * self.counts[place]).long()
         users, items = self.users[pairs], self.items[pairs]
-        return users, items, self.taken.negatives(users[:, None], (len(users), self.config.negatives), generator)
+        negatives = self.taken.negatives(users[:, None], (len(users), self.config.negatives), generator)
+        return users, items, negatives, *(column[pairs] for column in self.before)
 
     def targets(self, batch: Batch) -> Tensor:
         return torch.ones_like(batch[0])
 
-    def loss(self, model: GraphRecommender, batch: Batch) -> Tensor:
-        users, items, negatives = batch
-        people, rows = model.final(model.layers())
-        compared = torch.cat([items[:, None], negatives], dim=1)
-        # embedding, not an index: its gradient is added up in the same order every time
-        user, item = F.embedding(users, people), F.embedding(compared, rows)
-        scores = (user[:, None] * item).sum(-1)
-        loss = F.softplus(scores[:, 1:] - scores[:, :1]).mean()
+    def loss(self, model: Comparing, batch: Batch) -> Tensor:
+        users, items, negatives, *before = batch
+        scores, touched = model.compare(users, torch.cat([items[:, None], negatives], dim=1), *before)
+        if self.config.loss == "bpr":
+            loss = F.softplus(scores[:, 1:] - scores[:, :1]).mean()
+        else:
+            loss = losses.binary_cross_entropy(scores[:, 0], scores[:, 1:])
         if self.config.l2:
-            touched = model.penalised(users, compared, (user, item)) / len(users)
-            # by the whole batch, of which this may be one process's share
-            loss = loss + self.config.l2 / 2 * (touched + model.penalised_matrices() / self.batch_size)
+            # matrices by the whole batch, of which this may be one process's share
+            penalty = touched / len(users) + model.penalised_matrices() / self.batch_size
+            loss = loss + self.config.l2 / 2 * penalty
         return loss
 
-    def after_step(self, model: GraphRecommender) -> None:
-        pass
+    def after_step(self, model: Comparing) -> None:
+        model.constrain()
+
+
+# --- transitions: the same of an item and the one before it (Rendle et al., FPMC, WWW 2010, 4.3: S-BPR of baskets of one item)
+
+
+class Transitions(Pairs):
+    """An example is an event of a user that has another one before it. A batch ends with that item, int64 [batch]."""
+
+    def examples(self, items: Tensor, offsets: Tensor) -> tuple[Tensor, ...]:
+        users = torch.repeat_interleave(torch.arange(len(offsets) - 1, device=items.device), offsets.diff())
+        later = (users[1:] == users[:-1]).nonzero()[:, 0] + 1
+        return users[later], items[later], items[later - 1]
 
 
 # --- the items of a history as draws of one multinomial distribution (Mult-VAE, 2.2): −Σ_i log π_i + β · KL(q(z | x) ‖ N(0, 1))

@@ -1,0 +1,192 @@
+"""Matrix factorisation with BPR, and factorised Markov chains: a score is a sum of dot products of two vectors each.
+
+    BPR-MF   ⟨user, item⟩                      Rendle, Freudenthaler, Gantner & Schmidt-Thieme, UAI 2009
+    FMC      ⟨last item, next item⟩            the chain alone, factorised: FPMC without users
+    FPMC     ⟨user, item⟩ + ⟨last item, next item⟩    Rendle, Freudenthaler & Schmidt-Thieme, WWW 2010, equation 8
+
+As a query and an index: what is known of somebody, side by side, and as many vectors of an item, side by side.
+
+**Fold-in.** Somebody who has no trained vector gets u = A · m + b, with m the mean vector of the history's different items. A and
+b are those that give the training users' own vectors best, by ridge regression on the means of their items: in closed form,
+once after training. BPR says why a line will do: where its gradient is zero, a user's vector is a sum of those of the items taken
+less those of others, λ u = Σ_i Σ_j (1 − σ(y_ui − y_uj)) (q_i − q_j).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import Comparing, ItemIndex
+from engine.models.graph import Graph, distinct, squared
+
+RIDGE = 1e-3
+"""Of the fold-in's regression: a share of the variance of the means that it reads."""
+
+
+class FoldIn(nn.Module):
+    """Vectors of users from those of their items: u = A · (mean over the different items) + b, fitted to training users.
+
+    A and b are computed, and no checkpoint holds them: `fit` is called where training ends or a checkpoint was read.
+    """
+
+    slope: Tensor
+    intercept: Tensor
+    items: Tensor
+    offsets: Tensor
+    somebody: Tensor
+
+    def __init__(self, graph: Graph, item_dim: int, user_dim: int) -> None:
+        super().__init__()
+        arrays = {"items": torch.from_numpy(graph.items), "offsets": torch.from_numpy(graph.offsets[:-1]).int()}
+        arrays |= {"somebody": torch.from_numpy((graph.offsets[1:] > graph.offsets[:-1]).nonzero()[0])}
+        arrays |= {"slope": torch.zeros(user_dim, item_dim), "intercept": torch.zeros(user_dim)}
+        for name, tensor in arrays.items():
+            self.register_buffer(name, tensor, persistent=False)
+
+    @torch.no_grad()
+    def fit(self, users: Tensor, items: Tensor) -> None:
+        """users: float32 [users, user_dim]; items: float32 [items, item_dim]."""
+        means = F.embedding_bag(self.items, items.contiguous(), self.offsets, mode="mean")[self.somebody].double()
+        vectors = users[self.somebody].double()
+        centre, mean = means.mean(0), vectors.mean(0)
+        covariance = (means - centre).T @ (means - centre)
+        covariance.diagonal().add_(RIDGE * covariance.diagonal().mean() + 1e-12)
+        slope = torch.linalg.solve(covariance, (means - centre).T @ (vectors - mean)).T
+        self.slope.copy_(slope)
+        self.intercept.copy_(mean - slope @ centre)
+
+    def forward(self, items: Tensor, table: Tensor, pad: int) -> Tensor:
+        """float32 [batch, user_dim]. items: int64 [batch, length], padded with `pad`; table: float32 [items, item_dim]."""
+        items = distinct(items, pad)
+        real = (items != pad).unsqueeze(-1)
+        total = (F.embedding(items.clamp(max=pad - 1), table) * real).sum(1)
+        return F.linear(total / real.sum(1).clamp(min=1), self.slope, self.intercept)
+
+
+class Factors(Comparing):
+    """Scores are dot products of `of_user` and `of_items`, and a bias of the item where there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias: nn.Embedding | None = None
+
+    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
+        """What is known of somebody, float32 [batch, dim]. users, last: int64 [batch], where the model reads them."""
+        raise TypeError(f"{type(self).__name__} has no vectors")
+
+    def of_items(self, items: Tensor) -> Tensor:
+        """float32 […, dim] of int64 […] items."""
+        raise TypeError(f"{type(self).__name__} has no vectors")
+
+    def compare(self, users: Tensor, items: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        known, rows = self.of_user(users, last), self.of_items(items)
+        scores, touched = (known[:, None] * rows).sum(-1), squared(known) + squared(rows)
+        if self.bias is not None:
+            biases = self.bias(items).squeeze(-1)
+            scores, touched = scores + biases, touched + squared(biases)
+        return scores, touched
+
+    def index(self) -> ItemIndex:
+        rows = self.of_items(torch.arange(self.num_items, device=next(self.parameters()).device))
+        return ItemIndex(rows, rows.new_zeros(len(rows)) if self.bias is None else self.bias.weight[:, 0])
+
+
+class WithUsers(Factors):
+    """Those with a vector per training user, `users`, beside a table of items, `taste`, that others are folded in from."""
+
+    trained_users = True
+    needs = ("graph",)
+    histories = 128  # whole ones, which are long
+
+    users: nn.Embedding
+    taste: nn.Embedding
+    fold_in: FoldIn
+
+    def train(self, mode: bool = True) -> WithUsers:
+        super().train(mode)
+        if not mode:
+            self.fit_fold_in()
+        return self
+
+    def fit_fold_in(self) -> None:
+        self.fold_in.fit(self.users.weight, self.taste.weight)
+
+    def user_vectors(self, items: Tensor, users: Tensor | None) -> Tensor:
+        """Trained ones of `users`, else folded in from the history. items: int64 [batch, length]."""
+        return self.fold_in(items, self.taste.weight, self.pad) if users is None else self.users(users)
+
+
+def fitted_anew(model: nn.Module, keys: object) -> None:
+    """After a checkpoint was read."""
+    model.train(model.training)
+
+
+def random_table(rows: int, dim: int, std: float, generator: torch.Generator, pad: bool = False) -> nn.Embedding:
+    """A table from N(0, std²); with `pad`, one row more, of zeros."""
+    table = nn.Embedding(rows + pad, dim, padding_idx=rows if pad else None)
+    nn.init.normal_(table.weight, std=std, generator=generator)
+    if pad:
+        with torch.no_grad():
+            table.weight[rows] = 0
+    return table
+
+
+# --- BPR-MF
+
+
+@dataclass(frozen=True)
+class BPRMFConfig:
+    dim: int = 64
+    """Width d of the vectors of users and items."""
+    item_bias: bool = False
+    """A number per item beside the dot product (later implementations, among them TransRec's authors'; the paper: none)."""
+    init_std: float = 0.1
+    """Standard deviation that vectors are drawn with."""
+    max_length: int = 1000
+    """Latest items of a history that fold a user in."""
+
+
+class BPRMF(WithUsers):
+    name = "bpr-mf"
+    kind = "collaborative"
+    Config = BPRMFConfig
+    objective = "pairs"
+    card = Card(
+        title="BPR-MF",
+        order=39,
+        summary="Gives every person and every item a vector, so that items that a person took score above items that the person "
+        "did not. The order of the history does not matter.",
+        paper="Rendle, Freudenthaler, Gantner & Schmidt-Thieme, BPR: Bayesian Personalized Ranking from Implicit Feedback, "
+        "UAI 2009",
+        reasons={"attention": "It has no attention: a person is one vector."},
+        variants=(Variant("bpr-mf", page=OnPage(examples=10)),),
+    )
+    reads_order = False
+
+    def __init__(
+        self, config: BPRMFConfig, num_items: int, num_users: int, generator: torch.Generator, graph: Graph
+    ) -> None:
+        super().__init__()
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.users = random_table(num_users, config.dim, config.init_std, generator)
+        self.taste = random_table(num_items, config.dim, config.init_std, generator)
+        if config.item_bias:
+            self.bias = nn.Embedding(num_items, 1)
+            nn.init.zeros_(self.bias.weight)
+        self.fold_in = FoldIn(graph, config.dim, config.dim)
+        self.register_load_state_dict_post_hook(fitted_anew)
+
+    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
+        assert users is not None
+        return self.users(users)
+
+    def of_items(self, items: Tensor) -> Tensor:
+        return self.taste(items)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.user_vectors(items, users)
