@@ -5,6 +5,7 @@ Where items are scored: `hidden` float [targets, dim] against rows of `table` [i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -32,6 +33,85 @@ def generalised_binary_cross_entropy(positive: Tensor, negative: Tensor, items: 
 def sampled_softmax(positive: Tensor, negative: Tensor) -> Tensor:
     """Cross-entropy of the positive among itself and its k negatives. positive: [targets]; negative: [targets, k]."""
     return (torch.logsumexp(torch.cat([positive[:, None], negative], 1), 1) - positive).mean()
+
+
+# Of sessions trained side by side (GRU4Rec). `real` bool [targets, k] says which negatives count: an item is none of its own. A
+# target without any has the loss 0.
+
+NONE = -1e9
+"""The score of a negative that does not count: no softmax sees it, and unlike −∞ it leaves no NaN where none counts."""
+
+
+def bpr(positive: Tensor, negative: Tensor, real: Tensor) -> Tensor:
+    """−1/N Σ log σ(s⁺ − s⁻) (Hidasi et al. 2016, 3.1.3). positive: [targets]; negative: [targets, k]; real: bool, its shape."""
+    return (F.softplus(negative - positive[:, None]) * _shares(real)).sum(1).mean()
+
+
+def top1(positive: Tensor, negative: Tensor, real: Tensor) -> Tensor:
+    """1/N Σ σ(s⁻ − s⁺) + σ(s⁻²) (Hidasi et al. 2016, 3.1.3). Shapes as in `bpr`."""
+    return (_top1(positive, negative) * _shares(real)).sum(1).mean()
+
+
+def bpr_max(positive: Tensor, negative: Tensor, real: Tensor, penalty: float) -> Tensor:
+    """−log Σ p σ(s⁺ − s⁻) + penalty · Σ p s⁻², p the softmax over negatives (Hidasi & Karatzoglou 2018, 3.2 and 3.3).
+
+    Shapes as in `bpr`. Hard negatives, those that score high, give most of the gradient.
+    """
+    log_shares = F.log_softmax(negative.masked_fill(~real, NONE), 1)
+    beaten = -torch.logsumexp(log_shares + F.logsigmoid(positive[:, None] - negative).masked_fill(~real, 0), 1)
+    return (beaten + penalty * (log_shares.exp() * negative.square() * real).sum(1)).mean()
+
+
+def top1_max(positive: Tensor, negative: Tensor, real: Tensor) -> Tensor:
+    """Σ p (σ(s⁻ − s⁺) + σ(s⁻²)), p the softmax over negatives (Hidasi & Karatzoglou 2018, 3.2). Shapes as in `bpr`."""
+    shares = F.softmax(negative.masked_fill(~real, NONE), 1)
+    return (_top1(positive, negative) * shares * real).sum(1).mean()
+
+
+def _top1(positive: Tensor, negative: Tensor) -> Tensor:
+    return torch.sigmoid(negative - positive[:, None]) + torch.sigmoid(negative.square())
+
+
+def _shares(real: Tensor) -> Tensor:
+    return real / real.sum(1, keepdim=True).clamp(min=1)
+
+
+# --- memory: where scores of many targets would not fit, the gradient is taken block by block
+
+
+def by_blocks(loss: Callable[..., Tensor], parts: tuple[Tensor, ...], whole: tuple[Tensor, ...], size: int) -> Tensor:
+    """The sum of `loss(rows, *parts[rows], *whole)` over slices `rows` of at most `size` rows of each of `parts`.
+
+    Gradients of the float tensors in `parts` and `whole` are taken while a block is at hand; nothing of it is kept.
+    """
+    total: Tensor = _ByBlocks.apply(loss, size, len(parts), *parts, *whole)
+    return total
+
+
+class _ByBlocks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, loss: Callable[..., Tensor], size: int, count: int, *tensors: Tensor) -> Tensor:
+        parts, whole = tensors[:count], [tensor.detach().requires_grad_() for tensor in tensors[count:]]
+        part_gradients = [torch.empty_like(part) for part in parts]
+        whole_gradients = [torch.zeros_like(tensor) for tensor in whole]
+        total = torch.zeros((), device=tensors[0].device)
+        for start in range(0, len(parts[0]), size):
+            rows = slice(start, min(start + size, len(parts[0])))
+            block = [part[rows].detach().requires_grad_() for part in parts]
+            with torch.enable_grad():
+                value = loss(rows, *block, *whole)
+            gradients = torch.autograd.grad(value, [*block, *whole])
+            total += value.detach()
+            for into, gradient in zip(part_gradients, gradients[:count], strict=True):
+                into[rows] = gradient
+            for into, gradient in zip(whole_gradients, gradients[count:], strict=True):
+                into += gradient
+        ctx.save_for_backward(*part_gradients, *whole_gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, None, *(gradient * grad for gradient in ctx.saved_tensors)
 
 
 def cross_entropy(

@@ -23,7 +23,7 @@ from engine.runtime import CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
 from tests.models.contract import MATCHING
 
-SHARING = ("sasrec", "bert4rec", "attrec", "recformer", "text-neighbours")
+SHARING = ("sasrec", "gru4rec", "bert4rec", "attrec", "recformer", "text-neighbours")
 """Whose encoder holds what their attention, or their index, holds as well."""
 
 

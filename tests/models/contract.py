@@ -31,10 +31,10 @@ from engine.text.tokenizer import learn
 
 MATCHING = {name: model for name, model in MODELS.items() if "identifiers" not in model.needs}
 """Those that score items by vectors or counts; the others generate identifiers, which a tokenizer has to make first."""
-ITEMS, USERS = 23, 9  # primes: no other dimension of a model is as long
+ITEMS, USERS = 29, 9  # with 30 and 31, no other dimension of a model is as long
 SMALL = {
     "dim": 8, "blocks": 2, "layers": 2, "heads": 2, "max_length": 8, "window": 3, "fold_in": 6, "dropout": 0.3,
-    "attention_dropout": 0.3, "message_dropout": 0.3, "node_dropout": 0.2, "init_std": 0.3, "hidden": 12,
+    "input_dropout": 0.3, "attention_dropout": 0.3, "message_dropout": 0.3, "node_dropout": 0.2, "init_std": 0.3, "hidden": 12,
 }  # fmt: skip
 
 

@@ -15,7 +15,9 @@ from engine.training.run import open_run, train
 from tests.models.contract import MATCHING
 from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
-EPOCHS = {"sasrec": 20, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60, "bpr-mf": 60}
+EPOCHS = {
+    "sasrec": 20, "gru4rec": 15, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60, "bpr-mf": 60,
+}  # fmt: skip
 BATCH = {"attrec": 256, "lightgcn": 512, "ngcf": 512, "bpr-mf": 512}  # windows, pairs; sequences elsewhere
 
 
@@ -29,7 +31,9 @@ def ranks(name: str, dataset: Dataset, folder: Path) -> np.ndarray:
     return full_ranks(model, dataset.cases("test")).ranks
 
 
-@pytest.mark.parametrize(("name", "least"), [("markov", 0.99), ("sasrec", 0.97), ("bert4rec", 0.85), ("attrec", 0.95)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("markov", 0.99), ("sasrec", 0.97), ("gru4rec", 0.97), ("bert4rec", 0.85), ("attrec", 0.95)]
+)
 def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: float) -> None:
     dataset = write_log(tmp_path / "cycles", cycles(), 60)
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > least

@@ -33,6 +33,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"loss": "cross-entropy"},
         "optimiser": {"lr": 0.01},
     },
+    "gru4rec": {
+        "model": {"dim": 16, "max_length": 8},
+        "objective": {"loss": "bpr-max", "batch_negatives": True, "shared_negatives": 16, "score_penalty": 0.1},
+        "optimiser": {"lr": 0.02},
+    },
     "bert4rec": {
         "model": {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.1, "attention_dropout": 0.1, "max_length": 9},
         "objective": {"mask_share": 0.3, "last_only": 0.3},

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.errors import UsageError
 from engine.models.attrec import AttRec
 from engine.models.bert4rec import BERT4Rec
 from engine.models.layers import dropout
@@ -19,26 +20,42 @@ from engine.training.sampling import Taken, by_length, gather_last, shuffled, st
 from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
+SCORES = 1 << 20
+"""Of shared negatives, at a time: what a block of them reads and writes stays in a CPU's cache; a GPU takes more."""
 
 # --- next item at every position: the input is a window without its last item, the targets are the window without its first
 
 
 @dataclass(frozen=True)
 class NextItemConfig:
-    """Every position of a sequence predicts the item after it (SASRec)."""
+    """Every position of a sequence predicts the item after it (SASRec, GRU4Rec, NARM, eSASRec, HSTU)."""
 
-    loss: Literal["bce", "gbce", "sampled-softmax", "cross-entropy"] = "bce"
-    """bce: one or more sampled negatives; gbce: BCE corrected for sampling; cross-entropy: the whole catalogue."""
+    loss: Literal["bce", "gbce", "sampled-softmax", "cross-entropy", "bpr", "top1", "bpr-max", "top1-max"] = "bce"
+    """bce: one or more sampled negatives; gbce: BCE corrected for sampling; cross-entropy: the whole catalogue; bpr, top1: the
+    mean over negatives (GRU4Rec, 2016); bpr-max, top1-max: those that score highest count most (GRU4Rec, 2018)."""
     negatives: int = 1
     """Uniform negatives per target, outside the user's training items (all losses but cross-entropy)."""
     gbce_t: float = 0.75
     """Calibration t of gBCE."""
     step: float = added(0.0)
     """Windows over sequences longer than max_length start every step · max_length items; 0: the latest window alone (authors)."""
+    shared_negatives: int = added(0)
+    """Negatives that all targets of a batch share, whoever took them, in place of `negatives`: one matrix product scores them."""
+    batch_negatives: bool = added(False)
+    """Other sequences' targets at the same place of the batch are negatives, too, as in session-parallel batches (GRU4Rec)."""
+    popularity_power: float = added(0.0)
+    """Shared negatives are drawn in proportion to count^power; 0: uniformly, 1: as often as they occur (GRU4Rec's α)."""
+    score_penalty: float = added(0.0)
+    """bpr-max: weight λ of the squared scores of negatives (authors: .5 to 2)."""
+    activation: Literal["linear", "tanh", "elu"] = added("linear")
+    """Of scores within the loss, all losses but cross-entropy (2016: tanh; 2018: elu). Ranks stay as they are."""
 
 
 class NextItem:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
+    """Asks of a model `hidden` and `table`, and `bias` where it has one.
+
+    items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+    """
 
     def __init__(
         self,
@@ -56,7 +73,14 @@ class NextItem:
         self.users = (torch.searchsorted(starts, ends - 1, right=True) - 1).to(items.device)
         self.ends, self.lengths = ends.to(items.device), (lengths - 1).to(items.device)
         self.sampled = config.loss != "cross-entropy"
-        self.taken = Taken(items, offsets, model.num_items) if self.sampled else None
+        self.together = bool(config.shared_negatives or config.batch_negatives)
+        if self.together and not self.sampled:
+            raise UsageError(
+                "objective.loss=cross-entropy is over the whole catalogue and takes no negatives; "
+                "sampled-softmax is the same over shared_negatives and batch_negatives"
+            )
+        self.taken = Taken(items, offsets, model.num_items) if self.sampled and not self.together else None
+        self.chances = torch.bincount(items, minlength=model.num_items).double().pow(config.popularity_power)
 
     @property
     def steps(self) -> int:
@@ -77,6 +101,12 @@ class NextItem:
         # the first target belongs to the first input; what stands left of it is padding in both
         inputs, targets = sequence[:, :-1], sequence[:, 1:]
         targets = targets.masked_fill(inputs == self.pad, self.pad)
+        if self.together:
+            count = self.config.shared_negatives
+            shared = (
+                torch.multinomial(self.chances, count, replacement=True, generator=generator) if count else rows[:0]
+            )
+            return inputs, targets, shared.expand(len(rows), -1)  # a row per example, of which each process has some
         if self.taken is None:
             return inputs, targets
         shape = (len(rows), width, self.config.negatives)
@@ -88,16 +118,70 @@ class NextItem:
     def loss(self, model: SASRec, batch: Batch) -> Tensor:
         inputs, targets = batch[:2]
         real = targets != self.pad
+        bias: Tensor | None = getattr(model, "bias", None)
+        if self.together:
+            return self._loss_together(model.hidden(inputs), targets, batch[2][0], model.table, bias)
         hidden = model.hidden(inputs)[real]  # [targets, dim]
         target_items = targets[real]
         if not self.sampled:
-            return losses.cross_entropy(hidden, model.table[: self.num_items], None, target_items)
+            return losses.cross_entropy(hidden, model.table[: self.num_items], bias, target_items)
+        negatives = batch[2][real]
         positive = (hidden * F.embedding(target_items, model.table)).sum(-1)
-        negative = (hidden.unsqueeze(1) * F.embedding(batch[2][real], model.table)).sum(-1)
-        if self.config.loss == "bce":
+        negative = (hidden.unsqueeze(1) * F.embedding(negatives, model.table)).sum(-1)
+        if bias is not None:
+            positive, negative = positive + bias[target_items], negative + bias[negatives]
+        return self._loss_of(positive, negative, torch.ones_like(negative, dtype=torch.bool))
+
+    def _loss_together(
+        self, hidden: Tensor, targets: Tensor, shared: Tensor, table: Tensor, bias: Tensor | None
+    ) -> Tensor:
+        """hidden: [batch, length, dim]; targets: int64 [batch, length]; shared: int64 [negatives]. Scores exist for a few places
+        of the sequences at a time."""
+        targets = targets.T.contiguous()
+        real = targets != self.pad
+        if bias is None:
+            bias = table.new_zeros(self.num_items)
+
+        def summed(
+            places: slice, state: Tensor, rows: Tensor, offset: Tensor, shared_rows: Tensor, shared_offset: Tensor
+        ) -> Tensor:
+            items, there = targets[places], real[places]
+            positive = (state * rows).sum(-1) + offset
+            negative = state @ shared_rows.T + shared_offset
+            counts = items.unsqueeze(-1) != shared
+            if self.config.batch_negatives:
+                others = state @ rows.transpose(1, 2) + offset.unsqueeze(1)
+                negative = torch.cat([others, negative], -1)
+                other = (items.unsqueeze(1) != items.unsqueeze(2)) & there.unsqueeze(1)
+                counts = torch.cat([other, counts], -1)
+            mean = self._loss_of(positive[there].float(), negative[there].float(), counts[there])
+            return mean * there.sum() if there.any() else 0 * positive.sum()
+
+        parts = (hidden.transpose(0, 1), F.embedding(targets, table), F.pad(bias, (0, 1))[targets])
+        whole = (F.embedding(shared, table), bias[shared])
+        scores = targets.shape[1] * (len(shared) + targets.shape[1] * self.config.batch_negatives)
+        budget = SCORES if hidden.device.type == "cpu" else 128 * SCORES
+        return losses.by_blocks(summed, parts, whole, max(1, budget // scores)) / real.sum().clamp(min=1)
+
+    def _loss_of(self, positive: Tensor, negative: Tensor, counts: Tensor) -> Tensor:
+        """positive: [targets]; negative: [targets, k]; counts: bool, its shape: which of them are negatives."""
+        config = self.config
+        if config.activation != "linear":
+            grow = torch.tanh if config.activation == "tanh" else F.elu
+            positive, negative = grow(positive), grow(negative)
+        if config.loss == "bpr":
+            return losses.bpr(positive, negative, counts)
+        if config.loss == "top1":
+            return losses.top1(positive, negative, counts)
+        if config.loss == "bpr-max":
+            return losses.bpr_max(positive, negative, counts, config.score_penalty)
+        if config.loss == "top1-max":
+            return losses.top1_max(positive, negative, counts)
+        negative = negative.masked_fill(~counts, losses.NONE)
+        if config.loss == "bce":
             return losses.binary_cross_entropy(positive, negative)
-        if self.config.loss == "gbce":
-            return losses.generalised_binary_cross_entropy(positive, negative, self.num_items, self.config.gbce_t)
+        if config.loss == "gbce":
+            return losses.generalised_binary_cross_entropy(positive, negative, self.num_items, config.gbce_t)
         return losses.sampled_softmax(positive, negative)
 
     def after_step(self, model: SASRec) -> None:
