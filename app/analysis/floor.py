@@ -26,7 +26,7 @@ def needs_training(family: str) -> bool:
 
 
 def first(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
-    """The same rows, those that need no training before all others, popularity and the Markov chain first; the others stay in
+    """The same rows, those that need no training before all others, the plainest first; the others stay in
     their order."""
     places = _places()
     return sorted(rows, key=lambda row: places.get(families[row], len(places)))

@@ -34,6 +34,8 @@ from engine.runtime import (
 )
 
 History = tuple[int, ...]
+SAME_FOR_EVERYBODY = ("popularity", "recent-popularity")
+"""Families that read no history at all."""
 
 
 class TopK(NamedTuple):
@@ -191,7 +193,7 @@ def _note(models: Zoo, name: str, length: int) -> str:
     read = len(bundle.used(range(length)))
     if bundle.cannot("identifiers") is None:
         words.append("writes codes")
-    if bundle.manifest.family == "popularity":
+    if bundle.manifest.family in SAME_FOR_EVERYBODY:
         words.append("the same for everybody")
     else:
         if read < length:

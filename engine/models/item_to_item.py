@@ -64,6 +64,34 @@ def strongest(relation: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(parts, relation.shape)
 
 
+def search(
+    config: Any,
+    grid: Mapping[str, Sequence[Any]],
+    take: Callable[[Any], None],
+    judge: Callable[[], float] | None,
+) -> tuple[Any, list[dict[str, Any]]]:
+    """The configuration that is best on validation, one setting of `grid` after the other with the others at their best, and what
+    was tried: settings and "valid_ndcg". The configuration as it is where it asks for no search, or nothing judges.
+
+    take: fits the model with a configuration; judge: NDCG@10 of the model as it stands."""
+    tried: list[dict[str, Any]] = []
+    if judge is None or not grid or not config.search:
+        return config, tried
+    best, reached = config, -1.0
+    for setting, values in grid.items():
+        start = best
+        for value in dict.fromkeys((getattr(start, setting), *values)):
+            if tried and value == getattr(start, setting):
+                continue  # measured before
+            candidate = dataclasses.replace(start, **{setting: value})
+            take(candidate)
+            score = judge()
+            tried.append({name: getattr(candidate, name) for name in grid} | {"valid_ndcg": score})
+            if score > reached:
+                best, reached = candidate, score
+    return best, tried
+
+
 def decaying(max_length: int, decay: float) -> npt.NDArray[np.float32]:
     """κ that falls by `decay` from one item to the next older one and sums to 1: float32 [max_length, max_length]."""
     kappa = np.tril(np.broadcast_to(decay ** np.arange(max_length, dtype=np.float64), (max_length, max_length)))
@@ -152,22 +180,8 @@ class ItemToItem(Recommender):
         validation items, by which settings of `grid` are chosen where the configuration has `search`. Returns what was tried:
         settings and "valid_ndcg"."""
         log = TrainingLog(items.numpy(), offsets.numpy(), self.num_items)
-        tried: list[dict[str, Any]] = []
-        best = self.config
-        if judge is not None and self.grid and best.search:
-            reached = -1.0
-            for setting, values in self.grid.items():
-                start = best
-                for value in dict.fromkeys((getattr(start, setting), *values)):
-                    if tried and value == getattr(start, setting):
-                        continue  # measured before
-                    candidate = dataclasses.replace(start, **{setting: value})
-                    self._take(candidate, log)
-                    score = judge()
-                    tried.append({name: getattr(candidate, name) for name in self.grid} | {"valid_ndcg": score})
-                    if score > reached:
-                        best, reached = candidate, score
-            self.chosen = {name: getattr(best, name) for name in self.grid}
+        best, tried = search(self.config, self.grid, lambda config: self._take(config, log), judge)
+        self.chosen = {name: getattr(best, name) for name in self.grid} if tried else {}
         self._take(best, log)
         return tried
 

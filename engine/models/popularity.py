@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ class PopularityConfig:
 
 class Popularity(Recommender):
     name = "popularity"
-    Config = PopularityConfig
+    Config: ClassVar[type[Any]] = PopularityConfig
     objective = "counts"
     kind = "counting"
     card = Card(
@@ -39,12 +40,12 @@ class Popularity(Recommender):
     min_history = 0
     reads_order = False
 
-    def __init__(self, config: PopularityConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+    def __init__(self, config: Any, num_items: int, num_users: int, generator: torch.Generator) -> None:
         super().__init__()
         self.config, self.num_items, self.max_length = config, num_items, 1
         self.counts = nn.Buffer(torch.zeros(num_items))
 
-    def fit(self, items: Tensor, offsets: Tensor) -> None:
+    def fit(self, items: Tensor, offsets: Tensor) -> Any:
         """items: int64 [events], the training log; offsets: int64 [users + 1]"""
         self.counts.copy_(torch.bincount(items, minlength=self.num_items).float())
 

@@ -123,7 +123,7 @@ def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> 
     return np.asarray(1 + above + level / 2, np.float64)
 
 
-_COUNTS = frozenset({"popularity", "markov"})
+_COUNTS = frozenset({"popularity", "recent-popularity", "markov"})
 _DISTANCES = frozenset({"attrec"})
 
 

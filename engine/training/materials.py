@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from engine.console import note
 from engine.data import identifiers
-from engine.data.dataset import Dataset
+from engine.data.dataset import Dataset, Role
 from engine.data.identifiers import Identifiers
 from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError
@@ -225,6 +225,28 @@ class _Graph:
         pass
 
 
+class _Times:
+    """When each training event was: int64, seconds since 1970, in the order of the log. Read from the dataset whenever needed."""
+
+    @staticmethod
+    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        if dataset.timestamps is None:
+            raise SeqscopeError(
+                f"{dataset.path} does not say when its events were, so {recipe.name} cannot tell which are the latest. "
+                "Import it with --time-column, or take popularity, which counts all of them."
+            )
+        times = dataset.timestamps[dataset.roles == Role.TRAIN]
+        return Material(times, hashlib.sha256(times.tobytes()).hexdigest(), dataset.path)
+
+    @staticmethod
+    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        return _Times.gather(recipe, dataset, folder)
+
+    @staticmethod
+    def keep(material: Material, folder: Path) -> None:
+        pass
+
+
 class _Vectors:
     """What a model that compares texts is given: a vector of every item's words."""
 
@@ -264,6 +286,7 @@ KINDS: dict[str, type[Kind]] = {
     "attributes": _Attributes,
     "vectors": _Vectors,
     "graph": _Graph,
+    "times": _Times,
 }
 
 

@@ -24,6 +24,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "distance_power": (0, 10), "distance_decay": (POSITIVE, 1), "smoothing": (POSITIVE, math.inf), "recent": (0, math.inf),
     "recent_share": (0, 1), "popularity": (-100, 100), "kept": (1, 1_000_000), "rules": (0, math.inf),
     "neighbours": (1, math.inf), "shrinkage": (0, math.inf), "regularisation": (POSITIVE, math.inf), "text": (0, math.inf),
+    "latest": (POSITIVE, 1),
     "head_dim": (1, math.inf), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
     # objectives
     "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),

@@ -12,6 +12,7 @@ import torch
 
 from engine.models.markov import Markov, MarkovConfig
 from engine.models.popularity import Popularity, PopularityConfig
+from engine.models.recent_popularity import RecentPopularity, RecentPopularityConfig
 from tests.models.contract import ITEMS, build, log
 
 SEQUENCES = [[0, 1, 0, 1, 2], [], [3], [1, 2, 2], []]
@@ -26,6 +27,21 @@ def test_popularity_counts() -> None:
     model = Popularity(PopularityConfig(), 5, 5, torch.Generator())
     model.fit(*flat(SEQUENCES))
     assert model.scores(torch.tensor([[4], [0]])).tolist() == [[2, 3, 3, 1, 0]] * 2
+
+
+def test_recent_popularity_counts_the_latest_events_of_all_people() -> None:
+    """Nine events at times 8 … 0: a third of them are the first three, and those of the moment of the third."""
+    items, offsets = flat(SEQUENCES)
+    times = np.array([8, 7, 6, 6, 4, 3, 2, 1, 0])
+    model = RecentPopularity(RecentPopularityConfig(latest=1 / 3), 5, 5, torch.Generator(), times=times)
+    model.fit(items, offsets)
+    assert model.scores(torch.tensor([[4], [0]])).tolist() == [[2, 2, 0, 0, 0]] * 2
+    config = RecentPopularityConfig(search=True)
+    model = RecentPopularity(config, 5, 5, torch.Generator(), times=times)
+    tried = model.fit(
+        items, offsets, lambda: float(model.counts[3] / model.counts.sum())
+    )  # the fourth latest is of item 3
+    assert model.chosen == {"latest": 1.0} and len(tried) == len(model.grid["latest"])
 
 
 def test_what_follows_what() -> None:

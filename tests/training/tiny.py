@@ -123,15 +123,16 @@ def write_log(
     split: SplitOptions = SplitOptions(),  # noqa: B008 (frozen)
     time_unit: str = "order",
 ) -> Dataset:
-    """A dataset with these sequences, one per person."""
+    """A dataset with these sequences, one per person; where there are times, one second after the other."""
     titles = titles or [f"Item {number}" for number in range(items)]
+    times = None if time_unit in ("order", "none") else np.arange(sum(map(len, sequences)))
     write_dataset(
         folder, name=name, title="Tiny", source="Made up for tests.", licence="None.", simulated=True,
         items=pa.table({"item_id": [f"i{number}" for number in range(items)], "title": titles}),
         users=[f"u{number}" for number in range(len(sequences))],
         user=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
         item=np.concatenate([np.asarray(s, np.int64) for s in sequences]),
-        timestamp=None, time_unit=time_unit, repeats=repeats, split=split,
+        timestamp=times, time_unit=time_unit, repeats=repeats, split=split,
     )  # fmt: skip
     return Dataset(folder)
 
@@ -187,7 +188,7 @@ def tiny_dataset(base: Path) -> Dataset:
     folder = base / "data" / "tiny"
     with once(folder) as first:
         if first:
-            write_log(folder, mixed(), 150)
+            write_log(folder, mixed(), 150, time_unit="second")
     return Dataset(folder)
 
 

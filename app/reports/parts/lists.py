@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from app.analysis import beam_search
-from app.analysis.recommend import Answer
+from app.analysis.recommend import SAME_FOR_EVERYBODY, Answer
 from app.bars import BARS, NO_BARS
 from app.bars import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
@@ -149,7 +149,7 @@ def note(one: Listing, report: Report) -> str:
     """How much of the history it read, and where what came next stands."""
     length = len(report.asked.history or [])
     words = []
-    if report.model(one.model).family == "popularity":
+    if report.model(one.model).family in SAME_FOR_EVERYBODY:
         words.append("the same for everybody")
     elif 0 < one.read < length:
         words.append("reads the last item" if one.read == 1 else f"reads the latest {one.read} of {length:,}")
