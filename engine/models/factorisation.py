@@ -62,10 +62,7 @@ class FoldIn(nn.Module):
 
     def forward(self, items: Tensor, table: Tensor, pad: int) -> Tensor:
         """float32 [batch, user_dim]. items: int64 [batch, length], padded with `pad`; table: float32 [items, item_dim]."""
-        items = distinct(items, pad)
-        real = (items != pad).unsqueeze(-1)
-        total = (F.embedding(items.clamp(max=pad - 1), table) * real).sum(1)
-        return F.linear(total / real.sum(1).clamp(min=1), self.slope, self.intercept)
+        return F.linear(mean_vector(items, table, pad), self.slope, self.intercept)
 
 
 class Factors(Comparing):
@@ -119,6 +116,14 @@ class WithUsers(Factors):
     def user_vectors(self, items: Tensor, users: Tensor | None) -> Tensor:
         """Trained ones of `users`, else folded in from the history. items: int64 [batch, length]."""
         return self.fold_in(items, self.taste.weight, self.pad) if users is None else self.users(users)
+
+
+def mean_vector(items: Tensor, table: Tensor, pad: int) -> Tensor:
+    """Of each history's different items, float32 [batch, dim]; zeros of none. items: int64 [batch, length], padded with `pad`;
+    table: float32 [items, dim]. No order of a history changes a bit of it."""
+    items = distinct(items, pad)
+    real = (items != pad).unsqueeze(-1)
+    return (F.embedding(items.clamp(max=pad - 1), table) * real).sum(1) / real.sum(1).clamp(min=1)
 
 
 def fitted_anew(model: nn.Module, keys: object) -> None:
@@ -190,3 +195,104 @@ class BPRMF(WithUsers):
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.user_vectors(items, users)
+
+
+# --- FMC
+
+
+@dataclass(frozen=True)
+class FMCConfig:
+    dim: int = 64
+    """Width d of the vectors of an item as the last one, and as the next."""
+    init_std: float = 0.1
+    """Standard deviation that vectors are drawn with."""
+
+
+class FMC(Factors):
+    name = "fmc"
+    kind = "sequential"
+    Config = FMCConfig
+    objective = "transitions"
+    card = Card(
+        title="FMC",
+        order=29,
+        summary="A Markov chain of first order, factorised: the last item alone decides, by the dot product of its vector with "
+        "one of each next item, so that it says something of pairs that nobody took in a row, too.",
+        paper="The chain of Rendle, Freudenthaler & Schmidt-Thieme, Factorizing Personalized Markov Chains for Next-Basket "
+        "Recommendation, WWW 2010, without its users",
+        reasons={"attention": "It reads the last item alone."},
+        variants=(Variant("fmc", page=OnPage(examples=10)),),
+    )
+
+    def __init__(self, config: FMCConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.num_items, self.max_length = config, num_items, 1
+        self.last = random_table(num_items, config.dim, config.init_std, generator, pad=True)
+        self.next = random_table(num_items, config.dim, config.init_std, generator)
+
+    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
+        assert last is not None
+        return self.last(last)
+
+    def of_items(self, items: Tensor) -> Tensor:
+        return self.next(items)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.of_user(None, items[:, -1])
+
+
+# --- FPMC
+
+
+@dataclass(frozen=True)
+class FPMCConfig:
+    dim: int = 64
+    """Width of all four vectors: of a user and an item for the user's taste, of the last and the next item for the chain."""
+    init_std: float = 0.1
+    """Standard deviation that vectors are drawn with."""
+    max_length: int = 1000
+    """Latest items of a history that fold a user in."""
+
+
+class FPMC(WithUsers):
+    name = "fpmc"
+    kind = "sequential"
+    Config = FPMCConfig
+    objective = "transitions"
+    card = Card(
+        title="FPMC",
+        order=28,
+        summary="Adds up two things: how well an item goes with a person, whatever came when, and how well it goes after the "
+        "last item. Both are dot products of vectors.",
+        paper="Rendle, Freudenthaler & Schmidt-Thieme, Factorizing Personalized Markov Chains for Next-Basket "
+        "Recommendation, WWW 2010",
+        reasons={"attention": "It has no attention: it reads the person and the last item."},
+        variants=(Variant("fpmc", page=OnPage(examples=10)),),
+    )
+
+    def __init__(
+        self, config: FPMCConfig, num_items: int, num_users: int, generator: torch.Generator, graph: Graph
+    ) -> None:
+        super().__init__()
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.users = random_table(num_users, config.dim, config.init_std, generator)
+        self.taste = random_table(num_items, config.dim, config.init_std, generator)
+        self.last = random_table(num_items, config.dim, config.init_std, generator, pad=True)
+        self.next = random_table(num_items, config.dim, config.init_std, generator)
+        self.fold_in = FoldIn(graph, config.dim, config.dim)
+        self.register_load_state_dict_post_hook(fitted_anew)
+
+    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
+        assert users is not None and last is not None
+        return torch.cat([self.users(users), self.last(last)], dim=1)
+
+    def of_items(self, items: Tensor) -> Tensor:
+        return torch.cat([self.taste(items), self.next(items)], dim=-1)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return torch.cat([self.user_vectors(items, users), self.last(items[:, -1])], dim=1)
+
+    def parts(self, items: Tensor, users: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What the user and what the last item give to every score, which is their sum: float32 [batch, items] each."""
+        user, last = self.query(items, users).chunk(2, dim=1)
+        return user @ self.taste.weight.T, last @ self.next.weight.T

@@ -124,7 +124,7 @@ def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> 
 
 
 _COUNTS = frozenset({"popularity", "recent-popularity", "markov"})
-_DISTANCES = frozenset({"attrec"})
+_DISTANCES = frozenset({"attrec", "cml"})
 
 
 def no_probability(family: str) -> str | None:

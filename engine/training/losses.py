@@ -35,6 +35,26 @@ def sampled_softmax(positive: Tensor, negative: Tensor) -> Tensor:
     return (torch.logsumexp(torch.cat([positive[:, None], negative], 1), 1) - positive).mean()
 
 
+def warp(positive: Tensor, negative: Tensor, items: int, margin: float, *, ranked: bool, nearest: bool) -> Tensor:
+    """Weighted approximate-rank pairwise loss (Weston, Bengio & Usunier 2011), as CML computes it in parallel (3.3).
+
+    w · mean over k of [margin − s⁺ + s⁻]₊, with w = log(1 + ⌊items · M / k⌋) where M of the k negatives break the margin (1
+    unless `ranked`); `nearest`: of the k the largest alone. positive: [targets]; negative: [targets, k].
+    """
+    broken = F.relu(margin - positive[:, None] + negative)
+    rank = (items * (broken > 0).float().mean(1)).floor()
+    each = broken.amax(1) if nearest else broken.mean(1)
+    return (each * torch.log1p(rank) if ranked else each).mean()
+
+
+def covariance(points: Tensor) -> Tensor:
+    """What coordinates have in common: (‖C‖²_F − ‖diag C‖²) / N, C the covariance of points, [N, dim] (CML, 3.4; Cogswell et al.
+    2016, which has the squares that CML's equation 6 lacks)."""
+    centred = points.float() - points.float().mean(0)
+    together = centred.T @ centred / len(points)
+    return (together.square().sum() - together.diagonal().square().sum()) / len(points)
+
+
 # Of sessions trained side by side (GRU4Rec). `real` bool [targets, k] says which negatives count: an item is none of its own. A
 # target without any has the loss 0.
 
@@ -42,8 +62,13 @@ NONE = -1e9
 """The score of a negative that does not count: no softmax sees it, and unlike −∞ it leaves no NaN where none counts."""
 
 
-def bpr(positive: Tensor, negative: Tensor, real: Tensor) -> Tensor:
-    """−1/N Σ log σ(s⁺ − s⁻) (Hidasi et al. 2016, 3.1.3). positive: [targets]; negative: [targets, k]; real: bool, its shape."""
+def bpr(positive: Tensor, negative: Tensor, real: Tensor | None = None) -> Tensor:
+    """−1/N Σ log σ(s⁺ − s⁻) (Rendle et al. 2009, 4.1; Hidasi et al. 2016, 3.1.3).
+
+    positive: [targets]; negative: [targets, k]; real: bool, its shape, or None where all count.
+    """
+    if real is None:
+        return F.softplus(negative - positive[:, None]).mean()
     return (F.softplus(negative - positive[:, None]) * _shares(real)).sum(1).mean()
 
 

@@ -16,7 +16,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
     "node_dropout": (0, 0.99),
-    "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1),
+    "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1), "preference": (0, 1),
     "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf), "successors": (1, math.inf),
     "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
     "decay": (POSITIVE, 1),
@@ -31,6 +31,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
     "shared_negatives": (0, 1 << 20), "popularity_power": (0, 10), "score_penalty": (0, math.inf),
     "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf), "anneal_steps": (0, math.inf),
+    "covariance": (0, math.inf),
     # optimiser and training
     "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),

@@ -18,22 +18,78 @@ def bpr_mf(of: Tables, user: int, last: int, item: int) -> float:
     return float(of["users"][user] @ of["taste"][item] + (of["bias"][item, 0] if "bias" in of else 0.0))
 
 
-SCORES: dict[str, Callable[[Tables, int, int, int], float]] = {"bpr-mf": bpr_mf}
-TOUCHED = {"bpr-mf": (("users",), (), ("taste", "bias"))}
-"""Tables whose rows an example touches: those of the user, of the item before, of the items that are compared."""
+def fmc(of: Tables, user: int, last: int, item: int) -> float:
+    """Rendle et al. 2010, 4.2: the chain's part, ⟨v_last, v_next⟩."""
+    return float(of["last"][last] @ of["next"][item])
+
+
+def fpmc(of: Tables, user: int, last: int, item: int) -> float:
+    """Rendle et al. 2010, equation 8 for a basket of one item: ⟨v^UI_u, v^IU_i⟩ + ⟨v^IL_i, v^LI_l⟩."""
+    return float(of["users"][user] @ of["taste"][item] + of["next"][item] @ of["last"][last])
+
+
+def prme(of: Tables, user: int, last: int, item: int) -> float:
+    """Feng et al. 2015, equation 7: −(α D^P + (1 − α) D^S), with α = .2."""
+    from_user = ((of["users"][user] - of["taste"][item]) ** 2).sum()
+    from_last = ((of["sequence"][last] - of["sequence"][item]) ** 2).sum()
+    return float(-(0.2 * from_user + 0.8 * from_last))
+
+
+def transrec(of: Tables, user: int, last: int, item: int) -> float:
+    """He et al. 2017, equations 2 and 3: β_j − d(γ_i + t + τ_u, γ_j), d the squared distance."""
+    arrives = of["items"][last] + of["everybody"] + of["users"][user]
+    return float(of["bias"][item, 0] - ((arrives - of["items"][item]) ** 2).sum())
+
+
+def cml(of: Tables, user: int, last: int, item: int) -> float:
+    """Hsieh et al. 2017, equation 2, squared."""
+    return float(-((of["users"][user] - of["items"][item]) ** 2).sum())
+
+
+SCORES: dict[str, Callable[[Tables, int, int, int], float]] = {
+    "bpr-mf": bpr_mf, "fmc": fmc, "fpmc": fpmc, "prme": prme, "transrec": transrec, "cml": cml,
+}  # fmt: skip
+TOUCHED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "bpr-mf": (("users",), (), ("taste", "bias")),
+    "fmc": ((), ("last",), ("next",)),
+    "fpmc": (("users",), ("last",), ("taste", "next")),
+    "prme": (("users",), ("sequence",), ("taste", "sequence")),
+    "transrec": (("users",), ("items",), ("items", "bias"), ("everybody",)),
+}
+"""Tables whose rows an example touches: those of the user, of the item before, of the items compared; and what all touch."""
 
 
 def norms(name: str, of: Tables, user: int, last: int, items: Sequence[int]) -> float:
     """Σ‖Θ‖² of what an example touches, each vector as often as it is used."""
-    rows = zip(TOUCHED[name], ([user], [last], items), strict=True)
-    return float(
-        sum((of[table][row] ** 2).sum() for names, of_rows in rows for table in names if table in of for row in of_rows)
+    rows: list[object] = [[user], [last], items, slice(None)]
+    touched = (
+        (of[table], which) for names, which in zip(TOUCHED[name], rows, strict=False) for table in names if table in of
     )
+    return float(sum((table[which] ** 2).sum() for table, which in touched))
 
 
 def bpr(differences: Sequence[float]) -> float:
     """Mean of −ln σ(x_ui − x_uj)."""
     return float(np.mean([np.log1p(np.exp(-difference)) for difference in differences]))
+
+
+def warp(positive: float, negatives: Sequence[float], margin: float, items: int, nearest: bool) -> float:
+    """Hsieh et al. 2017, 3.2 and 3.3, of distances: log(1 + ⌊J M / U⌋) times the mean (or the largest) of [m + d − d_k]₊."""
+    broken = [max(0.0, margin + positive - other) for other in negatives]
+    rank = np.floor(items * sum(wrong > 0 for wrong in broken) / len(broken))
+    return float(np.log(1 + rank) * (max(broken) if nearest else np.mean(broken)))
+
+
+def decorrelation(points: Array) -> float:
+    """Σ over i ≠ j of C_ij², by N."""
+    count, dim = points.shape
+    mean = points.mean(0)
+    total = 0.0
+    for i in range(dim):
+        for j in range(dim):
+            if i != j:
+                total += (sum((point[i] - mean[i]) * (point[j] - mean[j]) for point in points) / count) ** 2
+    return float(total / count)
 
 
 def folded(

@@ -7,12 +7,16 @@ import pytest
 import torch
 
 from engine.models.base import Comparing
-from engine.models.factorisation import RIDGE, WithUsers
+from engine.models.factorisation import FPMC, RIDGE, WithUsers
+from engine.models.metric import Metric, TransRec
 from engine.training.objectives import OBJECTIVES
+from engine.training.objectives.sets import WARP, PairsConfig, Transitions, WARPConfig
 from tests.models import numpy_pairs
 from tests.models.contract import ITEMS, USERS, batch, build, histories, log
 
-SETTINGS: list[tuple[str, dict[str, object]]] = [("bpr-mf", {}), ("bpr-mf", {"item_bias": True})]
+SETTINGS: list[tuple[str, dict[str, object]]] = [
+    ("bpr-mf", {}), ("bpr-mf", {"item_bias": True}), ("fmc", {}), ("fpmc", {}), ("prme", {}), ("transrec", {}), ("cml", {}),
+]  # fmt: skip
 
 
 def comparing(name: str, **settings: object) -> Comparing:
@@ -38,7 +42,7 @@ def test_scores_are_those_of_the_paper(name: str, settings: dict[str, object]) -
         np.testing.assert_allclose(row - row[0], expected - expected[0], atol=1e-4)
 
 
-@pytest.mark.parametrize(("name", "settings"), SETTINGS)
+@pytest.mark.parametrize(("name", "settings"), SETTINGS[:-1])
 def test_the_loss_is_that_of_the_paper(name: str, settings: dict[str, object]) -> None:
     model = comparing(name, **settings)
     of, score, kind = tables(model), numpy_pairs.SCORES[name], OBJECTIVES[model.objective]
@@ -56,7 +60,76 @@ def test_the_loss_is_that_of_the_paper(name: str, settings: dict[str, object]) -
     assert learnt.loss(model, examples).item() == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in SETTINGS[:1]])
+@pytest.mark.parametrize("nearest", [False, True])
+def test_the_loss_of_collaborative_metric_learning(nearest: bool) -> None:
+    model = comparing("cml")
+    of = tables(model)
+    config = WARPConfig(negatives=7, margin=0.4, nearest=nearest, covariance=2.0)
+    learnt = WARP(config, model, *log(), 5)
+    batch = learnt.draw(torch.arange(5), torch.Generator().manual_seed(0))
+    users, items, negatives = (column.tolist() for column in batch)
+    each = []
+    for user, item, others in zip(users, items, negatives, strict=True):
+        near, *far = (-numpy_pairs.cml(of, user, -1, other) for other in (item, *others))
+        each.append(numpy_pairs.warp(near, far, 0.4, ITEMS, nearest))
+    together = numpy_pairs.decorrelation(np.concatenate([of["users"][users], of["items"][items]]))
+    assert learnt.loss(model, batch).item() == pytest.approx(np.mean(each) + 2 * together, rel=1e-5)
+
+
+def test_a_transition_is_an_event_with_one_before_it() -> None:
+    items, offsets = torch.tensor([4, 4, 7, 9, 1, 2]), torch.tensor([0, 3, 3, 4, 6])
+    learnt = Transitions(PairsConfig(), comparing("fmc"), items, offsets, 4)
+    users, targets, negatives, last = learnt.draw(torch.arange(3), torch.Generator())
+    assert (users.tolist(), last.tolist(), targets.tolist()) == ([0, 0, 3], [4, 4, 1], [4, 7, 2])
+    assert negatives.shape == (3, 1) and learnt.typical_targets == 3
+
+
+@pytest.mark.parametrize(("name", "balls"), [("transrec", ["items"]), ("cml", ["items", "users"]), ("prme", [])])
+def test_points_that_stay_in_the_ball(name: str, balls: list[str]) -> None:
+    model = comparing(name)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(50)
+    before = tables(model)
+    before = {key: value.copy() for key, value in before.items()}
+    model.constrain()
+    for key, value in tables(model).items():
+        wanted = before[key] / np.maximum(1, np.linalg.norm(before[key], axis=-1, keepdims=True))
+        np.testing.assert_allclose(value, wanted if key in balls else before[key], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["prme", "cml"])
+def test_a_new_user_stands_nearest_to_the_items(name: str) -> None:
+    """Σ of squared distances to the different items of the history grows whichever way one goes from there."""
+    model = comparing(name)
+    assert isinstance(model, Metric)
+    of = tables(model)["taste" if name == "prme" else "items"]
+    for history in histories(model):
+        found = model.folded(torch.tensor([history]))
+        assert found is not None
+        np.testing.assert_allclose(found[0].detach(), np.mean([of[item] for item in {*history}], axis=0), atol=1e-5)
+
+
+def test_a_new_user_of_transrec_moves_as_everybody() -> None:
+    model = comparing("transrec")
+    assert isinstance(model, TransRec)
+    start, arrival = model.translation(torch.tensor([[3], [5]]))
+    torch.testing.assert_close(arrival - start, model.everybody.expand(2, -1))
+    start, arrival = model.translation(torch.tensor([[3], [5]]), torch.tensor([1, 2]))
+    torch.testing.assert_close(arrival - start, model.everybody + model.users.weight[1:3])
+
+
+def test_what_a_user_and_what_the_last_item_give() -> None:
+    model = comparing("fpmc")
+    assert isinstance(model, FPMC)
+    items, users = batch(model, histories(model)), torch.arange(7)
+    for known in (None, users):
+        torch.testing.assert_close(sum(model.parts(items, known)), model.scores(items, known))
+    model.last.weight.data[:] = 0
+    assert not model.parts(items)[1].any()
+
+
+@pytest.mark.parametrize("name", ["bpr-mf", "fpmc"])
 def test_the_fold_in_is_a_ridge_regression(name: str) -> None:
     model = comparing(name)
     assert isinstance(model, WithUsers)

@@ -61,6 +61,19 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"l2": 0.01},
         "optimiser": {"lr": 0.02, "beta2": 0.999},
     },
+    "fmc": {"model": {"dim": 16}, "objective": {"l2": 0.01}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
+    "fpmc": {
+        "model": {"dim": 16, "max_length": 30},
+        "objective": {"l2": 0.01},
+        "optimiser": {"lr": 0.02, "beta2": 0.999},
+    },
+    "prme": {
+        "model": {"dim": 16, "max_length": 30},
+        "objective": {"l2": 0.01},
+        "optimiser": {"lr": 0.02, "beta2": 0.999},
+    },
+    "transrec": {"model": {"dim": 16}, "objective": {"l2": 0.001}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
+    "cml": {"model": {"dim": 16, "max_length": 30}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
     "mult-vae": {
         "model": {"hidden": 32, "dim": 8, "max_length": 30},
         "objective": {"beta": 0.2, "anneal_steps": 100},

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from engine.training.objectives.generation import Identifier, IdentifierConfig, InstructionConfig, Instructions
 from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
-from engine.training.objectives.sets import Multinomial, MultinomialConfig, Pairs, PairsConfig, Transitions
+from engine.training.objectives.sets import (
+    WARP,
+    Multinomial,
+    MultinomialConfig,
+    Pairs,
+    PairsConfig,
+    Transitions,
+    WARPConfig,
+)
 from engine.training.objectives.text import TextConfig, text
 
 
@@ -90,6 +98,7 @@ OBJECTIVES: dict[str, Kind] = {
     "window": Kind(WindowConfig, Windows),
     "pairs": Kind(PairsConfig, Pairs),
     "transitions": Kind(PairsConfig, Transitions),
+    "warp": Kind(WARPConfig, WARP),
     "multinomial": Kind(MultinomialConfig, Multinomial),
     "text": Kind(TextConfig, text),
     "identifier": Kind(IdentifierConfig, Identifier),

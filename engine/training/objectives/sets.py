@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.base import Comparing, score
+from engine.models.metric import CML
 from engine.models.mult_vae import MultVAE
 from engine.training import losses
 from engine.training.sampling import Taken, gather_last, shuffled
@@ -95,7 +96,7 @@ class Pairs:
         users, items, negatives, *before = batch
         scores, touched = model.compare(users, torch.cat([items[:, None], negatives], dim=1), *before)
         if self.config.loss == "bpr":
-            loss = F.softplus(scores[:, 1:] - scores[:, :1]).mean()
+            loss = losses.bpr(scores[:, 0], scores[:, 1:])
         else:
             loss = losses.binary_cross_entropy(scores[:, 0], scores[:, 1:])
         if self.config.l2:
@@ -118,6 +119,47 @@ class Transitions(Pairs):
         users = torch.repeat_interleave(torch.arange(len(offsets) - 1, device=items.device), offsets.diff())
         later = (users[1:] == users[:-1]).nonzero()[:, 0] + 1
         return users[later], items[later], items[later - 1]
+
+
+# --- distances with a margin (CML, 3.2 and 3.3). Of a user i and an item j that the user has, against U sampled ones k:
+# w_ij · mean over k of [m + d²_ij − d²_ik]₊, w_ij = log(1 + ⌊J · M / U⌋), M of the U breaking the margin, J items; and
+# λ_c (‖C‖²_F − ‖diag C‖²) / N, C the covariance of the coordinates of the batch's N points
+
+
+@dataclass(frozen=True)
+class WARPConfig:
+    """An item that a user has is nearer by a margin than those that the user has not: weighted by its rank (CML)."""
+
+    sampling: Literal["pairs", "users"] = "pairs"
+    """pairs: every training pair once an epoch. users: as many draws of a uniform user and one of their items."""
+    negatives: int = 20
+    """U, negatives per pair, uniform outside the user's training items (authors' code: 20)."""
+    margin: float = 0.5
+    """m; distances are at most 4, as all points are in the unit ball (authors' code: 1.9)."""
+    ranked: bool = True
+    """Weigh a pair by the logarithm of its rank, which is guessed from how many negatives break the margin."""
+    nearest: bool = False
+    """The nearest negative alone counts, as in the authors' code; else the mean over all (paper, equation 3)."""
+    covariance: float = 1.0
+    """λ_c, which keeps coordinates from saying the same (authors' code leaves it out)."""
+
+
+class WARP(Pairs):
+    """Examples and batches as `Pairs` has them."""
+
+    config: WARPConfig  # type: ignore[assignment]
+
+    def loss(self, model: Comparing, batch: Batch) -> Tensor:
+        assert isinstance(model, CML)
+        users, items, negatives = batch
+        config = self.config
+        scores, _ = model.compare(users, torch.cat([items[:, None], negatives], dim=1))
+        loss = losses.warp(
+            scores[:, 0], scores[:, 1:], model.num_items, config.margin, ranked=config.ranked, nearest=config.nearest
+        )
+        if config.covariance:
+            loss = loss + config.covariance * losses.covariance(torch.cat([model.users(users), model.items(items)]))
+        return loss
 
 
 # --- the items of a history as draws of one multinomial distribution (Mult-VAE, 2.2): −Σ_i log π_i + β · KL(q(z | x) ‖ N(0, 1))
