@@ -17,6 +17,7 @@ _ABLE = {
     "unseen_items": "items it has never seen",
     "trained_users": "vectors of trained people",
     "probability": "probabilities",
+    "contributions": "exact shares of events in a score",
 }
 _WRITES = {
     "cross_attention": "attention from the codes it writes",

@@ -16,7 +16,7 @@ from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
 from app.bars import NO_BARS
-from app.text import clean, count, listed, md
+from app.text import clean, count, listed
 from engine.bundle.index import best
 from engine.errors import SeqscopeError
 from engine.runtime import (
@@ -80,6 +80,13 @@ def ranks(models: Zoo, model: str, history: History, items: tuple[int, ...]) -> 
 def leave_one_out(models: Zoo, model: str, history: History, item: int) -> LeaveOneOut:
     """What each event of the history does to the item's score and rank."""
     return models.bundles[model].leave_one_out(history, item)
+
+
+@cached(500, by=of_model)
+def contributions(models: Zoo, model: str, history: History, item: int) -> Contributions | None:
+    """What each event of the history gave to the item's score; None where scores are no such sums."""
+    bundle = models.bundles[model]
+    return None if bundle.cannot("contributions") is not None else bundle.contributions(history, item)
 
 
 @cached(1_000, by=of_model)
@@ -334,24 +341,23 @@ def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: 
             able.append(answer)
         except SeqscopeError as reason:
             cannot.append(f"{answer.title}: {reason}")
-    adding = [answer.name for answer in answers if models.bundles[answer.name].cannot("contributions") is None]
-    sums = {name: models.bundles[name].contributions(history, item) for name in adding}
-    return Why(able, effects, cannot, sums)
+    parts = {answer.name: contributions(models, answer.name, history, item) for answer in answers}
+    return Why(able, effects, cannot, {name: sums for name, sums in parts.items() if sums is not None})
 
 
-def sum_words(models: Zoo, model: str, parts: Contributions, history: tuple[int, ...], most: int = 4) -> str:
-    """A score as the sum that it is, in Markdown."""
+def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int = 4) -> str:
+    """A score as the sum that it is, the largest parts by name. title, events: the model's and those of the history's items, as
+    they are escaped for where this is shown."""
     given = parts.events.astype(float)
     by_size = [place for place in np.argsort(-np.abs(given), kind="stable").tolist() if given[place]]
-    named = [f"{md(styles.titled(models, history[place]))} {given[place]:+.3g}" for place in by_size[:most]]
+    named = [f"{events[place]} {given[place]:+.3g}" for place in by_size[:most]]
     if len(by_size) > most:
         named.append(f"{count(len(by_size) - most, 'other')} {given[by_size[most:]].sum():+.3g}")
     if parts.prior:
         named.append(f"how popular it is {parts.prior:+.3g}")
-    title = md(models.bundles[model].manifest.title)
     if not named:
-        return f"**{title}** has nothing for it: no item of the history leads there."
-    return f"**{title}** adds up to {parts.score:.3g}, exactly: {listed(named)}."
+        return f"{title} has nothing for it: no item of the history leads there."
+    return f"{title} adds up to {parts.score:.3g}, exactly: {listed(named)}."
 
 
 def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame:

@@ -12,11 +12,11 @@ from app.analysis import beam_search, recommend
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet, sign
-from app.reports.fields import Item, Name, Rank, ReportModel, numbers
+from app.reports.fields import Item, Name, Rank, ReportModel, number, numbers
 from app.reports.part import OfItem, Source
 from app.text import clean, listed, ordinal
 from engine.errors import SeqscopeError
-from engine.runtime import LeaveOneOut, rank_move
+from engine.runtime import Contributions, LeaveOneOut, rank_move
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -25,7 +25,7 @@ _EVENTS = 24  # rows of the figure, the latest ones
 
 
 class Effect(ReportModel):
-    LATER: ClassVar[tuple[str, ...]] = ("log_probability",)
+    LATER: ClassVar[tuple[str, ...]] = ("log_probability", "given", "prior")
 
     model: Name
     cannot: str | None = None
@@ -37,6 +37,18 @@ class Effect(ReportModel):
     log_probability: list[float | None] = []
     """With each event minus without it: natural logarithms of the item's probability among the candidates, of a model that writes
     codes of the probability of its codes. Empty where the model gives none, and in reports of before."""
+
+    given: list[float] = []
+    """Of a model whose score is the sum of what each event of the history gave and of `prior`: these parts. Empty for others, and
+    in reports of before."""
+    prior: float | None = None
+    """What the item has whatever the history; None where nothing is given."""
+
+    @property
+    def sums(self) -> Contributions | None:
+        if self.prior is None:
+            return None
+        return Contributions(np.array(self.given, np.float32), self.prior)
 
     @property
     def moves(self) -> list[float | None]:
@@ -76,7 +88,7 @@ class EffectsPart(OfItem[Effects]):
         lengths = {
             len(values)
             for effect in content.models
-            for values in (effect.effect, effect.rank_without, effect.log_probability)
+            for values in (effect.effect, effect.rank_without, effect.log_probability, effect.given)
         }
         if len(lengths - {0}) > 1 or any(len(effect.effect) != len(effect.rank_without) for effect in content.models):
             raise ValueError("effects are of different lengths")
@@ -84,19 +96,22 @@ class EffectsPart(OfItem[Effects]):
             raise ValueError("effects are of another length than the history")
         if any(effect.effect and effect.rank is None for effect in content.models):
             raise ValueError("effects without a rank")
+        if any((effect.prior is None) == bool(effect.given) for effect in content.models):
+            raise ValueError("parts of a score without one another")
 
     def texts(self, content: Effects) -> Iterable[str]:
         return [content.title]
 
     def tables(self, content: Effects, report: Report) -> dict[str, Table]:
-        able, titles, names = [effect for effect in content.models if effect.effect], report.titles, report.item_titles
-        history = report.asked.history
-        events = history if history is not None else [""] * max((len(effect.effect) for effect in able), default=0)
+        able = [effect for effect in content.models if effect.effect or effect.given]
+        history, titles, names = report.asked.history, report.titles, report.item_titles
+        events = history if history is not None else [""] * _length(content)
         columns, values = [], []
         for effect in able:
             kinds: dict[str, Sequence[float | None]] = {
-                "rank": [effect.rank] * len(events), "rank without": effect.rank_without,
+                "rank": [effect.rank] * len(effect.effect), "rank without": effect.rank_without,
                 "log-probability with − without": effect.log_probability, "score with − without": effect.effect,
+                "gave": effect.given,
             }  # fmt: skip
             columns += [f"{titles[effect.model]}: {kind}" for kind, entries in kinds.items() if entries]
             values += [entries for entries in kinds.values() if entries]
@@ -125,6 +140,11 @@ class EffectsPart(OfItem[Effects]):
                 for effect in content.models
                 if effect.cannot is not None
             ),
+            *(
+                p(recommend.sum_words(titles[effect.model], effect.sums, _event_titles(content, report)))
+                for effect in content.models
+                if effect.sums is not None
+            ),
             *grid(self.tables(content, report)["effects"]),
         ]
 
@@ -136,7 +156,23 @@ def _array(values: Sequence[float | None]) -> np.ndarray:
     return np.array([math.nan if value is None else value for value in values], np.float64)
 
 
+def _length(content: Effects) -> int:
+    """How many events the history has, as far as the parts say."""
+    return max((max(len(effect.effect), len(effect.given)) for effect in content.models), default=0)
+
+
+def _event_titles(content: Effects, report: Report) -> list[str]:
+    history, names = report.asked.history, report.item_titles
+    if history is None:  # a report that does not tell it
+        return [f"event {place}" for place in range(1, _length(content) + 1)]
+    return [f"“{clean(names.get(item_id, item_id), 60)}”" for item_id in history]
+
+
 def _effect(source: Source, model: str, item: int) -> Effect:
+    sums = recommend.contributions(source.models, model, source.history, item)
+    parts: dict[str, Any] = {}
+    if sums is not None:
+        parts = {"given": [number(part) for part in sums.events.tolist()], "prior": number(sums.prior)}
     if beam_search.slow(source.models, model, len(source.history)) and not source.asked.slow:
         reason = (
             "It would write every item's codes anew for each event left out, which takes long; it was not asked to."
@@ -145,7 +181,7 @@ def _effect(source: Source, model: str, item: int) -> Effect:
     try:
         answer = recommend.explain(source.models, model, source.history, item)
     except SeqscopeError as reason:
-        return Effect(model=model, cannot=str(reason))
+        return Effect(model=model, cannot=str(reason), **parts)
     return Effect(
         model=model,
         rank=answer.rank,
@@ -154,6 +190,7 @@ def _effect(source: Source, model: str, item: int) -> Effect:
         if math.isfinite(answer.log_probability)
         else [],
         rank_without=[None if math.isnan(rank) else rank for rank in answer.rank_without.tolist()],
+        **parts,
     )
 
 

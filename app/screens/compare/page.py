@@ -318,7 +318,8 @@ def _reasons(models: Zoo, answers: list[recommend.Answer], history: tuple[int, .
         if left_out:
             st.caption(left_out)
     for name, parts in reasons.sums.items():
-        st.markdown(recommend.sum_words(models, name, parts, history))
+        title = f"**{md(models.bundles[name].manifest.title)}**"
+        st.markdown(recommend.sum_words(title, parts, [md(styles.titled(models, event)) for event in history]))
     _look_inside(models, answers, item)
     for reason in reasons.cannot:
         st.caption(md(reason))
