@@ -9,6 +9,7 @@ log of (C[i, j] + τ / items) / (C[i, ·] + τ), less what is the same for every
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,8 +18,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.item_to_item import ItemToItem, TrainingLog
+from engine.models.item_to_item import LARGEST, ItemToItem, TrainingLog
 
+_AT_A_TIME = 1 << 23
+"""Pairs of events that are counted at once."""
 _DENSE = 1 << 25
 """Item pairs up to which counts are added up in a table; beyond it, in a sparse matrix."""
 
@@ -78,6 +81,12 @@ class Counting(ItemToItem):
         "popularity": (-0.4, -0.2, -0.05, 0.0),
     }
 
+    def bytes_of_log(self, config: CountingConfig, log: TrainingLog) -> int:
+        return bytes_of_transitions(log, config.window)
+
+    def instead(self, config: CountingConfig, log: TrainingLog | None) -> str:
+        return narrower(config.window, log)
+
     def relation(self, config: CountingConfig, log: TrainingLog) -> sparse.csr_matrix:
         counts = transitions(log, distances(config))
         counts.data = np.log1p(counts.data * np.float32(log.num_items / config.smoothing))
@@ -108,15 +117,42 @@ def distances(config: CountingConfig) -> npt.NDArray[np.float32]:
 def transitions(log: TrainingLog, gamma: npt.NDArray[np.float32]) -> sparse.csr_matrix:
     """Σ_k γ(k) · #(column k places after row), float32 [items, items]. gamma: γ(1) …, float32."""
     n = log.num_items
-    pairs, worth = [], []
-    for k, weight in enumerate(gamma, 1):
+    if n * n > _DENSE:
+        total = sparse.csr_matrix((n, n), dtype=np.float32)
+        for pair, value in _pairs(log, gamma):
+            total = total + sparse.csr_matrix((value, (pair // n, pair % n)), (n, n))
+        return total
+    table = np.zeros(n * n)
+    for pair, value in _pairs(log, gamma):
+        table += np.bincount(pair, value, n * n)
+    return sparse.csr_matrix(table.astype(np.float32).reshape(n, n))
+
+
+def _pairs(
+    log: TrainingLog, gamma: npt.NDArray[np.float32]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+    """Which item stands how many places after which, as numbers before · items + after, and γ of that many; so many at a time."""
+    pairs: list[npt.NDArray[np.int64]] = []
+    for k in range(1, len(gamma) + 1):
         same = log.users[k:] == log.users[:-k]
-        pair = log.items[:-k][same] * n + log.items[k:][same]
-        pairs.append(pair)
-        worth.append(np.full(len(pair), weight, np.float32))
-    pair = np.concatenate([np.empty(0, np.int64), *pairs])
-    value = np.concatenate([np.empty(0, np.float32), *worth])
-    if n * n <= _DENSE:
-        table = np.bincount(pair, value, n * n).astype(np.float32).reshape(n, n)
-        return sparse.csr_matrix(table)
-    return sparse.csr_matrix((value, (pair // n, pair % n)), (n, n))
+        pairs.append(log.items[:-k][same] * log.num_items + log.items[k:][same])
+        if k == len(gamma) or sum(map(len, pairs)) >= _AT_A_TIME:
+            weights = gamma[k - len(pairs) : k]
+            yield np.concatenate(pairs), np.repeat(weights, [len(pair) for pair in pairs])
+            pairs = []
+
+
+def bytes_of_transitions(log: TrainingLog, window: int) -> int:
+    """That `transitions` takes at most, and what is made of them: from the lengths of histories alone."""
+    reach = np.minimum(window, np.maximum(np.diff(log.offsets) - 1, 0))
+    pairs = int((reach * np.diff(log.offsets) - reach * (reach + 1) // 2).sum())
+    at_a_time, cells = min(pairs, _AT_A_TIME + len(log.items)), log.num_items**2
+    return 72 * at_a_time + (20 * cells if cells <= _DENSE else 0) + 32 * min(pairs, cells)
+
+
+def narrower(window: int, log: TrainingLog | None) -> str:
+    """What to do where counting within a window would take too much, in a sentence."""
+    fits = [w for w in range(1, window) if log is not None and bytes_of_transitions(log, w) <= LARGEST]
+    if not fits:
+        return "Prepare the dataset with a larger --k-core, or take popularity."
+    return f"Set model.window to {fits[-1]} or less, or take markov, which counts what comes next alone."

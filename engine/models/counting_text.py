@@ -15,7 +15,7 @@ from scipy import sparse
 from engine.cards import Card, OnPage, Variant
 from engine.models.counting import Counting, CountingConfig
 from engine.models.item_to_item import TrainingLog
-from engine.models.tfidf import cosines, vectors
+from engine.models.tfidf import bytes_of_cosines, cosines, vectors
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ class CountingText(Counting):
         variants=(Variant("counting-text", page=OnPage()),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {**Counting.grid, "text": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)}
+
+    @classmethod
+    def bytes_needed(cls, config: CountingTextConfig, num_items: int) -> int:
+        return bytes_of_cosines(config.kept, num_items)
+
+    def instead(self, config: CountingTextConfig, log: TrainingLog | None) -> str:  # type: ignore[override]
+        return "Set model.kept or model.window lower, or take counting, which reads no words."
 
     def relation(self, config: CountingTextConfig, log: TrainingLog) -> sparse.csr_matrix:  # type: ignore[override]
         return super().relation(config, log) + config.text * cosines(

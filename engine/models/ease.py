@@ -58,12 +58,11 @@ class EASE(ItemToItem):
     def bytes_needed(cls, config: EASEConfig, num_items: int) -> int:
         return 3 * 4 * num_items**2
 
-    @classmethod
-    def instead(cls, config: EASEConfig) -> str:
+    def instead(self, config: EASEConfig, log: TrainingLog | None) -> str:
         return "It inverts a matrix of items × items; item-knn and counting keep a sparse one."
 
     def relation(self, config: EASEConfig, log: TrainingLog) -> sparse.csr_matrix:
-        taken = log.sets()
+        taken = log.sets
         gram = (taken.T @ taken).toarray()
         gram[np.diag_indices_from(gram)] += config.regularisation
         inverse = linalg.inv(gram, overwrite_a=True, check_finite=False)

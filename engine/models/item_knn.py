@@ -59,9 +59,7 @@ class ItemKNN(ItemToItem):
     }
 
     def relation(self, config: ItemKNNConfig, log: TrainingLog) -> sparse.csr_matrix:
-        taken = log.sets()
-        lengths = np.diff(taken.indptr).astype(np.float64)
-        self.check_bytes(int(16 * (lengths**2).sum()))
+        taken = log.sets
         both = (taken.T @ taken).tocoo()
         people = np.bincount(taken.indices, minlength=log.num_items)
         others = both.row != both.col
@@ -70,6 +68,8 @@ class ItemKNN(ItemToItem):
         near = sparse.csr_matrix((cosine.astype(np.float32), (row, column)), both.shape)
         return strongest(near, config.neighbours)
 
-    @classmethod
-    def instead(cls, config: ItemKNNConfig) -> str:
+    def bytes_of_log(self, config: ItemKNNConfig, log: TrainingLog) -> int:
+        return int(16 * (np.diff(log.sets.indptr).astype(np.float64) ** 2).sum())
+
+    def instead(self, config: ItemKNNConfig, log: TrainingLog | None) -> str:
         return "A few people took thousands of items each; prepare the dataset without them, or take counting."

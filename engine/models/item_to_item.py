@@ -10,6 +10,7 @@ event gave to item j, and with the prior of j these add up to the score.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -42,6 +43,7 @@ class TrainingLog:
         """Events of every item, int64 [items]."""
         return np.bincount(self.items, minlength=self.num_items)
 
+    @functools.cached_property
     def sets(self) -> sparse.csr_matrix:
         """Who took what, however often: float32 [users, items] of ones."""
         pairs = np.unique(self.users * self.num_items + self.items)
@@ -69,11 +71,13 @@ def search(
     grid: Mapping[str, Sequence[Any]],
     take: Callable[[Any], None],
     judge: Callable[[], float] | None,
+    able: Callable[[Any], bool] = lambda config: True,
 ) -> tuple[Any, list[dict[str, Any]]]:
     """The configuration that is best on validation, one setting of `grid` after the other with the others at their best, and what
     was tried: settings and "valid_ndcg". The configuration as it is where it asks for no search, or nothing judges.
 
-    take: fits the model with a configuration; judge: NDCG@10 of the model as it stands."""
+    take: fits the model with a configuration; judge: NDCG@10 of the model as it stands; able: whether a configuration can be
+    fitted, others are not tried."""
     tried: list[dict[str, Any]] = []
     if judge is None or not grid or not config.search:
         return config, tried
@@ -84,6 +88,8 @@ def search(
             if tried and value == getattr(start, setting):
                 continue  # measured before
             candidate = dataclasses.replace(start, **{setting: value})
+            if not able(candidate):
+                continue
             take(candidate)
             score = judge()
             tried.append({name: getattr(candidate, name) for name in grid} | {"valid_ndcg": score})
@@ -125,7 +131,7 @@ class ItemToItem(Recommender):
         self.config, self.num_items, self.max_length = config, num_items, self.bounds(config)[0]
         self.chosen: dict[str, Any] = {}
         """Settings that the search chose."""
-        self.check_bytes(self.bytes_needed(config, num_items))
+        self.check_bytes(config)
         number = torch.int16 if num_items <= np.iinfo(np.int16).max else torch.int32
         # W by rows: those of item i are starts[i] … starts[i + 1] − 1; the last row is padding, and empty
         self.starts = nn.Buffer(torch.zeros(num_items + 2, dtype=torch.int64))
@@ -144,12 +150,15 @@ class ItemToItem(Recommender):
 
     @classmethod
     def bytes_needed(cls, config: Any, num_items: int) -> int:
-        """That fitting takes whatever the log."""
+        """That fitting takes at most, whatever the log."""
         return 0
 
-    @classmethod
-    def instead(cls, config: Any) -> str:
-        """What to do where fitting would take too much, in a sentence."""
+    def bytes_of_log(self, config: Any, log: TrainingLog) -> int:
+        """That fitting to this log takes at most besides, counted from the lengths of its histories."""
+        return 0
+
+    def instead(self, config: Any, log: TrainingLog | None) -> str:
+        """What to do where fitting would take too much, in a sentence. log: None where it would be too much with any."""
         return "Prepare the dataset with a larger --k-core."
 
     def relation(self, config: Any, log: TrainingLog) -> sparse.csr_matrix:
@@ -167,20 +176,37 @@ class ItemToItem(Recommender):
 
     # --- fitting
 
-    def check_bytes(self, needed: int) -> None:
-        """Raises ValueError where fitting would take more than `LARGEST` bytes."""
+    def check_bytes(self, config: Any, log: TrainingLog | None = None) -> None:
+        """Raises ValueError where fitting would take more than `LARGEST` bytes; log: None before there is one."""
+        needed = self.bytes_needed(config, self.num_items) + (0 if log is None else self.bytes_of_log(config, log))
         if needed > LARGEST:
+            events = "" if log is None else f" and {len(log.items):,} events"
             raise ValueError(
-                f"{self.card.title} of {self.num_items:,} items would take {needed / 1e9:,.1f} of {LARGEST / 1e9:.1f} GB. "
-                + self.instead(self.config)
+                f"{self.card.title} of {self.num_items:,} items{events} would take {needed / 1e9:,.1f} of "
+                f"{LARGEST / 1e9:.1f} GB. {self.instead(config, log)}"
             )
+
+    def _able(self, config: Any, log: TrainingLog) -> bool:
+        try:
+            self.check_bytes(config, log)
+        except ValueError:
+            return False
+        return True
 
     def fit(self, items: Tensor, offsets: Tensor, judge: Callable[[], float] | None = None) -> list[dict[str, Any]]:
         """items: int64 [events], the training log; offsets: int64 [users + 1]. judge: NDCG@10 of the model as it stands on
-        validation items, by which settings of `grid` are chosen where the configuration has `search`. Returns what was tried:
-        settings and "valid_ndcg"."""
+        validation items, by which settings of `grid` are chosen where the configuration has `search`; those that would take too
+        much memory are not tried. Returns what was tried: settings and "valid_ndcg". Raises ValueError before any work where
+        the configuration itself would take too much."""
         log = TrainingLog(items.numpy(), offsets.numpy(), self.num_items)
-        best, tried = search(self.config, self.grid, lambda config: self._take(config, log), judge)
+        self.check_bytes(self.config, log)
+        best, tried = search(
+            self.config,
+            self.grid,
+            lambda config: self._take(config, log),
+            judge,
+            lambda config: self._able(config, log),
+        )
         self.chosen = {name: getattr(best, name) for name in self.grid} if tried else {}
         self._take(best, log)
         return tried

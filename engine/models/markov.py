@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.counting import transitions
+from engine.models.counting import bytes_of_transitions, narrower, transitions
 from engine.models.item_to_item import ItemToItem, TrainingLog, strongest
 
 
@@ -47,6 +47,12 @@ class Markov(ItemToItem):
     @classmethod
     def bounds(cls, config: MarkovConfig) -> tuple[int, int]:
         return 1, config.successors
+
+    def bytes_of_log(self, config: MarkovConfig, log: TrainingLog) -> int:
+        return bytes_of_transitions(log, 1)
+
+    def instead(self, config: MarkovConfig, log: TrainingLog | None) -> str:
+        return narrower(1, log)
 
     def relation(self, config: MarkovConfig, log: TrainingLog) -> sparse.csr_matrix:
         return strongest(transitions(log, np.ones(1, np.float32)), config.successors)

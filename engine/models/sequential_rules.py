@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.counting import transitions
+from engine.models.counting import bytes_of_transitions, narrower, transitions
 from engine.models.item_to_item import NO_PROBABILITY, ItemToItem, TrainingLog, strongest
 
 Fall = Literal["inverse", "quadratic", "logarithmic"]
@@ -72,6 +72,12 @@ class SequentialRules(ItemToItem):
         "rules": (0, 100, 200),
         "rarity": (False, True),
     }
+
+    def bytes_of_log(self, config: SequentialRulesConfig, log: TrainingLog) -> int:
+        return bytes_of_transitions(log, config.window)
+
+    def instead(self, config: SequentialRulesConfig, log: TrainingLog | None) -> str:
+        return narrower(config.window, log)
 
     def relation(self, config: SequentialRulesConfig, log: TrainingLog) -> sparse.csr_matrix:
         rules = transitions(log, falling(config.distance, config.window))

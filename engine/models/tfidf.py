@@ -63,6 +63,13 @@ class TfidfNeighbours(ItemToItem):
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"decay": (0.4, 0.6, 0.8, 0.9, 1.0)}
 
+    @classmethod
+    def bytes_needed(cls, config: TfidfConfig, num_items: int) -> int:
+        return bytes_of_cosines(config.kept, num_items)
+
+    def instead(self, config: TfidfConfig, log: TrainingLog | None) -> str:
+        return "Set model.kept lower, or take text-neighbours, which keeps a vector per item."
+
     def relation(self, config: TfidfConfig, log: TrainingLog) -> sparse.csr_matrix:
         return cosines(vectors(self.attributes, config.fields), config.kept)
 
@@ -90,6 +97,11 @@ def vectors(attributes: Attributes, fields: Collection[str] = ()) -> sparse.csr_
     length = np.sqrt(np.bincount(row, (frequency * rarity[column]) ** 2, len(counts)))
     scale = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
     return (sparse.diags(scale) @ table).tocsr().astype(np.float32)
+
+
+def bytes_of_cosines(kept: int, num_items: int) -> int:
+    """That `cosines` takes at most."""
+    return 12 * _ROWS * num_items + 16 * min(4 * kept, num_items) * num_items
 
 
 def cosines(table: sparse.csr_matrix, kept: int) -> sparse.csr_matrix:

@@ -13,11 +13,12 @@ import pytest
 import torch
 
 from engine.errors import UsageError
-from engine.models.counting import Counting, CountingConfig
+from engine.models.counting import Counting, CountingConfig, bytes_of_transitions
 from engine.models.counting_text import CountingText, CountingTextConfig
 from engine.models.ease import EASE, EASEConfig
 from engine.models.item_knn import ItemKNN, ItemKNNConfig
-from engine.models.item_to_item import ItemToItem
+from engine.models.item_to_item import ItemToItem, TrainingLog
+from engine.models.markov import Markov, MarkovConfig
 from engine.models.sequential_rules import SequentialRules, SequentialRulesConfig
 from engine.models.tfidf import TfidfConfig, TfidfNeighbours
 from engine.training.recipe import from_dict
@@ -183,3 +184,23 @@ def test_what_cannot_be_fitted_says_what_would_do_instead() -> None:
     recipe = from_dict({"family": "ease", "name": "ease"}, "a test")
     with pytest.raises(UsageError, match=r"50,000 items would take 30.0 of .* item-knn"):
         build_model(recipe, 50_000, 10)
+
+
+def test_windows_are_as_wide_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would take too much is refused before it is counted, with a window that would do; a search leaves such windows out."""
+    items, offsets = log()
+    training = TrainingLog(items.numpy(), offsets.numpy(), ITEMS)
+    monkeypatch.setattr("engine.models.counting._DENSE", 0)
+    needed = {window: bytes_of_transitions(training, window) for window in (3, 4)}
+    assert needed[3] == (72 + 32) * int(followed(3, lambda k: 1).sum()) < needed[4]
+    for module in ("counting", "item_to_item"):
+        monkeypatch.setattr(f"engine.models.{module}.LARGEST", needed[4] - 1)
+    for kind, config in ((Counting, CountingConfig(window=9)), (SequentialRules, SequentialRulesConfig(window=9))):
+        with pytest.raises(ValueError, match=rf"{ITEMS} items and {len(items)} events .* model.window to 3 or less"):
+            fitted(kind, config)
+    model = Counting(CountingConfig(window=2, search=True), ITEMS, USERS, torch.Generator())
+    tried = model.fit(items, offsets, lambda: 0.0)
+    assert {choice["window"] for choice in tried} == {2, 3}
+    monkeypatch.setattr("engine.models.item_to_item.LARGEST", 1)
+    with pytest.raises(ValueError, match="take popularity"):
+        fitted(Markov, MarkovConfig())

@@ -116,7 +116,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
         learning = {
             kind: kind
             for kind, some in kinds.items()
-            if any(floor.needs_training(models.bundles[one].manifest.family) for one in some)
+            if any(floor.needs_training(models.bundles[name].manifest.family) for name in some)
         }
         kind = "all"
         if len(learning) > 1:
