@@ -14,6 +14,7 @@ POSITIVE = 1e-12
 LIMITS: dict[str, tuple[float, float]] = {
     # networks
     "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
+    "hidden_layers": (0, 1),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
     "node_dropout": (0, 0.99),
     "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1), "preference": (0, 1),
@@ -45,6 +46,10 @@ LIMITS: dict[str, tuple[float, float]] = {
     "length": (1, 60), "scale": (0, math.inf),
 }  # fmt: skip
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
+
+
+RETIRED: dict[str, Any] = {"variational": True}
+"""Settings that are no more → the value under which files that still state them say what is so now."""
 
 
 def added(default: Any) -> Any:
@@ -90,6 +95,7 @@ def build_table(kind: type[Any], table: dict[str, Any], where: str) -> Any:
     hints = typing.get_type_hints(kind)
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {table!r} is not a table of settings")
+    table = {key: value for key, value in table.items() if key in hints or value != RETIRED.get(key)}
     unknown = sorted(table.keys() - hints.keys())
     if unknown:
         raise UsageError(f"{where}: no setting {', '.join(unknown)}; there are {', '.join(hints) or 'none'}")

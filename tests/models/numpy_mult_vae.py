@@ -40,3 +40,12 @@ def loss(history: list[int], parameters: Parameters, noise: Array, beta: float) 
         "w3": np.outer(z, at_h2), "b3": at_h2, "w4": np.outer(h2, at_logits), "b4": at_logits,
     }  # fmt: skip
     return float(value), gradient, logits
+
+
+def denoised(history: list[int], weights: list[Array], biases: list[Array]) -> Array:
+    """Mult-DAE's logits: tanh layers from the normalised set of items, and a linear one. weights: [outputs, inputs] each."""
+    state = np.zeros(weights[0].shape[1])
+    state[list(set(history))] = 1 / np.sqrt(len(set(history)))
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        state = np.tanh(weight @ state + bias)
+    return weights[-1] @ state + biases[-1]

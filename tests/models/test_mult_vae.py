@@ -12,10 +12,10 @@ from torch import Tensor
 
 from engine.export import graphs
 from engine.models import mult_vae
-from engine.models.mult_vae import MultVAE
-from engine.training.objectives.sets import Multinomial, MultinomialConfig
+from engine.models.mult_vae import MultDAE, MultVAE
+from engine.training.objectives.sets import Denoising, DenoisingConfig, Multinomial, MultinomialConfig
 from tests.models import numpy_mult_vae
-from tests.models.contract import ITEMS, batch, build, histories
+from tests.models.contract import ITEMS, build, histories
 
 NAMES = {
     "w1": "items.weight", "b1": "items_bias", "w2": "encoder.weight", "b2": "encoder.bias",
@@ -112,17 +112,26 @@ def test_a_history_is_a_set(tmp_path: Path, exported: bool) -> None:
         assert query(history[1:]) not in answers
 
 
-def test_a_denoising_autoencoder_has_no_variance() -> None:
-    """Mult-DAE: z = tanh(…), the same in training; β counts for nothing."""
-    model = mult(variational=False, dropout=0.0)
-    items = batch(model, histories(model))
-    code, log_variance = model.code(items)
-    assert log_variance is None and code.shape == (7, 8) and code.abs().max() < 1
-    assert torch.equal(model.train().query(items), model.eval().query(items))
-    learnt = objective(model, beta=5.0, anneal_steps=0)
-    learnt.begin_step(0)
-    histories_, beta = learnt.draw(torch.arange(4), torch.Generator())
-    assert torch.equal(learnt.loss(model, (histories_, beta)), learnt.loss(model, (histories_, 0 * beta)))
+@pytest.mark.parametrize("hidden_layers", [0, 1])
+def test_a_denoising_autoencoder(hidden_layers: int) -> None:
+    """Mult-DAE: a tanh at the code, nothing drawn, and an L2 term over weights alone."""
+    model = build("mult-dae", hidden_layers=hidden_layers, dropout=0.0)
+    assert isinstance(model, MultDAE)
+    names = {name: parameter.detach().double().numpy() for name, parameter in model.named_parameters()}
+    weights = [np.delete(names["items.weight"], ITEMS, 0).T]
+    weights += [names[f"{part}.weight"] for part in (("encoder", "decoder") if hidden_layers else ()) + ("output",)]
+    biases = [value for name, value in names.items() if value.ndim == 1]
+    losses = []
+    for history in (SEQUENCES[0], SEQUENCES[4]):
+        logits = numpy_mult_vae.denoised(history, weights, biases)
+        np.testing.assert_allclose(model.scores(torch.tensor([history]))[0].detach(), logits, atol=1e-5)
+        shares = logits - np.log(np.exp(logits).sum())
+        losses.append(-sum(shares[item] for item in set(history)))
+    offsets = torch.tensor([0, 4, 6])
+    learnt = Denoising(DenoisingConfig(l2=0.2), model, torch.tensor(SEQUENCES[0] + SEQUENCES[4]), offsets, 2)
+    expected = np.mean(losses) + 0.1 * sum((weight**2).sum() for weight in weights)
+    loss = learnt.loss(model.train(), learnt.draw(torch.arange(2), torch.Generator()))
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_how_it_starts() -> None:

@@ -209,6 +209,14 @@ def test_values_at_the_edge_can_be_used() -> None:
     load("attrec", "none", None, ["model.omega=0", "objective.l2=0", "objective.margin=0"])
 
 
+def test_a_setting_that_is_no_more_may_say_what_is_so_now() -> None:
+    """Runs of before hold all settings of their day."""
+    raw = {"family": "mult-vae", "model": {"dim": 8, "variational": True}}
+    assert from_dict(raw, "run.json").model.dim == 8
+    with pytest.raises(UsageError, match="variational"):
+        from_dict(raw | {"model": {"variational": False}}, "run.json")
+
+
 # --- files
 
 

@@ -79,6 +79,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"beta": 0.2, "anneal_steps": 100},
         "optimiser": {"lr": 0.01, "beta2": 0.999},
     },
+    "mult-dae": {"model": {"dim": 16, "max_length": 30}, "optimiser": {"lr": 0.01, "beta2": 0.999}},
     "recformer": {
         "model": {
             "dim": 16,

@@ -13,6 +13,8 @@ from engine.training.objectives.generation import Identifier, IdentifierConfig, 
 from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
 from engine.training.objectives.sets import (
     WARP,
+    Denoising,
+    DenoisingConfig,
     Multinomial,
     MultinomialConfig,
     Pairs,
@@ -100,6 +102,7 @@ OBJECTIVES: dict[str, Kind] = {
     "transitions": Kind(PairsConfig, Transitions),
     "warp": Kind(WARPConfig, WARP),
     "multinomial": Kind(MultinomialConfig, Multinomial),
+    "denoising": Kind(DenoisingConfig, Denoising),
     "text": Kind(TextConfig, text),
     "identifier": Kind(IdentifierConfig, Identifier),
     "instructions": Kind(InstructionConfig, Instructions),

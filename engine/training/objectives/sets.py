@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.base import Comparing, score
+from engine.models.graph import squared
 from engine.models.metric import CML
-from engine.models.mult_vae import MultVAE
+from engine.models.mult_vae import MultDAE, MultVAE, SetAutoencoder
 from engine.training import losses
 from engine.training.sampling import Taken, gather_last, shuffled
 from engine.training.settings import added
@@ -162,38 +163,28 @@ class WARP(Pairs):
         return loss
 
 
-# --- the items of a history as draws of one multinomial distribution (Mult-VAE, 2.2): −Σ_i log π_i + β · KL(q(z | x) ‖ N(0, 1))
+# --- the items of a history as draws of one multinomial distribution. Mult-VAE, 2.2: −Σ_i log π_i + β · KL(q(z | x) ‖ N(0, 1));
+# Mult-DAE, 2.3: −Σ_i log π_i + λ/2 · ‖W‖²
 #
 # An example is a user with all training items, each once. β grows from 0 by the same amount with every step of a training
 # until it has its cap; it follows the number of the step, so that an interruption does not change it.
 
 
-@dataclass(frozen=True)
-class MultinomialConfig:
-    """All items of a history are draws of one distribution (Mult-VAE)."""
-
-    beta: float = 0.2
-    """Cap of β, the weight of the KL divergence (authors: .2 on ML-20M; best on validation, so each dataset has its own)."""
-    anneal_steps: int = 200_000
-    """β grows from 0 by 1 / anneal_steps a step until it has its cap, after beta · anneal_steps (authors: 200,000, thus 40,000);
-    0: it has its cap from the beginning."""
-
-
-class Multinomial:
+class _Histories:
     """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
 
-    A batch is histories, int64 [users, width], and each one's β, float32 [users].
+    A batch begins with histories, int64 [users, width].
     """
 
     def __init__(
         self,
-        config: MultinomialConfig,
-        model: MultVAE,
+        config: MultinomialConfig | DenoisingConfig,
+        model: SetAutoencoder,
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
     ) -> None:
-        self.config, self.batch_size, self.pad, self.beta = config, batch_size, model.pad, 0.0
+        self.batch_size, self.pad = batch_size, model.pad
         lengths = offsets.diff()
         user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
         to_come = offsets[1:][user] - torch.arange(len(items), device=items.device)
@@ -214,30 +205,76 @@ class Multinomial:
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
         yield from shuffled(len(self.ends), self.batch_size, generator)
 
-    def begin_step(self, step: int) -> None:
-        steps = self.config.anneal_steps
-        self.beta = min(self.config.beta, step / steps) if steps else self.config.beta
-
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         rows = examples.to(self.items.device)
         lengths = self.lengths[rows]
-        histories = gather_last(self.items, self.ends[rows], lengths, int(lengths.max()), self.pad)
-        return histories, torch.full((len(rows),), self.beta, device=rows.device)
+        return (gather_last(self.items, self.ends[rows], lengths, int(lengths.max()), self.pad),)
 
     def targets(self, batch: Batch) -> Tensor:
         """Every user weighs the same."""
         return torch.ones_like(batch[0][:, 0])
 
+    def after_step(self, model: SetAutoencoder) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class MultinomialConfig:
+    """All items of a history are draws of one distribution, which a code drawn at random gives (Mult-VAE)."""
+
+    beta: float = 0.2
+    """Cap of β, the weight of the KL divergence (authors: .2 on ML-20M; best on validation, so each dataset has its own)."""
+    anneal_steps: int = 200_000
+    """β grows from 0 by 1 / anneal_steps a step until it has its cap, after beta · anneal_steps (authors: 200,000, thus 40,000);
+    0: it has its cap from the beginning."""
+
+
+class Multinomial(_Histories):
+    """A batch ends with each user's β, float32 [users]."""
+
+    def __init__(
+        self, config: MultinomialConfig, model: MultVAE, items: Tensor, offsets: Tensor, batch_size: int
+    ) -> None:
+        super().__init__(config, model, items, offsets, batch_size)
+        self.config, self.beta = config, 0.0
+
+    def begin_step(self, step: int) -> None:
+        steps = self.config.anneal_steps
+        self.beta = min(self.config.beta, step / steps) if steps else self.config.beta
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        (histories,) = super().draw(examples, generator)
+        return histories, torch.full((len(histories),), self.beta, device=histories.device)
+
     def loss(self, model: MultVAE, batch: Batch) -> Tensor:
         histories, beta = batch
         mean, log_variance = model.code(histories)
-        loss = negative_log_likelihood(score(model.decode(mean, log_variance), model.index()), histories)
-        if log_variance is not None:
-            loss = loss + beta * divergence(mean, log_variance)
-        return loss.mean()
+        likelihood = negative_log_likelihood(score(model.decode(mean, log_variance), model.index()), histories)
+        return (likelihood + beta * divergence(mean, log_variance)).mean()
 
-    def after_step(self, model: MultVAE) -> None:
-        pass
+
+@dataclass(frozen=True)
+class DenoisingConfig:
+    """All items of a history are draws of one distribution (Mult-DAE)."""
+
+    l2: float = 4e-5
+    """λ of ½‖·‖² of all weights, biases left out (authors: .01 / 500 of ‖·‖²)."""
+
+
+class Denoising(_Histories):
+    def __init__(
+        self, config: DenoisingConfig, model: MultDAE, items: Tensor, offsets: Tensor, batch_size: int
+    ) -> None:
+        super().__init__(config, model, items, offsets, batch_size)
+        self.config = config
+
+    def loss(self, model: MultDAE, batch: Batch) -> Tensor:
+        (histories,) = batch
+        loss = negative_log_likelihood(model.scores(histories), histories).mean()
+        if self.config.l2:
+            weights = [squared(parameter) for parameter in model.parameters() if parameter.ndim > 1]
+            loss = loss + self.config.l2 / 2 * torch.stack(weights).sum()
+        return loss
 
 
 def negative_log_likelihood(logits: Tensor, histories: Tensor) -> Tensor:
