@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import identifiers, leave_one_out, quality, quality_tables, verdicts
+from benchmarks import gpu, identifiers, leave_one_out, quality, quality_tables, verdicts
 from engine.data.split import SplitOptions
 from engine.evaluation.verdict_words import sentences
 from engine.runtime import Zoo
@@ -115,3 +115,24 @@ def test_where_repeats_count_margins_are_over_the_history_too(tmp_path: Path) ->
     bars = leave_one_out.margins(bundle, history, bundle.leave_one_out(history, item))
     expected = [lead(history) - lead(history[:place] + history[place + 1 :]) for place in range(len(history))]
     np.testing.assert_allclose(bars, expected, atol=1e-5)
+
+
+def test_slices_for_a_gpu_go_on_where_they_were_and_stop_in_time(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(gpu, "learning", lambda: {"sasrec": "sasrec", "bert4rec": "bert4rec"})
+    words = ["gpu", "parity", "--small", "--device", "cpu", "--results", str(tmp_path)]
+
+    def entries(minutes: str) -> dict[str, dict[str, object]]:
+        monkeypatch.setattr("sys.argv", [*words, "--minutes", minutes])
+        gpu.main()
+        found: dict[str, dict[str, object]] = json.loads((tmp_path / "gpu-parity.json").read_text())["entries"]
+        return found
+
+    with pytest.raises(SystemExit, match="the same command goes on"):
+        entries("0")
+    once = entries("8")
+    assert all(entry["passed"] and entry["scores"] == entry["gradient"] == 0 for entry in once.values())
+    monkeypatch.setattr(gpu, "compare", None)
+    assert entries("8") == once and set(once) == {"sasrec", "bert4rec"}
