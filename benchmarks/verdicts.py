@@ -20,7 +20,7 @@ from engine.errors import SeqscopeError
 from engine.evaluation.protocols import parse
 from engine.evaluation.run_verdict import main_protocol, of_runs
 from engine.evaluation.verdict import Verdict
-from engine.evaluation.verdict_words import sentences
+from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows, sentences
 from engine.files import write_json
 from engine.runtime import Zoo
 
@@ -85,5 +85,8 @@ def sentence(results: Path, dataset: str, fingerprint: str, protocols: list[str]
     verdicts = kept(results, dataset, fingerprint)
     for protocol in protocols:
         if protocol in verdicts:
-            return f"{protocol}: {sentences(verdicts[protocol])}"
+            lines, rows = [f"{protocol}: {sentences(verdicts[protocol])}"], group_rows(verdicts[protocol])
+            if rows:
+                lines += ["", f"| {' | '.join(GROUP_COLUMNS)} |", "|---" * len(GROUP_COLUMNS) + "|"]
+            return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
     return f"No verdict was recorded (`python -m benchmarks.quality verdict runs/{dataset}`)."

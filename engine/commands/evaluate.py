@@ -15,8 +15,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
+
+if TYPE_CHECKING:
+    from engine.evaluation.verdict import Verdict
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +88,17 @@ def run(args: argparse.Namespace) -> int:
     for protocol in metrics:
         print("\n".join(["", protocol, *table(metrics, protocol)]))
     if judged is not None:
-        print(f"\n{sentences(judged)}")
+        print("\n".join(["", sentences(judged), *_groups(judged)]))
     return 0
+
+
+def _groups(judged: Verdict) -> list[str]:
+    """Lines: for whom, in every group; none where there are no groups."""
+    from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows
+
+    rows = [GROUP_COLUMNS, *group_rows(judged)] if judged.groups else []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
 
 def table(metrics: Mapping[str, Mapping[str, float]], protocol: str) -> list[str]:

@@ -7,16 +7,35 @@ from collections.abc import Callable, Sequence
 from engine.evaluation.memorisation import PLACES
 from engine.evaluation.verdict import FEW, Group, Kind, Side, Verdict
 
-_KINDS: dict[Kind, str] = {
-    "rare": "rare items (≤ {bound} training events)",
-    "popular": "popular items (≥ {bound})",
-    "short": "short histories (≤ {bound})",
-    "long": "long histories (≥ {bound})",
-    "next": "items that followed the last one in training ({share})",
-    "near": f"others that came within {PLACES} places after any of the history ({{share}})",
-    "unseen": "those that never did ({share})",
+_GROUPS: dict[Kind, tuple[str, str]] = {
+    "rare": ("rare items", "rare items (≤ {bound} training events)"),
+    "popular": ("popular items", "popular items (≥ {bound} training events)"),
+    "short": ("short histories", "short histories (≤ {bound} items)"),
+    "long": ("long histories", "long histories (≥ {bound} items)"),
+    "next": ("items that followed the last one in training", "items that followed the last one in training"),
+    "near": (
+        "items that came soon after one of the history in training",
+        f"others that came within {PLACES} places after any of the history",
+    ),
+    "unseen": ("items that no counts lead to", "those that never did"),
 }
-"""Of held-out items and of the people they are of."""
+"""Of held-out items and of the people they are of: as the sentence calls them, and the table."""
+GROUP_COLUMNS = ("for whom", "people", "share", "difference", "95 % interval")
+"""Of `group_rows`."""
+
+
+def group_rows(verdict: Verdict) -> list[tuple[str, str, str, str, str]]:
+    """All groups, as text: what the third sentence is of, in full."""
+    return [
+        (
+            _GROUPS[group.kind][1].format(bound=group.bound),
+            f"{group.people:,}",
+            f"{group.share:.0%}",
+            f"{group.difference:+.4f}",
+            f"{group.low:+.4f} to {group.high:+.4f}",
+        )
+        for group in verdict.groups
+    ]
 
 
 def sentences(verdict: Verdict, called: Callable[[str], str] = str) -> str:
@@ -88,19 +107,26 @@ def _time(seconds: float) -> str:
 
 
 def _for_whom(groups: Sequence[Group], ours: str) -> str:
-    """Ahead where, level where, behind where; "" where no group is large enough."""
-    signs = (
-        ("ahead on", [group for group in groups if group.low > 0]),
-        ("level on", [group for group in groups if group.low <= 0 <= group.high]),
-        ("behind on", [group for group in groups if group.high < 0]),
-    )
-    parts = []
-    for words, some in signs:
-        large = [group for group in some if group.people >= FEW]
-        if large:
-            parts.append(f"{words} {', '.join(f'{_whom(group)} {group.difference:+.4f}' for group in large)}")
-    return f"{ours} is {'; '.join(parts)}." if parts else ""
+    """Where the difference is largest, and where it vanishes; "" where no group is large enough."""
+    large = sorted((group for group in groups if group.people >= FEW), key=lambda group: -group.difference)
+    if not large:
+        return ""
+    ahead = [group for group in large if group.low > 0]
+    behind = [group for group in reversed(large) if group.high < 0]
+    level = sorted((group for group in large if group.low <= 0 <= group.high), key=lambda group: -group.people)
+    for word, some in (("ahead", ahead), ("behind", behind)):
+        if len(some) == len(large) > 1:
+            return f"{ours} is {word} in every group, furthest on {_by(some[0])}, least on {_by(some[-1])}."
+    if len(level) == len(large) > 1:
+        return f"{ours} is level in every group."
+    parts = [f"furthest {word} on {_by(some[0])}" for word, some in (("ahead", ahead), ("behind", behind)) if some]
+    if level:
+        names, more = [_GROUPS[group.kind][0] for group in level[:2]], len(level) - 2
+        if more > 0:
+            names = [", ".join(names), f"{more} more {'groups' if more > 1 else 'group'}"]
+        parts.append(f"level on {' and '.join(names)}")
+    return f"{ours} is {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
 
 
-def _whom(group: Group) -> str:
-    return _KINDS[group.kind].format(bound=group.bound, share=f"{group.share:.0%}")
+def _by(group: Group) -> str:
+    return f"{_GROUPS[group.kind][0]} ({group.difference:+.4f})"

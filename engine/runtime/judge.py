@@ -29,12 +29,13 @@ from engine.evaluation.metrics import (
 from engine.evaluation.rank_table import Ranks, common, ranks
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
 from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
-from engine.evaluation.verdict_words import sentences
+from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows, sentences
 
 __all__ = [
     "ACCURACY",
     "BEYOND",
     "CUTOFFS",
+    "GROUP_COLUMNS",
     "HEADLINE",
     "Contender",
     "Difference",
@@ -47,6 +48,7 @@ __all__ = [
     "beyond_beam",
     "common",
     "cutoff_of",
+    "group_rows",
     "holm",
     "interval",
     "key",

@@ -13,7 +13,7 @@ from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.run_verdict import of_runs, other_seeds
-from engine.evaluation.verdict_words import sentences
+from engine.evaluation.verdict_words import group_rows, sentences
 from engine.export.bundle import export_run
 from engine.runtime import Zoo
 from engine.training.run import open_run, train
@@ -63,7 +63,8 @@ def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["evaluate", str(run)]) == 0
     printed = capsys.readouterr().out
     found = of_runs((trained / "runs").iterdir(), Dataset(trained / "data"), "full", "NDCG@10")
-    assert found is not None and printed.rstrip().endswith(sentences(found))
+    assert found is not None and f"\n{sentences(found)}\nfor whom " in printed
+    assert all(row[0] in printed and row[3] in printed for row in group_rows(found))
     assert main(["evaluate", str(run), "--json"]) == 0
     kept = json.loads(capsys.readouterr().out)["verdict"]
     assert kept["sentences"].startswith("one, ") and kept["difference"] == found.difference

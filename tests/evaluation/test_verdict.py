@@ -13,7 +13,7 @@ from engine.data.ragged import Ragged
 from engine.evaluation import memorisation
 from engine.evaluation.rank_table import Ranks
 from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
-from engine.evaluation.verdict_words import sentences
+from engine.evaluation.verdict_words import group_rows, sentences
 
 PEOPLE, ITEMS = 900, 60
 USER = np.arange(PEOPLE, dtype=np.int32)
@@ -110,7 +110,9 @@ def test_for_whom() -> None:
     assert (groups["rare"].bound, groups["popular"].bound) == (20, 41)
     assert groups["rare"].share == pytest.approx(1 / 3, abs=0.01) and groups["rare"].people == rare.sum()
     text = sentences(found)
-    assert text.index("ahead on popular items") < text.index("behind on rare items")
+    furthest = "furthest ahead on popular items (+1.0000), furthest behind on rare items (-1.0000)"
+    assert text.endswith(f"SASREC is {furthest} and level on short histories and long histories.")
+    assert ("rare items (≤ 20 training events)", "300", "33%", "-1.0000", "-1.0000 to -1.0000") in group_rows(found)
     few = dataclasses.replace(found, groups=tuple(dataclasses.replace(group, people=29) for group in found.groups))
     assert "ahead on" not in sentences(few)
 

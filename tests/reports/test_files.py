@@ -25,7 +25,8 @@ def test_every_table_says_what_the_report_does(report: Report) -> None:
     found = tables(report)
     assert set(found) == {
         "history", "lists", "what-ifs", "effects", "overlap", "attention", "attention-matrix", "codes", "codes-collisions",
-        "codes-items", "graph", "graph-layers", "graph-without", "map-marks", "map-points", "metrics", "metrics-beyond", "models",
+        "codes-items", "graph", "graph-layers", "graph-without", "map-marks", "map-points", "metrics", "metrics-beyond",
+        "metrics-groups", "models",
     }  # fmt: skip
     for name, table in found.items():
         read = rows(csv_bytes(table))

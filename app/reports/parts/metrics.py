@@ -67,6 +67,7 @@ class MetricsPart(Part[Metrics]):
         repeats = [
             (o.words, titles[o.model, o.users], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats
         ]
+        groups = [] if content.verdict is None else judge.group_rows(content.verdict)
         columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
         of_beyond = ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note")
         of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "people")
@@ -74,6 +75,7 @@ class MetricsPart(Part[Metrics]):
             "metrics": Table("Metrics", columns, rows),
             "metrics-beyond": Table("Beyond accuracy", of_beyond, beyond),
             "metrics-repeats": Table("Repeats apart", of_repeats, repeats),
+            "metrics-groups": Table("For whom", judge.GROUP_COLUMNS, groups),
         }
 
     def blocks(self, content: Metrics, report: Report) -> list[Block]:
@@ -95,6 +97,7 @@ class MetricsPart(Part[Metrics]):
             *([p(apart)] if content.repeats else []),
             *grid(tables["metrics"]),
             *grid(tables["metrics-repeats"]),
+            *grid(tables["metrics-groups"]),
         ]
 
     def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:

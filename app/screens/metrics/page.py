@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from app import export, guard, zoo
@@ -71,6 +72,15 @@ def _verdict(this: MetricsChoices) -> None:
         st.info(f"There is no figure at {this.k}. {this.beams()} Choose a smaller cut-off.")
     else:
         st.markdown(verdicts.in_markdown(verdict))
+        if verdict.groups:
+            with st.expander("For whom, in every group"):
+                table = pd.DataFrame(judge.group_rows(verdict), columns=list(judge.GROUP_COLUMNS))
+                st.table(
+                    table,
+                    border="horizontal",
+                    hide_index=True,
+                    alt="The difference in every group of people and items.",
+                )
 
 
 def _standing(this: MetricsChoices) -> None:
