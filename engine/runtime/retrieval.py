@@ -76,6 +76,9 @@ class Ranked(NamedTuple):
 
 _TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
 _NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
+_PER_ITEM = (
+    128  # numbers that an encoder holds of each item on its way to a score, where it scores all items itself (NeuMF)
+)
 _MATCHED = 1 << 22  # scores of many histories at a time: 16 MiB, and twice that to find the best
 
 
@@ -87,6 +90,8 @@ class Indexed:
         files, items, dim = manifest.files, manifest.num_items, manifest.encoder.dim
         identity = manifest.index.kind == "identity"
         longest = manifest.encoder.max_length
+        each = dim * _PER_ITEM if identity and manifest.item_to_item is None else dim
+        self._most_queries = max(1, _NUMBERS // each)
         self._encoder = ItemsGraph(folder, "encoder.onnx", files, longest, "query", (None, dim))
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
@@ -118,10 +123,10 @@ class Indexed:
         longest = self.manifest.encoder.max_length
         lengths = np.array([min(len(history), longest) for history in histories], np.int64)
         order = np.argsort(lengths, kind="stable")
-        dim, many = self.manifest.encoder.dim, max(1, _MATCHED // len(self.index))
+        many = max(1, _MATCHED // len(self.index))
         start = 0
         while start < len(order):
-            most = max(1, min(_NUMBERS // dim, _TOKENS // max(1, int(lengths[order[start]]))))
+            most = max(1, min(self._most_queries, _TOKENS // max(1, int(lengths[order[start]]))))
             rows = order[start : start + most]  # sorted, so that the last is the longest
             rows = rows[: max(1, _TOKENS // max(1, int(lengths[rows[-1]])))]
             queries = self._encoder.run(self._input([histories[row] for row in rows]))
@@ -146,7 +151,7 @@ class Indexed:
         """In padded batches of bounded size; every item's score is exact."""
         longest = max((len(history) for history in histories), default=1)
         longest = max(1, min(longest, self.manifest.encoder.max_length))
-        rows = max(1, min(_TOKENS // longest, _NUMBERS // self.manifest.encoder.dim))
+        rows = max(1, min(_TOKENS // longest, self._most_queries))
         for start in range(0, len(histories), rows):
             for query in self._encoder.run(self._input(histories[start : start + rows])):
                 yield self._match(query)

@@ -46,14 +46,24 @@ def cml(of: Tables, user: int, last: int, item: int) -> float:
     return float(-((of["users"][user] - of["items"][item]) ** 2).sum())
 
 
+def neumf(of: Tables, user: int, last: int, item: int) -> float:
+    """He et al. 2017, equation 12 before the sigmoid; 8 factors, then those that the network reads."""
+    p, q = of["users"][user], of["taste"][item]
+    state = np.concatenate([p[8:], q[8:]])
+    for layer in range(2):
+        state = np.maximum(of[f"network.{layer}"] @ state + of[f"network.{layer}.bias"], 0)
+    return float(of["output"][0] @ np.concatenate([p[:8] * q[:8], state]))
+
+
 SCORES: dict[str, Callable[[Tables, int, int, int], float]] = {
-    "bpr-mf": bpr_mf, "fmc": fmc, "fpmc": fpmc, "prme": prme, "transrec": transrec, "cml": cml,
+    "bpr-mf": bpr_mf, "fmc": fmc, "fpmc": fpmc, "prme": prme, "transrec": transrec, "cml": cml, "neumf": neumf,
 }  # fmt: skip
 TOUCHED: dict[str, tuple[tuple[str, ...], ...]] = {
     "bpr-mf": (("users",), (), ("taste", "bias")),
     "fmc": ((), ("last",), ("next",)),
     "fpmc": (("users",), ("last",), ("taste", "next")),
     "prme": (("users",), ("sequence",), ("taste", "sequence")),
+    "neumf": (("users",), (), ("taste",)),
     "transrec": (("users",), ("items",), ("items", "bias"), ("everybody",)),
 }
 """Tables whose rows an example touches: those of the user, of the item before, of the items compared; and what all touch."""
@@ -71,6 +81,18 @@ def norms(name: str, of: Tables, user: int, last: int, items: Sequence[int]) -> 
 def bpr(differences: Sequence[float]) -> float:
     """Mean of −ln σ(x_ui − x_uj)."""
     return float(np.mean([np.log1p(np.exp(-difference)) for difference in differences]))
+
+
+def bce(positive: Sequence[float], negative: Sequence[Sequence[float]]) -> float:
+    """He et al. 2017, equation 7: −Σ y log ŷ + (1 − y) log(1 − ŷ), the mean over positives."""
+    return float(
+        np.mean(
+            [
+                np.log1p(np.exp(-x)) + sum(np.log1p(np.exp(y)) for y in others)
+                for x, others in zip(positive, negative, strict=True)
+            ]
+        )
+    )
 
 
 def warp(positive: float, negatives: Sequence[float], margin: float, items: int, nearest: bool) -> float:

@@ -15,7 +15,8 @@ from tests.models import numpy_pairs
 from tests.models.contract import ITEMS, USERS, batch, build, histories, log
 
 SETTINGS: list[tuple[str, dict[str, object]]] = [
-    ("bpr-mf", {}), ("bpr-mf", {"item_bias": True}), ("fmc", {}), ("fpmc", {}), ("prme", {}), ("transrec", {}), ("cml", {}),
+    ("bpr-mf", {}), ("bpr-mf", {"item_bias": True}), ("fmc", {}), ("fpmc", {}), ("prme", {}), ("transrec", {}), ("neumf", {}),
+    ("cml", {}),
 ]  # fmt: skip
 
 
@@ -47,16 +48,20 @@ def test_the_loss_is_that_of_the_paper(name: str, settings: dict[str, object]) -
     model = comparing(name, **settings)
     of, score, kind = tables(model), numpy_pairs.SCORES[name], OBJECTIVES[model.objective]
     assert kind.make is not None
-    learnt = kind.make(kind.Config(l2=0.3, negatives=2), model, *log(), 5)
+    learnt = kind.make(kind.Config(l2=0.3, negatives=2, loss="bce" if name == "neumf" else "bpr"), model, *log(), 5)
     examples = learnt.draw(torch.arange(5), torch.Generator().manual_seed(0))
     users, items, negatives, *before = (column.tolist() for column in examples)
-    differences, norms = [], 0.0
+    positive, negative, norms = [], [], 0.0
     for row, (user, item, others) in enumerate(zip(users, items, negatives, strict=True)):
         last = before[0][row] if before else -1
-        x = score(of, user, last, item)
-        differences += [x - score(of, user, last, other) for other in others]
+        positive.append(score(of, user, last, item))
+        negative.append([score(of, user, last, other) for other in others])
         norms += numpy_pairs.norms(name, of, user, last, [item, *others])
-    expected = numpy_pairs.bpr(differences) + 0.3 / 2 * norms / len(users)
+    if name == "neumf":
+        expected = numpy_pairs.bce(positive, negative)
+    else:
+        expected = numpy_pairs.bpr([x - y for x, others_ in zip(positive, negative, strict=True) for y in others_])
+    expected += 0.3 / 2 * norms / len(users)
     assert learnt.loss(model, examples).item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -129,7 +134,7 @@ def test_what_a_user_and_what_the_last_item_give() -> None:
     assert not model.parts(items)[1].any()
 
 
-@pytest.mark.parametrize("name", ["bpr-mf", "fpmc"])
+@pytest.mark.parametrize("name", ["bpr-mf", "fpmc", "neumf"])
 def test_the_fold_in_is_a_ridge_regression(name: str) -> None:
     model = comparing(name)
     assert isinstance(model, WithUsers)

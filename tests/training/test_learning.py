@@ -17,7 +17,7 @@ from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
 EPOCHS = {
     "sasrec": 20, "gru4rec": 15, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60, "bpr-mf": 60,
-    "cml": 30, "mult-dae": 40, "fmc": 20, "fpmc": 20, "prme": 20, "transrec": 20,
+    "cml": 30, "mult-dae": 40, "neumf": 40, "fmc": 20, "fpmc": 20, "prme": 20, "transrec": 20,
 }  # fmt: skip
 BATCH = {"window": 256, "transitions": 256, "pairs": 512, "warp": 512}  # of their objectives; sequences elsewhere
 ALWAYS = {
@@ -45,7 +45,7 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, name: str, least: flo
 
 @pytest.mark.parametrize(
     "name",
-    ["markov", "bert4rec", "lightgcn", "mult-vae", "bpr-mf", "cml", "mult-dae"]
+    ["markov", "bert4rec", "lightgcn", "mult-vae", "bpr-mf", "cml", "mult-dae", "neumf"]
     + [pytest.param(name, marks=pytest.mark.long) for name in ("sasrec", "attrec", "ngcf")],
 )
 def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
@@ -54,7 +54,7 @@ def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > 0.6
 
 
-@pytest.mark.parametrize("name", ["lightgcn", "ngcf", "bpr-mf", "cml"])
+@pytest.mark.parametrize("name", ["lightgcn", "ngcf", "bpr-mf", "cml", "neumf"])
 def test_a_new_user_gets_what_a_training_user_with_that_history_gets(tmp_path: Path, name: str) -> None:
     """The fold-in of training users' own histories, beside their stored vectors."""
     dataset = write_log(tmp_path / "clusters", clusters(), 60)

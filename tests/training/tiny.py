@@ -61,6 +61,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"l2": 0.01},
         "optimiser": {"lr": 0.02, "beta2": 0.999},
     },
+    "neumf": {
+        "model": {"dim": 8, "layers": 2, "init_std": 0.1, "max_length": 30},
+        "objective": {"loss": "bce", "negatives": 4, "l2": 0.0},
+        "optimiser": {"lr": 0.01, "beta2": 0.999},
+    },
     "fmc": {"model": {"dim": 16}, "objective": {"l2": 0.01}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
     "fpmc": {
         "model": {"dim": 16, "max_length": 30},
