@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,24 @@ def public_data() -> Path:
     folder = find_public_data(ROOT)
     assert folder is not None
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """In a fresh clone the first worker collects before the others: else all compile the same thousands of files at once."""
+    worker, run = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    collected = Path(tempfile.gettempdir(), f"seqscope-collected-{run}")
+    if worker == "gw0":
+        try:
+            return (yield)
+        finally:
+            collected.touch()
+    fresh = not list((ROOT / "tests" / "words" / "__pycache__").glob("test_*-pytest-*.pyc"))  # what is collected last
+    if worker is not None and fresh and not sys.dont_write_bytecode:
+        deadline = time.monotonic() + 120
+        while not collected.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+    return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

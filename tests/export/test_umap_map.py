@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from sklearn.manifold import trustworthiness
 
 from engine.export import umap_map
 from tests.conftest import STAND_IN
@@ -37,6 +36,8 @@ def test_neighbours_of_a_loop() -> None:
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_trust_is_that_of_scikit_learn(metric: str) -> None:
+    from sklearn.manifold import trustworthiness  # a second and a half, for every worker that collects this file
+
     table = np.random.default_rng(1).normal(size=(70, 6)).astype(np.float32)
     rng = np.random.default_rng(2)
     for placed in (table[:, :2], rng.normal(size=(70, 2)).astype(np.float32)):

@@ -21,14 +21,14 @@ from engine.training.run import build_model, open_run, train
 from tests.generation.learn import ITEMS, circle, store
 from tests.training.tiny import cycles, write_log
 
-transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
-pytest.importorskip("peft", reason="peft: `make install-dev`")
-tokenizers = pytest.importorskip("tokenizers", reason="tokenizers: `make install-dev`")
-
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a LLaMA of two small layers and a tokenizer of bytes."""
+    # here, not above: seconds for every worker that collects this file
+    transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
+    pytest.importorskip("peft", reason="peft: `make install-dev`")
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers: `make install-dev`")
     folder = tmp_path_factory.mktemp("llama")
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
