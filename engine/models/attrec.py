@@ -21,8 +21,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.layers import clip_to_ball, sinusoid
+from engine.models.base import AttentionShape, ItemIndex
+from engine.models.graph import squared
+from engine.models.layers import clip_to_ball, dropout, sinusoid
+from engine.models.windowed import Windowed
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,9 @@ class AttRecConfig:
     """Standard deviation of the truncated normal that tables start from."""
 
 
-class AttRec(Recommender):
+class AttRec(Windowed):
     name = "attrec"
     Config = AttRecConfig
-    objective = "window"
-    kind = "sequential"
     card = Card(
         title="AttRec",
         order=30,
@@ -58,7 +58,6 @@ class AttRec(Recommender):
         geometry="euclidean",
         variants=(Variant("attrec", "green", OnPage()),),
     )
-    trained_users = True
 
     def __init__(self, config: AttRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -96,12 +95,6 @@ class AttRec(Recommender):
         rows = real.unsqueeze(-1).float()
         return (weights @ x * rows).sum(1) / rows.sum(1).clamp(min=1), weights
 
-    def window(self, items: Tensor) -> Tensor:
-        """The last L columns of int64 [batch, length], padded on the left where length < L."""
-        size = self.config.window
-        padding = items[:, :1].expand(-1, size) * 0 + self.pad
-        return torch.cat([padding, items], dim=1)[:, -size:]
-
     def folded(self, items: Tensor) -> Tensor:
         """A taste vector for histories without a trained user: [batch, dim]"""
         real = (items != self.pad).unsqueeze(-1).float()
@@ -117,6 +110,19 @@ class AttRec(Recommender):
         omega = self.config.omega
         bias = -omega * taste.square().sum(1) - (1 - omega) * intent.square().sum(1)
         return ItemIndex(torch.cat([taste, intent], dim=1), bias)
+
+    def window_scores(self, users: Tensor, window: Tensor, candidates: Tensor, rate: float) -> Tensor:
+        """Distances, negated."""
+        people = dropout(self.users(users), rate, self.training)
+        intent = dropout(self.attended(window)[0], rate, self.training)
+        among = (slice(None), *[None] * (candidates.ndim - 1))
+        omega = self.config.omega
+        distance = omega * (people[among] - self.taste(candidates)).square().sum(-1)
+        return -distance - (1 - omega) * (intent[among] - self.intent(candidates)).square().sum(-1)
+
+    def touched(self, users: Tensor, window: Tensor, candidates: Tensor) -> Tensor:
+        vectors = (self.users(users), self.intent(window), self.taste(candidates), self.intent(candidates))
+        return torch.stack([squared(part) for part in (*vectors, self.project.weight)]).sum()
 
     def constrain(self) -> None:
         """Scale back every row longer than 1."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import ItemIndex, Recommender
-from engine.models.layers import dropout
+from engine.models.layers import dropout, gru, gru_states
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,9 @@ class GRU4Rec(Recommender):
         super().__init__()
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
-        between = config.dropout if config.layers > 1 else 0.0
-        self.gru = nn.GRU(config.dim, config.dim, config.layers, bias=False, batch_first=True, dropout=between)
+        self.gru = gru(config.dim, config.dim, config.layers, config.dropout, generator)
         self.targets = None if config.shared_items else nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
         self.bias = nn.Parameter(torch.zeros(num_items))
-        for weight in self.gru.parameters():
-            for gate in weight.chunk(3):
-                nn.init.xavier_uniform_(gate, generator=generator)
         for table in (self.items, self.targets):
             if table is not None:
                 nn.init.xavier_uniform_(table.weight, generator=generator)
@@ -87,7 +83,7 @@ class GRU4Rec(Recommender):
     def hidden(self, items: Tensor) -> Tensor:
         """State after every position, float32 [batch, length, dim]; zeros at padding. items: int64 [batch, length]."""
         vectors = dropout(self.items(items), self.config.input_dropout, self.training)
-        return dropout(self.gru(vectors)[0], self.config.dropout, self.training)
+        return dropout(gru_states(self.gru, vectors), self.config.dropout, self.training)
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.hidden(items)[:, -1]

@@ -38,6 +38,43 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     return mask.mul_(65536 / (65536 - dropped))
 
 
+def looked_up(numbers: Tensor, items: Tensor) -> Tensor:
+    """`numbers`, float32 [items], of each of `items`, int64 of any shape; 0 at padding. Its gradient adds up in the same order
+    every time, which an index's does not on several threads."""
+    return F.embedding(items, F.pad(numbers, (0, 1))[:, None]).squeeze(-1)
+
+
+def gru(inputs: int, units: int, layers: int, rate: float, generator: torch.Generator) -> nn.GRU:
+    """A gated recurrent unit without biases: padding, a vector of zeros, leaves the first state at zero. Each gate's matrices are
+    drawn as Glorot's; rate: dropout between layers."""
+    network = nn.GRU(inputs, units, layers, bias=False, batch_first=True, dropout=rate if layers > 1 else 0.0)
+    for weight in network.parameters():
+        for gate in weight.chunk(3):
+            nn.init.xavier_uniform_(gate, generator=generator)
+    return network
+
+
+def gru_states(network: nn.GRU, vectors: Tensor) -> Tensor:
+    """State after every position, [batch, length, units], of one made by `gru`. vectors: [batch, length, inputs].
+
+    For ONNX its operator is named: the exporter would unroll the network over the length of its example.
+    """
+    if not torch.compiler.is_exporting():
+        return network(vectors)[0]
+    states = vectors.transpose(0, 1)
+    for layer in range(network.num_layers):
+        matrices = []
+        for name in ("ih", "hh"):
+            reset, update, candidate = getattr(network, f"weight_{name}_l{layer}").chunk(3)
+            matrices.append(torch.cat([update, reset, candidate]).unsqueeze(0))  # ONNX's order
+        shape = (states.shape[0], 1, states.shape[1], network.hidden_size)
+        states = torch.onnx.ops.symbolic(
+            "GRU", (states, *matrices), {"hidden_size": network.hidden_size, "linear_before_reset": 1}, dtype=states.dtype,
+            shape=shape, version=14,
+        ).squeeze(1)  # fmt: skip
+    return states.transpose(0, 1)
+
+
 # --- self-attention
 
 

@@ -35,6 +35,11 @@ def sampled_softmax(positive: Tensor, negative: Tensor) -> Tensor:
     return (torch.logsumexp(torch.cat([positive[:, None], negative], 1), 1) - positive).mean()
 
 
+def hinge(positive: Tensor, negative: Tensor, margin: float) -> Tensor:
+    """Σ max(0, margin + s⁻ − s⁺) (AttRec, 3.5, of distances −s). positive: [targets]; negative: [targets, k]."""
+    return F.relu(margin + negative - positive[:, None]).sum(1).mean()
+
+
 def warp(positive: Tensor, negative: Tensor, items: int, margin: float, *, ranked: bool, nearest: bool) -> Tensor:
     """Weighted approximate-rank pairwise loss (Weston, Bengio & Usunier 2011), as CML computes it in parallel (3.3).
 

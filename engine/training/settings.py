@@ -20,7 +20,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1), "preference": (0, 1),
     "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf), "successors": (1, math.inf),
     "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
-    "decay": (POSITIVE, 1),
+    "decay": (POSITIVE, 1), "horizontal": (1, math.inf), "vertical": (1, math.inf),
     # weights between items
     "distance_power": (0, 10), "distance_decay": (POSITIVE, 1), "smoothing": (POSITIVE, math.inf), "recent": (0, math.inf),
     "recent_share": (0, 1), "popularity": (-100, 100), "kept": (1, 1_000_000), "rules": (0, math.inf),

@@ -40,3 +40,91 @@ def ranking_loss(loss: str, positive: float, negatives: list[float], penalty: fl
     if loss == "top1-max":
         return float((shares * (sigma(r - positive) + sigma(r**2))).sum())
     return float(-np.log(np.exp(positive) / (np.exp(positive) + np.exp(r).sum())))
+
+
+def caser(image: Array, rows: list[Array], columns: Array, joint: tuple[Array, Array], user: Array) -> Array:
+    """The query [z; user] of Tang & Wang 2018, 3.2 and 3.3. image: [L, d]; rows: of each height h [filters, d, h]; columns:
+    [filters, L]; joint: W [d, …] and b [d]."""
+    found = []
+    for filters in rows:
+        for kernel in filters:  # [d, h]
+            height = kernel.shape[1]
+            fits = [(image[t : t + height] * kernel.T).sum() for t in range(len(image) - height + 1)]
+            found.append(max(max(fit, 0) for fit in fits))
+    for weights in columns:
+        found.extend(sum(weight * item for weight, item in zip(weights, image, strict=True)))
+    weight, bias = joint
+    return np.concatenate([np.maximum(weight @ np.array(found) + bias, 0), user])
+
+
+def hgn(
+    items: Array, user: Array, w1: Array, w2: Array, b: Array, w3: Array, w4: Array, variant: str
+) -> tuple[Array, Array, Array, Array]:
+    """Ma et al. 2019, 3.2 to 3.5: the gated window, the sum of the items, and the gates of features and items. items: [n, d],
+    those there are; w4: [n, d], of their places. variant "code" divides by the gates of the items."""
+    features = np.array([sigma(w1 @ item + w2 @ user + b) for item in items])
+    gated = items * features
+    instances = np.array([sigma(w3 @ item + place @ user) for item, place in zip(gated, w4, strict=True)])
+    total = sum(gate * item for gate, item in zip(instances, gated, strict=True))
+    return total / (len(items) if variant == "paper" else instances.sum()), items.sum(0), features, instances
+
+
+def narm(states: Array, a1: Array, a2: Array, v: Array, b: Array, variant: str) -> tuple[Array, Array]:
+    """The query B [c_g; c_l] of Li et al. 2017, eq. 6 to 10, and the α. states: [items, units]. "code": α through a softmax."""
+    alpha = np.array([v @ sigma(a1 @ states[-1] + a2 @ state) for state in states])
+    if variant == "code":
+        alpha = softmax(alpha)
+    local = sum(weight * state for weight, state in zip(alpha, states, strict=True))
+    return b @ np.concatenate([states[-1], local]), alpha
+
+
+def softmax(x: Array) -> Array:
+    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+
+def silu(x: Array) -> Array:
+    return x * sigma(x)
+
+
+def norm(x: Array, weight: Array | float = 1.0, bias: Array | float = 0.0) -> Array:
+    return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * weight + bias
+
+
+def ligr(x: Array, p: dict[str, Array], heads: int) -> tuple[Array, Array]:
+    """A LiGR layer, one position after the other, and its weights [heads, items, items]. x: [items, d]; p: parameters by name."""
+    count, d = x.shape
+    size, weights, out = d // heads, np.zeros((heads, count, count)), np.zeros_like(x)
+    normed = [norm(row, p["attention_norm.weight"], p["attention_norm.bias"]) for row in x]
+    q, k, v = ([p[f"{key}.weight"] @ row + p[f"{key}.bias"] for row in normed] for key in ("query", "key", "value"))
+    for i in range(count):
+        joined = np.zeros(d)
+        for head in range(heads):
+            part = slice(head * size, (head + 1) * size)
+            weights[head, i, : i + 1] = softmax(
+                np.array([q[i][part] @ k[j][part] for j in range(i + 1)]) / np.sqrt(size)
+            )
+            joined[part] = sum(weights[head, i, j] * v[j][part] for j in range(i + 1))
+        gate = sigma(p["attention_gate.weight"] @ x[i] + p["attention_gate.bias"])
+        y = x[i] + gate * (p["out.weight"] @ joined + p["out.bias"])
+        inner = norm(y, p["forward_norm.weight"], p["forward_norm.bias"])
+        inner = silu(p["gated.weight"] @ inner) * (p["linear.weight"] @ inner)
+        out[i] = y + sigma(p["forward_gate.weight"] @ y + p["forward_gate.bias"]) * (p["outer.weight"] @ inner)
+    return out, weights
+
+
+def hstu(x: Array, p: dict[str, Array], heads: int, longest: int) -> tuple[Array, Array]:
+    """A layer of Zhai et al. 2024, eq. 1 to 3, with a bias of places, and its weights [heads, items, items]."""
+    count, d = x.shape
+    size, weights, out = d // heads, np.zeros((heads, count, count)), np.zeros_like(x)
+    u, v, q, k = (
+        np.array(part) for part in np.split(np.array([silu(p["inner.weight"] @ norm(row)) for row in x]), 4, axis=1)
+    )
+    for i in range(count):
+        joined = np.zeros(d)
+        for head in range(heads):
+            part = slice(head * size, (head + 1) * size)
+            for j in range(i + 1):
+                weights[head, i, j] = silu(q[i][part] @ k[j][part] + p["bias"][i - j]) / longest
+                joined[part] += weights[head, i, j] * v[j][part]
+        out[i] = x[i] + p["outer.weight"] @ (norm(joined) * u[i]) + p["outer.bias"]
+    return out, weights

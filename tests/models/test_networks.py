@@ -10,9 +10,14 @@ import torch
 from torch import Tensor
 
 from engine.errors import UsageError
+from engine.models.caser import Caser
+from engine.models.esasrec import ESASRec
 from engine.models.gru4rec import GRU4Rec
+from engine.models.hgn import HGN
+from engine.models.hstu import HSTU
+from engine.models.narm import NARM
 from engine.training.objectives import sequences
-from engine.training.objectives.sequences import NextItem, NextItemConfig
+from engine.training.objectives.sequences import NextItem, NextItemConfig, WindowConfig, Windows
 from tests.models import numpy_networks
 from tests.models.contract import ITEMS, build, histories, log
 
@@ -99,3 +104,125 @@ def test_cross_entropy_takes_no_negatives() -> None:
     config = NextItemConfig(loss="cross-entropy", shared_negatives=4)
     with pytest.raises(UsageError, match="sampled-softmax"):
         NextItem(config, build("gru4rec"), *log(), batch_size=9)  # type: ignore[arg-type]
+
+
+# --- windows: Caser and HGN
+
+
+def scores_of_trained_user(model: Caser | HGN, history: list[int], query: np.ndarray) -> None:
+    bias = numbers(model.index().bias)
+    expected = numbers(model.targets.weight)[:ITEMS] @ query + bias
+    np.testing.assert_allclose(
+        numbers(model.scores(torch.tensor([history]), torch.tensor([2]))[0]), expected, atol=1e-4
+    )
+
+
+def test_caser_is_that_of_the_paper() -> None:
+    model = build("caser")
+    assert isinstance(model, Caser)
+    rows: list[Any] = [filters.weight for filters in model.rows]
+    for history in histories(model, 5):
+        image = np.zeros((3, 8))
+        latest = numbers(model.items.weight)[history[-3:]]
+        image[3 - len(latest) :] = latest
+        query = numpy_networks.caser(
+            image, [numbers(filters) for filters in rows], numbers(model.place_weights()),
+            (numbers(model.joint.weight), numbers(model.joint.bias)), numbers(model.users.weight)[2],
+        )  # fmt: skip
+        scores_of_trained_user(model, history, query)
+        for height, found in enumerate(model.matches(torch.tensor([history])), 1):
+            assert found.shape == (1, 3, 3 - height + 1)
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_hgn_is_that_of_the_paper(variant: str) -> None:
+    model = build("hgn", variant=variant)
+    assert isinstance(model, HGN)
+    user, items = torch.tensor([2]), numbers(model.items.weight)
+    for history in histories(model, 5):
+        latest, tokens = history[-3:], torch.tensor([history])
+        gated, beside, features, instances = numpy_networks.hgn(
+            items[latest], numbers(model.users.weight)[2], numbers(model.feature_item.weight),
+            numbers(model.feature_user.weight), numbers(model.feature_item.bias), numbers(model.instance_item.weight)[0],
+            numbers(model.instance_user.weight)[3 - len(latest) :], variant,
+        )  # fmt: skip
+        scores_of_trained_user(model, history, numbers(model.users.weight)[2] + gated + beside)
+        for found, expected in zip(model.gates(tokens, user), (features, instances), strict=True):
+            np.testing.assert_allclose(numbers(found[0])[3 - len(latest) :], expected, atol=1e-5)
+        _, window, pairs = model.parts(tokens, user)
+        np.testing.assert_allclose(numbers(window[0]), gated, atol=1e-5)
+        np.testing.assert_allclose(numbers(pairs[0]), beside, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "loss"), [("caser", "bce"), ("hgn", "bpr")])
+def test_windows_have_the_losses_of_the_papers(name: str, loss: Any) -> None:
+    model: Any = build(name)
+    what = Windows(WindowConfig(loss=loss, targets=2, negatives=3, l2=0.1), model, *log(), batch_size=9)
+    users, window, targets, negatives = batch = what.draw(torch.arange(20), torch.Generator().manual_seed(1))
+    scores = numbers(model.scores(window, users))
+    expected, touched, real = 0.0, 0.0, 0
+    tables = {name: numbers(getattr(model, name).weight) for name in ("users", "items", "targets")}
+    for row, place in (targets != ITEMS).nonzero().tolist():
+        among = [int(targets[row, place]), *negatives[row, place].tolist()]
+        positive, *others = scores[row, among]
+        if loss == "bpr":
+            expected += numpy_networks.ranking_loss("bpr", positive, others)
+        else:
+            expected -= (
+                np.log(numpy_networks.sigma(positive)) + np.log(1 - numpy_networks.sigma(np.array(others))).sum()
+            )
+        touched += (tables["targets"][among] ** 2).sum()
+        real += 1
+    touched += (tables["users"][users] ** 2).sum() + (tables["items"][window] ** 2).sum()
+    matrices = [
+        weight for key, weight in model.named_parameters() if weight.ndim > 1 and key.split(".")[0] not in tables
+    ]
+    touched += sum((numbers(matrix) ** 2).sum() for matrix in matrices)
+    assert what.loss(model, batch).item() == pytest.approx((expected + 0.05 * touched) / real, rel=1e-5)
+
+
+# --- NARM, eSASRec, HSTU
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_narm_is_that_of_the_paper(variant: str) -> None:
+    model = build("narm", variant=variant)
+    assert isinstance(model, NARM)
+    layers = [(numbers(model.gru.weight_ih_l0), numbers(model.gru.weight_hh_l0))]
+    matrices = [numbers(part.weight) for part in (model.from_last, model.from_each, model.weigh, model.bilinear)]
+    for history in histories(model, 4):
+        states = numpy_networks.gru(numbers(model.items.weight)[history], layers)
+        a1, a2, v, b = matrices
+        query, alpha = numpy_networks.narm(states, a1, a2, v[0], b, variant)
+        tokens = torch.tensor([history])
+        np.testing.assert_allclose(numbers(model.query(tokens)[0]), query, atol=1e-5)
+        np.testing.assert_allclose(numbers(model.alpha(tokens)[0]), alpha, atol=1e-5)
+        if variant == "code":
+            query_again, weights = model.query_with_attention(tokens)
+            assert torch.equal(query_again, model.query(tokens))
+            np.testing.assert_allclose(numbers(weights[0, 0, 0, -1]), alpha, atol=1e-5)
+    assert (model.attention is None) == (variant == "paper")
+
+
+@pytest.mark.parametrize("name", ["esasrec", "hstu"])
+def test_layers_are_those_of_the_paper(name: str) -> None:
+    model: Any = build(name)
+    assert isinstance(model, ESASRec | HSTU)
+    for history in histories(model, 4):
+        tokens, length = torch.tensor([history]), len(history)
+        x = numbers(model.items.weight)[history] + numbers(model.positions.weight)[8 - length :]
+        seen = []
+        for block in model.blocks:
+            parameters = {key: numbers(value) for key, value in block.named_parameters()}
+            if name == "esasrec":
+                x, weights = numpy_networks.ligr(x, parameters, 2)
+            else:
+                x, weights = numpy_networks.hstu(x, parameters, 2, 8)
+            seen.append(weights)
+        if isinstance(model, HSTU):
+            x = np.array([numpy_networks.norm(row, numbers(model.norm.weight), numbers(model.norm.bias)) for row in x])
+            found = model.weights(tokens)
+        else:
+            found = model.query_with_attention(tokens)[1]
+        np.testing.assert_allclose(numbers(model.hidden(tokens)[0]), x, atol=1e-4)
+        np.testing.assert_allclose(numbers(found[0]), np.stack(seen), atol=1e-5)

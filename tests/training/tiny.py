@@ -38,6 +38,21 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"loss": "bpr-max", "batch_negatives": True, "shared_negatives": 16, "score_penalty": 0.1},
         "optimiser": {"lr": 0.02},
     },
+    "narm": {
+        "model": {"dim": 16, "hidden": 16, "input_dropout": 0.1, "dropout": 0.1, "max_length": 8, "variant": "code"},
+        "objective": {"loss": "cross-entropy"},
+        "optimiser": {"lr": 0.02},
+    },
+    "esasrec": {
+        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
+        "objective": {"loss": "sampled-softmax", "shared_negatives": 32},
+        "optimiser": {"lr": 0.01},
+    },
+    "hstu": {
+        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
+        "objective": {"loss": "sampled-softmax", "shared_negatives": 32},
+        "optimiser": {"lr": 0.01},
+    },
     "bert4rec": {
         "model": {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.1, "attention_dropout": 0.1, "max_length": 9},
         "objective": {"mask_share": 0.3, "last_only": 0.3},
@@ -47,6 +62,16 @@ RECIPES: dict[str, dict[str, Any]] = {
         "model": {"dim": 16, "window": 3, "omega": 0.3, "fold_in": 8},
         "objective": {"targets": 2, "negatives": 4, "l2": 0.0},
         "optimiser": {"name": "adagrad", "lr": 0.1},
+    },
+    "caser": {
+        "model": {"dim": 16, "window": 3, "horizontal": 8, "vertical": 2, "dropout": 0.1, "fold_in": 8},
+        "objective": {"loss": "bce", "negatives": 3, "targets": 1, "l2": 0.0},
+        "optimiser": {"lr": 0.02},
+    },
+    "hgn": {
+        "model": {"dim": 16, "window": 3, "fold_in": 8},
+        "objective": {"loss": "bpr", "negatives": 3, "targets": 1, "l2": 0.0},
+        "optimiser": {"lr": 0.02},
     },
     "lightgcn": {
         "model": {"dim": 16, "layers": 2, "max_length": 30},

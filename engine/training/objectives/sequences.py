@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.errors import UsageError
-from engine.models.attrec import AttRec
 from engine.models.bert4rec import BERT4Rec
-from engine.models.layers import dropout
+from engine.models.layers import looked_up
 from engine.models.sasrec import SASRec
+from engine.models.windowed import Windowed
 from engine.training import losses
 from engine.training.sampling import Taken, by_length, gather_last, shuffled, stride, windows
 from engine.training.settings import added
@@ -129,7 +129,7 @@ class NextItem:
         positive = (hidden * F.embedding(target_items, model.table)).sum(-1)
         negative = (hidden.unsqueeze(1) * F.embedding(negatives, model.table)).sum(-1)
         if bias is not None:
-            positive, negative = positive + bias[target_items], negative + bias[negatives]
+            positive, negative = positive + looked_up(bias, target_items), negative + looked_up(bias, negatives)
         return self._loss_of(positive, negative, torch.ones_like(negative, dtype=torch.bool))
 
     def _loss_together(
@@ -157,8 +157,8 @@ class NextItem:
             mean = self._loss_of(positive[there].float(), negative[there].float(), counts[there])
             return mean * there.sum() if there.any() else 0 * positive.sum()
 
-        parts = (hidden.transpose(0, 1), F.embedding(targets, table), F.pad(bias, (0, 1))[targets])
-        whole = (F.embedding(shared, table), bias[shared])
+        parts = (hidden.transpose(0, 1), F.embedding(targets, table), looked_up(bias, targets))
+        whole = (F.embedding(shared, table), looked_up(bias, shared))
         scores = targets.shape[1] * (len(shared) + targets.shape[1] * self.config.batch_negatives)
         budget = SCORES if hidden.device.type == "cpu" else 128 * SCORES
         return losses.by_blocks(summed, parts, whole, max(1, budget // scores)) / real.sum().clamp(min=1)
@@ -271,7 +271,7 @@ class Cloze:
         pass
 
 
-# --- windows: L items in a row predict the T that follow, by distance (AttRec, 3.5)
+# --- windows: L items in a row predict the T that follow (AttRec, 3.5; Caser, 3.4; HGN, 3.6)
 #
 # Each training sequence gives one window per position that has a following item; windows near the start are padded on the
 # left, windows near the end have fewer targets.
@@ -279,7 +279,7 @@ class Cloze:
 
 @dataclass(frozen=True)
 class WindowConfig:
-    """L items in a row predict the T after them (AttRec)."""
+    """L items in a row predict the T after them (AttRec, Caser, HGN)."""
 
     targets: int = 3
     """Items predicted per window, T."""
@@ -288,9 +288,12 @@ class WindowConfig:
     margin: float = 0.5
     """Hinge margin γ."""
     dropout: float = 0.0
-    """On the gathered vectors of users and items (an option of later implementations)."""
+    """On the gathered vectors of users (and AttRec's of windows; an option of later implementations)."""
     l2: float = 0.001
-    """Weight of ½‖·‖² over the vectors that an example touches (authors' code: .001 over whole tables)."""
+    """Weight of ½‖·‖² over the vectors that an example touches (AttRec's code: .001 over whole tables)."""
+    loss: Literal["hinge", "bpr", "bce"] = added("hinge")
+    """hinge: a target is nearer than a negative by the margin (AttRec); bpr: −log σ(s⁺ − s⁻), the mean over negatives (HGN); bce:
+    −log σ(s⁺) − Σ log(1 − σ(s⁻)) (Caser)."""
 
 
 class Windows:
@@ -299,7 +302,7 @@ class Windows:
     def __init__(
         self,
         config: WindowConfig,
-        model: AttRec,
+        model: Windowed,
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
@@ -339,26 +342,24 @@ class Windows:
     def targets(self, batch: Batch) -> Tensor:
         return (batch[2] != self.pad).sum(1)
 
-    def loss(self, model: AttRec, batch: Batch) -> Tensor:
+    def loss(self, model: Windowed, batch: Batch) -> Tensor:
         users, window, targets, negatives = batch
         config = self.config
-        real = (targets != self.pad).float()
-        intent, _ = model.attended(window)
-        people = dropout(model.users(users), config.dropout, model.training)
-        intent = dropout(intent, config.dropout, model.training)
+        real = targets != self.pad
         candidates = torch.cat([targets.unsqueeze(-1), negatives], dim=-1)  # [batch, T, 1 + negatives]
-        taste, aim = model.taste(candidates), model.intent(candidates)
-        omega = model.config.omega
-        distance = omega * (people[:, None, None] - taste).square().sum(-1)
-        distance = distance + (1 - omega) * (intent[:, None, None] - aim).square().sum(-1)
-        wrong = F.relu(config.margin + distance[..., :1] - distance[..., 1:]).sum(-1)
-        loss = (wrong * real).sum()
+        scores = model.window_scores(users, window, candidates, config.dropout)[real]
+        positive, negative = scores[:, 0], scores[:, 1:]
+        if config.loss == "hinge":
+            loss = losses.hinge(positive, negative, config.margin)
+        elif config.loss == "bpr":
+            loss = losses.bpr(positive, negative, torch.ones_like(negative, dtype=torch.bool))
+        else:
+            loss = losses.binary_cross_entropy(positive, negative)
         if config.l2:
-            norms = (taste.square() + aim.square()).sum(-1)
-            norms = norms[..., 0] * real + norms[..., 1:].sum(-1) * real
-            touched = people.square().sum(-1) + model.intent(window).square().sum((-1, -2))
-            loss = loss + config.l2 / 2 * (norms.sum() + touched.sum() + model.project.weight.square().sum())
-        return loss / real.sum().clamp(min=1)
+            # padding is a row of zeros, so what belongs to no target adds nothing
+            touched = model.touched(users, window, candidates.masked_fill(~real.unsqueeze(-1), self.pad))
+            loss = loss + config.l2 / 2 * touched / real.sum().clamp(min=1)
+        return loss
 
-    def after_step(self, model: AttRec) -> None:
+    def after_step(self, model: Windowed) -> None:
         model.constrain()

@@ -1,0 +1,85 @@
+"""Caser (Tang & Wang, WSDM 2018): the latest L items as an image L × d, and filters that slide over it.
+
+Horizontal filters of heights 1 to L look at that many items in a row, all of their dimensions, and keep what fits best anywhere
+in the window (max over places, 3.2.1); vertical filters are weighted sums of the L items, a weight per place (3.2.2). Both go
+through one layer to z, and a score is [z; user vector] · W'_i + b'_i (3.3).
+
+Differs: windows near the start of a history are padded with zeros, windows near its end have fewer than T targets; authors' code
+drops both. Filters have no biases, as in the paper (their code has). docs/models.md lists the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.graph import Graph
+from engine.models.layers import dropout
+from engine.models.windowed import UserAndWindow
+
+
+@dataclass(frozen=True)
+class CaserConfig:
+    dim: int = 50
+    """Width d of item and user vectors, and of z."""
+    window: int = 5
+    """Latest items read, L (paper: 5 for MovieLens)."""
+    horizontal: int = 16
+    """Horizontal filters of each height from 1 to L (authors: 16)."""
+    vertical: int = 4
+    """Vertical filters (authors: 4)."""
+    dropout: float = 0.5
+    """On what the filters found (authors: .5)."""
+    fold_in: int = 200
+    """Latest items of a history that fold a user in."""
+
+
+class Caser(UserAndWindow):
+    name = "caser"
+    Config = CaserConfig
+    card = Card(
+        title="Caser",
+        order=31,
+        summary="Looks at the last few items as at a picture: filters slide over it and find what stands in a row, others weigh "
+        "the places. A vector of the person's lasting taste is added.",
+        paper="Tang & Wang, Personalized Top-N Sequential Recommendation via Convolutional Sequence Embedding, WSDM 2018",
+        reasons={"attention": "It has filters in place of attention, whose weights are the same for every history."},
+        variants=(Variant("caser", page=OnPage(examples=10)),),
+    )
+
+    def __init__(
+        self, config: CaserConfig, num_items: int, num_users: int, generator: torch.Generator, graph: Graph
+    ) -> None:
+        super().__init__(config, num_items, num_users, generator, graph, targets_dim=2 * config.dim)
+        heights = range(1, config.window + 1)
+        self.rows = nn.ModuleList(nn.Conv1d(config.dim, config.horizontal, h, bias=False) for h in heights)
+        self.columns = nn.Linear(config.window, config.vertical, bias=False)
+        self.joint = nn.Linear(config.horizontal * config.window + config.vertical * config.dim, config.dim)
+        self.bias = nn.Parameter(torch.zeros(num_items))
+        for module in (*self.rows, self.columns, self.joint):
+            assert isinstance(module, nn.Conv1d | nn.Linear)
+            nn.init.xavier_uniform_(module.weight, generator=generator)
+        nn.init.zeros_(self.joint.bias)
+
+    def read(self, window: Tensor, people: Tensor) -> Tensor:
+        image = self.items(window).transpose(1, 2)  # [batch, d, L]
+        best = [matches.amax(2) for matches in self._matches(image)]
+        features = torch.cat([*best, self.columns(image).transpose(1, 2).flatten(1)], dim=1)
+        z = F.relu(self.joint(dropout(features, self.config.dropout, self.training)))
+        return torch.cat([z, people], dim=1)
+
+    def _matches(self, image: Tensor) -> list[Tensor]:
+        return [F.relu(filters(image)) for filters in self.rows]
+
+    def matches(self, items: Tensor) -> list[Tensor]:
+        """How well each horizontal filter fits where: for each height h, float32 [batch, filters, L − h + 1], of which the
+        network keeps the largest. items: int64 [batch, length]; places count from the oldest item of the window."""
+        return self._matches(self.items(self.window(items)).transpose(1, 2))
+
+    def place_weights(self) -> Tensor:
+        """What the vertical filters weigh each place of the window with, float32 [filters, L], the latest item last."""
+        return self.columns.weight

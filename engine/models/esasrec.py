@@ -1,0 +1,149 @@
+"""eSASRec (Tikhonovich et al., RecSys 2025): SASRec's task with LiGR layers and sampled softmax; and what HSTU shares with it.
+
+A LiGR layer (Borisyuk et al. 2025, arXiv 2502.03417) normalises first and gates what it adds:
+
+    x ← x + σ(W_a x) ⊙ dropout(attention(LayerNorm(x)))
+    x ← x + σ(W_f x) ⊙ dropout(SwiGLU(LayerNorm(x))),   SwiGLU(x) = (SiLU(x W_1) ⊙ x W_2) W_3
+
+Attention has several heads and an output projection; there is no last LayerNorm. Positions count from the latest item.
+
+Differs: by default the 256 negatives of a target are shared by the batch (`objective.shared_negatives`), where theirs are drawn
+for every target (`objective.negatives`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import AttentionShape, ItemIndex, Recommender
+from engine.models.layers import attend, attend_with_weights, dropout, join_heads, split_heads, visible
+
+
+class NextItemNetwork(Recommender):
+    """Item vectors with learned positions through causal blocks; the last state is matched with the item table.
+
+    The configuration has dim, blocks, heads, dropout and max_length. A block is called with x [batch, length, dim], the mask of
+    `visible` and a list for its attention weights, or None, and returns x.
+    """
+
+    objective = "next-item"
+    kind = "sequential"
+
+    def __init__(self, config: Any, num_items: int, blocks: list[nn.Module], generator: torch.Generator) -> None:
+        super().__init__()
+        if config.dim % config.heads:
+            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
+        self.positions = nn.Embedding(config.max_length, config.dim)
+        self.blocks = nn.ModuleList(blocks)
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                nn.init.xavier_normal_(parameter, generator=generator)
+        with torch.no_grad():
+            self.items.weight[self.pad] = 0
+
+    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        """State after every position, float32 [batch, length, dim]. items: int64 [batch, length]; weights, if given, receives one
+        [batch, heads, length, length] per block."""
+        x = self.items(items) + self.positions.weight[self.max_length - items.shape[1] :]
+        x = dropout(x, self.config.dropout, self.training)
+        mask = visible(items, self.pad, causal=True)
+        for block in self.blocks:
+            x = block(x, mask, weights)
+        return x
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items)[:, -1]
+
+    @property
+    def table(self) -> Tensor:
+        """Item vectors, [num_items + 1, dim]; the last row is padding."""
+        return self.items.weight
+
+    def index(self) -> ItemIndex:
+        rows = self.table[: self.num_items]
+        return ItemIndex(rows, rows.new_zeros(self.num_items))
+
+
+@dataclass(frozen=True)
+class ESASRecConfig:
+    dim: int = 64
+    """Width of item vectors and layers (authors: 64 to 256)."""
+    blocks: int = 2
+    """LiGR layers (authors: 2 to 4)."""
+    heads: int = 2
+    """Attention heads; must divide dim (authors: 1 to 8)."""
+    inner: int = 4
+    """Width of the feed-forward layers, in multiples of dim (authors: 4)."""
+    dropout: float = 0.2
+    """On embeddings, attention weights, and in and after both halves of a layer."""
+    max_length: int = 50
+    """Latest items read (authors: 50 for Amazon, 200 for MovieLens)."""
+
+
+class LiGRLayer(nn.Module):
+    def __init__(self, config: ESASRecConfig) -> None:
+        super().__init__()
+        d = config.dim
+        self.heads, self.dropout = config.heads, config.dropout
+        self.attention_norm, self.forward_norm = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+        self.attention_gate, self.forward_gate = nn.Linear(d, d), nn.Linear(d, d)
+        self.gated, self.linear = (nn.Linear(d, config.inner * d, bias=False) for _ in range(2))
+        self.outer = nn.Linear(config.inner * d, d, bias=False)
+        for module in (self.query, self.key, self.value, self.out, self.attention_gate, self.forward_gate):
+            nn.init.zeros_(module.bias)
+
+    def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None) -> Tensor:
+        """x: [batch, length, d]; mask: from `visible`."""
+        normed = self.attention_norm(x)
+        q, k, v = (split_heads(project(normed), self.heads) for project in (self.query, self.key, self.value))
+        if weights is None:
+            attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True)
+        else:
+            attended, seen = attend_with_weights(q, k, v, mask)
+            weights.append(seen)
+        x = x + torch.sigmoid(self.attention_gate(x)) * self._dropped(self.out(join_heads(attended)))
+        normed = self.forward_norm(x)
+        inner = self._dropped(F.silu(self.gated(normed)) * self.linear(normed))
+        return x + torch.sigmoid(self.forward_gate(x)) * self._dropped(self.outer(inner))
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return dropout(x, self.dropout, self.training)
+
+
+class ESASRec(NextItemNetwork):
+    name = "esasrec"
+    Config = ESASRecConfig
+    card = Card(
+        title="eSASRec",
+        order=12,
+        summary="SASRec with the layers and the loss of later years: gates decide how much each layer adds, and every position "
+        "learns to tell the next item from 256 others.",
+        paper="Tikhonovich, Zelenkov, Kashirin et al., eSASRec: Enhancing Transformer-based Recommendations in a Modular "
+        "Fashion, RecSys 2025",
+        variants=(Variant("esasrec", page=OnPage(examples=1)),),
+    )
+
+    def __init__(self, config: ESASRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__(config, num_items, [LiGRLayer(config) for _ in range(config.blocks)], generator)
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        if not self.config.blocks:
+            return None
+        return AttentionShape(
+            self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False
+        )
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        weights: list[Tensor] = []
+        hidden = self.hidden(items, weights)
+        return hidden[:, -1], torch.stack(weights, dim=1)

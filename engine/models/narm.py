@@ -1,0 +1,118 @@
+"""NARM, neural attentive recommendation machine (Li et al., CIKM 2017): a GRU whose states are looked back at.
+
+    h_1 … h_t   states of a gated recurrent unit over the history
+    c_g = h_t                                   global encoder: the whole history in order
+    c_l = Σ_j α_j h_j,  α_j = v · σ(A1 h_t + A2 h_j)      local encoder: what it is about now (eq. 6 to 8)
+    score(i) = e_i · B [c_g; c_l]               bilinear, e the table that is read (eq. 10)
+
+As in the paper the α are neither shares nor positive; in the authors' code, which its figures come from, a softmax makes shares
+of them: `variant="code"`, which the recipes take.
+
+Differs: the logistic function where their code has its piecewise linear approximation; the unit as in GRU4Rec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.cards import Card, OnPage, Variant
+from engine.models.base import AttentionShape, ItemIndex, Recommender
+from engine.models.layers import dropout, gru, gru_states, visible
+
+
+@dataclass(frozen=True)
+class NARMConfig:
+    dim: int = 50
+    """Width of item vectors (paper: 50)."""
+    hidden: int = 100
+    """Width of the states (paper: 100)."""
+    input_dropout: float = 0.25
+    """On the vectors of the items that are read (paper: .25)."""
+    dropout: float = 0.5
+    """On [c_g; c_l] (paper: .5)."""
+    max_length: int = 50
+    """Latest items read."""
+    variant: Literal["paper", "code"] = "paper"
+    """code: a softmax over the α of a history, which thereby are attention weights."""
+
+
+class NARM(Recommender):
+    name = "narm"
+    Config = NARMConfig
+    objective = "next-item"
+    kind = "sequential"
+    card = Card(
+        title="NARM",
+        order=18,
+        summary="Reads the history with a gated recurrent network, and looks back from its last state at the ones before: the "
+        "whole history and what it is about now, side by side.",
+        paper="Li, Ren, Chen, Ren, Lian & Ma, Neural Attentive Session-based Recommendation, CIKM 2017",
+        reasons={"attention": "As in its paper, it weighs what it looks back at with numbers that are no shares."},
+        variants=(Variant("narm", page=OnPage(examples=1)),),
+    )
+
+    def __init__(self, config: NARMConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.num_items, self.max_length = config, num_items, config.max_length
+        self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
+        self.gru = gru(config.dim, config.hidden, 1, 0.0, generator)
+        self.from_last = nn.Linear(config.hidden, config.hidden, bias=False)  # A1
+        self.from_each = nn.Linear(config.hidden, config.hidden, bias=False)  # A2
+        self.weigh = nn.Linear(config.hidden, 1, bias=False)  # v
+        self.bilinear = nn.Linear(2 * config.hidden, config.dim, bias=False)  # B
+        nn.init.normal_(self.items.weight, std=config.dim**-0.5, generator=generator)
+        for matrix in (self.from_last, self.from_each, self.weigh, self.bilinear):
+            nn.init.xavier_uniform_(matrix.weight, generator=generator)
+        with torch.no_grad():
+            self.items.weight[self.pad] = 0
+
+    def _local(self, items: Tensor, states: Tensor) -> Tensor:
+        """α of every position over those up to it, float32 [batch, length, length]; 0 where it does not look."""
+        joint = torch.sigmoid(self.from_last(states).unsqueeze(2) + self.from_each(states).unsqueeze(1))
+        alpha = self.weigh(joint).squeeze(-1)
+        mask = visible(items, self.pad, causal=True).squeeze(1)
+        return F.softmax(alpha + mask, dim=-1) if self.config.variant == "code" else alpha * (mask == 0)
+
+    def _read(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        vectors = dropout(self.items(items), self.config.input_dropout, self.training)
+        states = gru_states(self.gru, vectors)
+        alpha = self._local(items, states)
+        both = torch.cat([states, alpha @ states], dim=-1)
+        return self.bilinear(dropout(both, self.config.dropout, self.training)), alpha
+
+    def hidden(self, items: Tensor) -> Tensor:
+        """B [c_g; c_l] after every position, float32 [batch, length, dim]. items: int64 [batch, length]."""
+        return self._read(items)[0]
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items)[:, -1]
+
+    @property
+    def table(self) -> Tensor:
+        """Item vectors, [num_items + 1, dim]; the last row is padding."""
+        return self.items.weight
+
+    def index(self) -> ItemIndex:
+        rows = self.table[: self.num_items]
+        return ItemIndex(rows, rows.new_zeros(self.num_items))
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        if self.config.variant == "paper":
+            return None
+        return AttentionShape(1, 1, causal=True, window=self.max_length, next_token=False)
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        if self.config.variant == "paper":
+            return super().query_with_attention(items)
+        hidden, alpha = self._read(items)
+        return hidden[:, -1], alpha[:, None, None]
+
+    def alpha(self, items: Tensor) -> Tensor:
+        """What the last state weighs each state with, float32 [batch, length]: shares in the code's variant, else any numbers."""
+        return self._read(items)[1][:, -1]
