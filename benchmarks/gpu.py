@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import gpu_times, training_speed
+from benchmarks.zoo_speed import Training
 from engine.cards import declarations
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
@@ -58,8 +59,8 @@ EPOCHS = (
     ("gowalla", "gowalla/lightgcn"),
 )
 """Dataset and recipe."""
-WARM, STEPS, SECONDS = 5, 200, 20.0
-"""Steps that are not counted; steps and seconds that are, whichever is less."""
+SECONDS = 20.0
+"""Of steps that are measured."""
 
 
 class Slice:
@@ -184,30 +185,14 @@ def epoch(name: str, recipe_name: str, device: torch.device, result: Slice, smal
     dataset, runs = Dataset(Path("data") / name), Path("runs") / name
     family = recipe_name.partition("/")[2]
     recipe = load(family, name, recipe_name, ["training.batch_size=64", "model.dim=16"] if small else [])
-    model = build_model(recipe, dataset.num_items, dataset.num_users, gather(recipe, dataset, runs / family))
-    with tempfile.TemporaryDirectory(prefix="seqscope-gpu-") as folder:
-        trainer = build_trainer(recipe, dataset, model, Path(folder), device)
-        trainer.choose_compute()
-        model.train()
-        if trainer.staged:
-            trainer.staged.begin_epoch(model)
-        plan = list(trainer.objective.batches(torch.Generator().manual_seed(0)))
-        for examples in plan[:WARM]:
-            trainer._step(examples, len(plan))
-        synchronise(device)
-        began, taken = time.perf_counter(), 0
-        for examples in (plan[WARM:] or plan)[: 3 if small else STEPS]:
-            trainer._step(examples, len(plan))
-            taken += 1
-            if time.perf_counter() - began > SECONDS:
-                break
-        synchronise(device)
-        step = (time.perf_counter() - began) / taken
-    found: dict[str, Any] = {"seconds": step * len(plan), "steps": len(plan), "compute": str(trainer.compute)}
+    training = Training(recipe, dataset, device, runs)
+    step = training.run(SECONDS, steps=3 if small else None)[1]
+    how = training.trainer.compute
+    found: dict[str, Any] = {"seconds": step * len(training.plan), "steps": len(training.plan), "compute": str(how)}
     if not small:
         work = gpu_times.count(recipe_name, [], dataset, runs)[2]
         able = result.content["entries"]["what the device can do"]
-        least = max(work.flops / able["flops"][trainer.compute.precision], work.bytes / able["bytes"])
+        least = max(work.flops / able["flops"][how.precision], work.bytes / able["bytes"])
         found |= {"flops": work.flops, "bytes": work.bytes, "share of the roofline": least / step}
     return found
 

@@ -1,0 +1,198 @@
+"""How fast every model trains, and how long it takes to its best epoch; beside the authors' own code where that runs here.
+
+    python -m benchmarks.zoo_speed [--dataset data/ml-1m] [--models sasrec gru4rec-plus …] [--gru4rec DIR] [--caser DIR]
+
+Steps of each recipe (its own for the dataset, else the default one) are carried out for some seconds, models and peers taking
+turns; figures are medians over rounds, in targets (items to be found) a second. Seconds to the best epoch are those of the
+recorded training (benchmarks/results), on the machine that its table names.
+
+--gru4rec: a checkout of hidasib/GRU4Rec_PyTorch_Official, which trains an epoch with the settings of our recipe gru4rec-plus.
+--caser: a checkout of graytowne/caser_pytorch, which trains one with L 5, T 3, d 50 in batches of 512. --python: that of an
+environment for both where this one is too new (GRU4Rec needs numpy 1). A peer that is not given is left out, and the output says
+so. LightGCN has a command of its own (`benchmarks.graph_speed`), and so has SASRec (`benchmarks.training_speed`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from engine.cards import declarations
+from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError
+from engine.training import compute
+from engine.training.materials import gather
+from engine.training.recipe import Recipe, load
+from engine.training.run import build_model, build_trainer
+
+WARM, SECONDS = 3, 5.0
+"""Steps that are not counted; seconds of a turn that are."""
+PEERS = {"gru4rec-plus": "GRU4Rec_PyTorch_Official", "caser": "caser_pytorch"}
+"""Recipe → the peer that it is compared with."""
+GOAL = 2.0
+
+
+class Training:
+    """A recipe's training, ready to go on."""
+
+    def __init__(self, recipe: Recipe, dataset: Dataset, device: torch.device, runs: Path) -> None:
+        model = build_model(recipe, dataset.num_items, dataset.num_users, gather(recipe, dataset, runs / recipe.name))
+        self.folder = tempfile.TemporaryDirectory(prefix="seqscope-speed-")
+        self.trainer = build_trainer(recipe, dataset, model, Path(self.folder.name), device)
+        self.trainer.choose_compute()
+        model.train()
+        if self.trainer.staged:
+            self.trainer.staged.begin_epoch(model)
+        self.plan = list(self.trainer.objective.batches(torch.Generator().manual_seed(1)))
+        self.done = 0
+        for _ in range(WARM):
+            self._step()
+
+    def _step(self) -> int:
+        """The targets of the next step."""
+        targets = self.trainer._step(self.plan[self.done % len(self.plan)], len(self.plan))[1]
+        self.done += 1
+        return int(targets)
+
+    def run(self, seconds: float = SECONDS, steps: int | None = None) -> tuple[float, float]:
+        """(targets a second, seconds of a step) of so many steps, or of those that so many seconds are enough for."""
+        self._wait()
+        began, targets, count = time.perf_counter(), 0, 0
+        while (count < steps) if steps else (time.perf_counter() - began < seconds):
+            targets += self._step()
+            count += 1
+        self._wait()
+        taken = time.perf_counter() - began
+        return targets / taken, taken / count
+
+    def _wait(self) -> None:
+        if self.trainer.device.type == "cuda":
+            torch.cuda.synchronize(self.trainer.device)
+
+
+def recipes(names: list[str]) -> list[str]:
+    """Those of models that learn and that a page trains, or those of `names`."""
+    cards = declarations().models.values()
+    every = [variant.name for model in cards if model.learns for variant in model.card.variants if variant.page]
+    return [name for name in every if name in names] if names else every
+
+
+def to_the_best(dataset: str, name: str) -> str:
+    """Seconds of the recorded training to its best epoch, and where."""
+    try:
+        run = json.loads((Path(__file__).parent / "results" / f"{dataset}-{name}.json").read_text("utf-8"))
+    except FileNotFoundError:
+        return "not recorded"
+    return f"{run['seconds'] * run['best_epoch'] / max(1, run['epochs']):,.0f} s, {run['device']}"
+
+
+def gru4rec(python: str, checkout: Path, dataset: Dataset, recipe: Recipe) -> float:
+    """Targets a second of an epoch of its run.py, which prints them."""
+    config, settings, training = recipe.model, recipe.objective, recipe.training
+    parameters = {
+        "loss": "bpr-max", "constrained_embedding": config.shared_items, "embedding": 0, "layers": config.dim,
+        "n_epochs": 1, "batch_size": training.batch_size, "dropout_p_hidden": config.dropout,
+        "dropout_p_embed": config.input_dropout, "learning_rate": recipe.optimiser.lr, "n_sample": settings.shared_negatives,
+    }  # fmt: skip
+    users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.tsv"
+        with log.open("w") as file:
+            file.write("SessionId\tItemId\tTime\n")
+            np.savetxt(
+                file, np.stack([users, dataset.training.values, np.arange(len(users))], 1), fmt="%d", delimiter="\t"
+            )
+        words = [python, "run.py", str(log), "-d", compute.choose("auto").type, "-ps"]
+        words.append(",".join(f"{name}={value}" for name, value in parameters.items()))
+        done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    rates = re.findall(r"\| (\d+) e/s\]", done.stdout)
+    return float(rates[-1]) if rates else sys.exit(f"the peer stopped: {(done.stderr or done.stdout)[-1500:]}")
+
+
+def caser(python: str, checkout: Path, dataset: Dataset) -> float:
+    """Targets a second of an epoch of its train_caser.py: windows times T."""
+    users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
+    with tempfile.TemporaryDirectory() as folder:
+        lines = np.stack([users, dataset.training.values + 1, np.ones(len(users), int)], 1)
+        for file in ("train.txt", "test.txt"):
+            np.savetxt(Path(folder) / file, lines if file == "train.txt" else lines[:: len(lines) // 100], fmt="%d")
+        words = [python, "-W", "ignore", "train_caser.py", "--train_root", f"{folder}/train.txt"]
+        words += ["--test_root", f"{folder}/test.txt", "--n_iter", "2", "--L", "5", "--T", "3", "--d", "50"]
+        words += ["--use_cuda", "true" if compute.choose("auto").type == "cuda" else ""]
+        done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    windows = re.search(r"total training instances: (\d+)", done.stdout)
+    seconds = re.findall(r"Epoch \d+ \[([\d.]+) s\]", done.stdout)
+    if windows is None or not seconds:
+        sys.exit(f"the peer stopped: {(done.stderr or done.stdout)[-1500:]}")
+    return 3 * int(windows[1]) / float(seconds[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", type=Path, default=Path("data/ml-1m"))
+    parser.add_argument("--models", nargs="+", default=[], metavar="RECIPE")
+    parser.add_argument("--gru4rec", type=Path)
+    parser.add_argument("--caser", type=Path)
+    parser.add_argument("--python", default=sys.executable, help="the peers' Python")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of a turn")
+    args = parser.parse_args()
+    dataset, device = Dataset(args.dataset), compute.choose("auto")
+    trainings, left_out = {}, {}
+    for name in recipes(args.models):
+        try:
+            recipe = load(name, dataset.info.name, None, [])
+            trainings[name] = Training(recipe, dataset, device, Path("runs") / dataset.info.name)
+        except SeqscopeError as error:
+            left_out[name] = str(error)
+    others: dict[str, Callable[[], float]] = {}
+    if args.gru4rec and "gru4rec-plus" in trainings:
+        others["gru4rec-plus"] = partial(
+            gru4rec, args.python, args.gru4rec.resolve(), dataset, trainings["gru4rec-plus"].trainer.recipe
+        )
+    if args.caser and "caser" in trainings:
+        others["caser"] = partial(caser, args.python, args.caser.resolve(), dataset)
+    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in trainings}
+    peers: dict[str, list[float]] = {name: [] for name in others}
+    for _ in range(args.rounds):
+        for name, training in trainings.items():
+            rates[name].append(training.run(args.seconds))
+            if name in others:
+                peers[name].append(others[name]())
+    print(f"training on {compute.describe(device)}, {dataset.info.name}; median of {args.rounds} rounds")
+    print("| recipe | targets/s | an epoch | to the best epoch | peer | its targets/s | ratio |")
+    print("|---|---|---|---|---|---|---|")
+    for name, training in trainings.items():
+        rate, step = (statistics.median(values) for values in zip(*rates[name], strict=True))
+        theirs = statistics.median(peers[name]) if name in peers else None
+        beside = (
+            [PEERS[name], f"{theirs:,.0f}", f"{rate / theirs:.1f} (at least {GOAL:g})"]
+            if theirs
+            else [f"{PEERS[name]}: not given" if name in PEERS else "", "", ""]
+        )
+        cells = [
+            name,
+            f"{rate:,.0f}",
+            f"{step * len(training.plan):,.1f} s",
+            to_the_best(dataset.info.name, name),
+            *beside,
+        ]
+        print(f"| {' | '.join(cells)} |")
+    for name, reason in left_out.items():
+        print(f"{name}: left out, {reason}")
+
+
+if __name__ == "__main__":
+    main()
