@@ -23,7 +23,10 @@ from engine.runtime import CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
 from tests.models.contract import MATCHING
 
-SHARING = ("sasrec", "gru4rec", "narm", "esasrec", "hstu", "hgn", "bert4rec", "attrec", "recformer", "text-neighbours")
+SHARING = (
+    "sasrec", "gru4rec", "narm", "esasrec", "hstu", "hgn", "bert4rec", "attrec", "recformer", "text-neighbours", "bpr-mf",
+    "transrec", "cml",
+)  # fmt: skip
 """Whose encoder holds what their attention, or their index, holds as well."""
 
 
@@ -197,6 +200,9 @@ def test_maps_and_curves(zoo: Zoo) -> None:
         else:
             assert curve is not None
             assert curve["epoch"].to_pylist() == [1, 2, 3]
+        if bundle.manifest.index.geometry == "none":
+            assert drawn is None
+            continue
         assert drawn is not None
         assert drawn["item"].to_pylist() == list(range(150))
         assert bundle.manifest.projection is not None
