@@ -117,6 +117,7 @@ exports: install ## rebuild what is embedded: exports/$(DATASET) (DATASET=films:
 
 bench: install ## measure speed and quality
 	$(PYTHON) -m benchmarks.training_speed
+	$(PYTHON) -m benchmarks.fit_speed
 	$(PYTHON) -m benchmarks.serving_speed
 	$(PYTHON) -m benchmarks.app_speed
 
