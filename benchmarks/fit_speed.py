@@ -2,8 +2,8 @@
 
     python -m benchmarks.fit_speed [data/beauty data/ml-1m] [--model counting] [--rounds 5]
 
-Seconds are of processor time, which another program on the same machine hardly changes: median, least and most of the rounds. From
-the training log in memory to the model, without the search that settings may have been found by.
+Seconds are of processor time, which other programs on the machine change little: median, least and most of the rounds. From the
+training log in memory to the model, without the search that settings may have been found by.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Real films: what a newcomer sees first, without an address, and the graph that a model learnt along."""
+"""Real films: the path of a newcomer, from the first page, without an address, to what is worth its training."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import settle
@@ -14,15 +15,31 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
-def test_real_films_at_first_sight(
-    visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
-) -> None:
+def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]) -> None:
     page = visit("/")
     expect(page.get_by_test_id("stSidebar")).to_contain_text("9,081 people")
     expect(page.get_by_text(re.compile("^What came next for .* people"))).to_be_visible()
     assert naming(page, "Jedi|Star Wars|Indiana Jones") >= 2  # both sagas are in the history
     fits(page, 1440)
 
+    # counting stands beside neural models; one click tells why it has an item, event by event
+    neural, counting = (page.locator(".model").filter(has_text=name) for name in ("SASRec", "Counting transitions"))
+    expect(neural).to_be_visible()
+    film = counting.locator(".title").first
+    title = film.inner_text()
+    film.click()
+    expect(page.get_by_text(f"{title}: where it would stand")).to_be_visible()
+    told = page.get_by_text(re.compile("^Counting transitions adds up to .*, exactly: ")).inner_text()
+    score, parts = told.split(" adds up to ")[1].split(", exactly: ")
+    assert sum(map(float, re.findall(r" ([+-][\d.]+)(?=,| and|\.$)", parts))) == pytest.approx(float(score), abs=0.03)
+
+    page.get_by_role("link", name="Metrics").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Metrics")
+    verdict = page.get_by_text(re.compile("^(No neural model is worth|.*, the best of .* neural models, )"))
+    expect(verdict).to_contain_text(re.compile("(beats|is below|are level).*, the best of .* that need no training"))
+    expect(verdict).to_contain_text(re.compile(r"SASRec.* is (furthest )?(ahead|behind|level) (on|in) "))
+
+    page.get_by_role("link", name="Compare").click()
     page.get_by_role("button", name="Load …").click()
     page.get_by_role("button", name="A director").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("these 3 items")
