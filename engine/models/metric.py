@@ -98,7 +98,7 @@ class PRME(Metric):
     objective = "transitions"
     card = Card(
         title="PRME",
-        order=32,
+        order=27,
         summary="Places people and items in one space and items once more in another: recommended is what is near the person in "
         "the first and near the last item in the second.",
         paper="Feng, Li, Zeng, Cong, Chee & Yuan, Personalized Ranking Metric Embedding for Next New POI Recommendation, "
@@ -145,7 +145,7 @@ class TransRec(Metric):
     objective = "transitions"
     card = Card(
         title="TransRec",
-        order=31,
+        order=26,
         summary="Places items in a space in which people move: from the last item, by a step that everybody takes and one of "
         "their own. Recommended is what is near where they arrive, and what is popular.",
         paper="He, Kang & McAuley, Translation-based Recommendation, RecSys 2017",

@@ -26,6 +26,8 @@ from engine.models.graph import Graph, squared
 
 NUMBERS = 1 << 24
 """Of the widest layer, for all items and so many histories at once: 64 MiB."""
+MOST_NUMBERS = 1 << 26
+"""The same of one history, at most: 256 MiB."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class NeuMF(WithUsers):
         super().__init__()
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         widest = config.dim << (config.layers - 1)
+        if num_items * widest > MOST_NUMBERS:
+            raise ValueError(
+                f"for one list it holds {widest:,} numbers for each of {num_items:,} items, and {MOST_NUMBERS:,} in all are the "
+                "bound. Lower model.dim or model.layers, or train bpr-mf, which takes a dot product"
+            )
         width = config.dim + max(1, widest // 2)
         self.users = random_table(num_users, width, config.init_std, generator)
         self.taste = random_table(num_items, width, config.init_std, generator)

@@ -9,10 +9,11 @@ import torch
 from engine.models.base import Comparing
 from engine.models.factorisation import FPMC, RIDGE, WithUsers
 from engine.models.metric import Metric, TransRec
+from engine.models.neumf import NeuMF, NeuMFConfig
 from engine.training.objectives import OBJECTIVES
 from engine.training.objectives.sets import WARP, PairsConfig, Transitions, WARPConfig
 from tests.models import numpy_pairs
-from tests.models.contract import ITEMS, USERS, batch, build, histories, log
+from tests.models.contract import ITEMS, MATERIALS, USERS, batch, build, histories, log
 
 SETTINGS: list[tuple[str, dict[str, object]]] = [
     ("bpr-mf", {}), ("bpr-mf", {"item_bias": True}), ("fmc", {}), ("fpmc", {}), ("prme", {}), ("transrec", {}), ("neumf", {}),
@@ -132,6 +133,11 @@ def test_what_a_user_and_what_the_last_item_give() -> None:
         torch.testing.assert_close(sum(model.parts(items, known)), model.scores(items, known))
     model.last.weight.data[:] = 0
     assert not model.parts(items)[1].any()
+
+
+def test_a_catalogue_that_is_too_large_for_a_network_over_pairs() -> None:
+    with pytest.raises(ValueError, match="train bpr-mf"):
+        NeuMF(NeuMFConfig(dim=64, layers=4), 200_000, USERS, torch.Generator(), MATERIALS["graph"])
 
 
 @pytest.mark.parametrize("name", ["bpr-mf", "fpmc", "neumf"])
