@@ -65,6 +65,8 @@ def covariance(points: Tensor) -> Tensor:
 
 NONE = -1e9
 """The score of a negative that does not count: no softmax sees it, and unlike −∞ it leaves no NaN where none counts."""
+SMALL = 1e-30
+"""The least that a share of won comparisons counts as: its logarithm and its inverse are still numbers."""
 
 
 def bpr(positive: Tensor, negative: Tensor, real: Tensor | None = None) -> Tensor:
@@ -87,9 +89,39 @@ def bpr_max(positive: Tensor, negative: Tensor, real: Tensor, penalty: float) ->
 
     Shapes as in `bpr`. Hard negatives, those that score high, give most of the gradient.
     """
-    log_shares = F.log_softmax(negative.masked_fill(~real, NONE), 1)
-    beaten = -torch.logsumexp(log_shares + F.logsigmoid(positive[:, None] - negative).masked_fill(~real, 0), 1)
-    return (beaten + penalty * (log_shares.exp() * negative.square() * real).sum(1)).mean()
+    loss: Tensor = _BPRMax.apply(positive, negative, real, penalty)
+    return loss
+
+
+class _BPRMax(torch.autograd.Function):
+    """With p_j the shares, g_j = σ(s⁺ − s_j), A = Σ p g and R = Σ p s², the gradient for s_j is
+    p_j (1 − g_j²/A + penalty (s_j² + 2 s_j − R)), and that for s⁺ is −Σ p g (1 − g) / A: a third of the passes over targets × k
+    that autograd makes."""
+
+    @staticmethod
+    def forward(ctx: Any, positive: Tensor, negative: Tensor, real: Tensor, penalty: float) -> Tensor:
+        hidden = ~real
+        shares = torch.where(real, negative, NONE).softmax(1).masked_fill_(hidden, 0)
+        wins = torch.sub(positive[:, None], negative).sigmoid_()
+        won = shares * wins
+        beaten = won.sum(1, keepdim=True)
+        positive_gradient = -(beaten - (won * wins).sum(1, keepdim=True)) / beaten.clamp(min=SMALL)
+        none = ~real.any(1)
+        loss = -beaten.squeeze(1).masked_fill(none, 1).clamp(min=SMALL).log()
+        gradient = wins.square_().div_(-beaten.clamp(min=SMALL)).add_(1)
+        if penalty:
+            squares = negative.square()
+            length = (shares * squares).sum(1, keepdim=True)
+            loss = loss + penalty * length.squeeze(1)
+            gradient.add_(squares.add_(negative, alpha=2).sub_(length), alpha=penalty)
+        count = max(1, len(positive))
+        ctx.save_for_backward(positive_gradient.squeeze(1) / count, gradient.mul_(shares).div_(count))
+        return loss.sum() / count
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        positive, negative = ctx.saved_tensors
+        return positive * grad, negative * grad, None, None
 
 
 def top1_max(positive: Tensor, negative: Tensor, real: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from engine.training.sampling import Taken, by_length, gather_last, shuffled, st
 from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
-SCORES = 1 << 20
+SCORES = 1 << 19
 """Of shared negatives, at a time: what a block of them reads and writes stays in a CPU's cache; a GPU takes more."""
 
 # --- next item at every position: the input is a window without its last item, the targets are the window without its first
@@ -146,16 +146,14 @@ class NextItem:
             places: slice, state: Tensor, rows: Tensor, offset: Tensor, shared_rows: Tensor, shared_offset: Tensor
         ) -> Tensor:
             items, there = targets[places], real[places]
-            positive = (state * rows).sum(-1) + offset
-            negative = state @ shared_rows.T + shared_offset
-            counts = items.unsqueeze(-1) != shared
+            positive = ((state * rows).sum(-1) + offset)[there]
+            negative = torch.addmm(shared_offset, state[there], shared_rows.T)
+            counts = items[there].unsqueeze(-1) != shared
             if self.config.batch_negatives:
                 others = state @ rows.transpose(1, 2) + offset.unsqueeze(1)
-                negative = torch.cat([others, negative], -1)
                 other = (items.unsqueeze(1) != items.unsqueeze(2)) & there.unsqueeze(1)
-                counts = torch.cat([other, counts], -1)
-            mean = self._loss_of(positive[there].float(), negative[there].float(), counts[there])
-            return mean * there.sum() if there.any() else 0 * positive.sum()
+                negative, counts = torch.cat([others[there], negative], -1), torch.cat([other[there], counts], -1)
+            return self._loss_of(positive.float(), negative.float(), counts) * len(positive)
 
         parts = (hidden.transpose(0, 1), F.embedding(targets, table), looked_up(bias, targets))
         whole = (F.embedding(shared, table), looked_up(bias, shared))
