@@ -26,7 +26,7 @@ from engine.tokenizers.base import Codes, Learning, Material, Scaling, Tokenizer
 from engine.tokenizers.sinkhorn import assign
 from engine.training import checkpoint
 from engine.training.checkpoint import State
-from engine.training.loop import seed_of
+from engine.training.loop import seed_dropout, seed_of
 from engine.training.optimiser import build, learning_rate
 
 ROUNDS = 8
@@ -122,7 +122,7 @@ def learn(
         began = time.monotonic()
         # the order of items has draws of its own, so that runs with and without a term of the loss can be compared
         generator = _generator(training.seed, state.epoch, "draws")
-        torch.manual_seed(seed_of(training.seed, state.epoch, "dropout"))
+        seed_dropout(seed_of(training.seed, state.epoch, "dropout"))
         begin(generator)
         network.train()
         order = torch.randperm(items, generator=_generator(training.seed, state.epoch, "order"))

@@ -37,7 +37,7 @@ def test_readers_never_see_half_of_one(tmp_path: Path) -> None:
     done = threading.Event()
 
     def write() -> None:
-        for number in range(1, 1500):
+        for number in range(1, 400):
             Status(step=number, words=f"{number} " * 2000).write(tmp_path)
         done.set()
 
