@@ -24,6 +24,9 @@ from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import dropout, gru, gru_states, visible
 
+ALL, LAST = slice(None), slice(-1, None)
+"""Of the positions of a history: training asks all of them, which takes memory by the square of the length, a query the last."""
+
 
 @dataclass(frozen=True)
 class NARMConfig:
@@ -71,26 +74,30 @@ class NARM(Recommender):
         with torch.no_grad():
             self.items.weight[self.pad] = 0
 
-    def _local(self, items: Tensor, states: Tensor) -> Tensor:
-        """α of every position over those up to it, float32 [batch, length, length]; 0 where it does not look."""
-        joint = torch.sigmoid(self.from_last(states).unsqueeze(2) + self.from_each(states).unsqueeze(1))
+    def _states(self, items: Tensor) -> Tensor:
+        """h after every position, float32 [batch, length, hidden]. items: int64 [batch, length]."""
+        return gru_states(self.gru, dropout(self.items(items), self.config.input_dropout, self.training))
+
+    def _alpha(self, items: Tensor, states: Tensor, rows: slice) -> Tensor:
+        """α of some positions over those up to each, float32 [batch, rows, length]; 0 where it does not look."""
+        joint = torch.sigmoid(self.from_last(states[:, rows]).unsqueeze(2) + self.from_each(states).unsqueeze(1))
         alpha = self.weigh(joint).squeeze(-1)
-        mask = visible(items, self.pad, causal=True).squeeze(1)
+        mask = visible(items, self.pad, causal=True).squeeze(1)[:, rows]
         return F.softmax(alpha + mask, dim=-1) if self.config.variant == "code" else alpha * (mask == 0)
 
-    def _read(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        vectors = dropout(self.items(items), self.config.input_dropout, self.training)
-        states = gru_states(self.gru, vectors)
-        alpha = self._local(items, states)
-        both = torch.cat([states, alpha @ states], dim=-1)
-        return self.bilinear(dropout(both, self.config.dropout, self.training)), alpha
+    def _joined(self, states: Tensor, alpha: Tensor, rows: slice) -> Tensor:
+        """B [c_g; c_l] of these positions, float32 [batch, rows, dim]."""
+        both = torch.cat([states[:, rows], alpha @ states], dim=-1)
+        return self.bilinear(dropout(both, self.config.dropout, self.training))
 
     def hidden(self, items: Tensor) -> Tensor:
         """B [c_g; c_l] after every position, float32 [batch, length, dim]. items: int64 [batch, length]."""
-        return self._read(items)[0]
+        states = self._states(items)
+        return self._joined(states, self._alpha(items, states, ALL), ALL)
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.hidden(items)[:, -1]
+        states = self._states(items)
+        return self._joined(states, self._alpha(items, states, LAST), LAST)[:, 0]
 
     @property
     def table(self) -> Tensor:
@@ -110,9 +117,10 @@ class NARM(Recommender):
     def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
         if self.config.variant == "paper":
             return super().query_with_attention(items)
-        hidden, alpha = self._read(items)
-        return hidden[:, -1], alpha[:, None, None]
+        states = self._states(items)
+        alpha = self._alpha(items, states, ALL)
+        return self._joined(states, alpha[:, LAST], LAST)[:, 0], alpha[:, None, None]
 
     def alpha(self, items: Tensor) -> Tensor:
         """What the last state weighs each state with, float32 [batch, length]: shares in the code's variant, else any numbers."""
-        return self._read(items)[1][:, -1]
+        return self._alpha(items, self._states(items), LAST)[:, 0]
