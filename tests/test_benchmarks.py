@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import gpu, identifiers, leave_one_out, quality, quality_tables, verdicts
+from benchmarks import gpu, identifiers, leave_one_out, quality, quality_tables, systems, verdicts
+from engine.cards import declarations
 from engine.data.split import SplitOptions
 from engine.evaluation.verdict_words import sentences
 from engine.runtime import Zoo
@@ -136,3 +137,15 @@ def test_slices_for_a_gpu_go_on_where_they_were_and_stop_in_time(
     assert all(entry["passed"] and entry["scores"] == entry["gradient"] == 0 for entry in once.values())
     monkeypatch.setattr(gpu, "compare", None)
     assert entries("8") == once and set(once) == {"sasrec", "bert4rec"}
+
+
+def test_every_model_stands_in_the_table_of_systems_and_the_table_is_of_today() -> None:
+    text = systems.PAGE.read_text("utf-8")
+    assert systems.table() in text, "run `python -m benchmarks.systems --write`"
+    named = {name for system in systems.SYSTEMS for name in system.recipes}
+    models = declarations().models
+    absent = {
+        name: model for name, model in models.items() if not named & {name, *(v.name for v in model.card.variants)}
+    }
+    # a floor of ours and a path to pretrained networks; the others are systems of somebody's
+    assert set(absent) == {"recent-popularity", "counting-text", "language-model"}
