@@ -56,27 +56,34 @@ class Caser(UserAndWindow):
     ) -> None:
         super().__init__(config, num_items, num_users, generator, graph, targets_dim=2 * config.dim)
         heights = range(1, config.window + 1)
-        self.rows = nn.ModuleList(nn.Conv1d(config.dim, config.horizontal, h, bias=False) for h in heights)
+        self.rows = nn.ParameterList(torch.empty(config.horizontal, config.dim, height) for height in heights)
         self.columns = nn.Linear(config.window, config.vertical, bias=False)
         self.joint = nn.Linear(config.horizontal * config.window + config.vertical * config.dim, config.dim)
         self.bias = nn.Parameter(torch.zeros(num_items))
-        for module in (*self.rows, self.columns, self.joint):
-            assert isinstance(module, nn.Conv1d | nn.Linear)
-            nn.init.xavier_uniform_(module.weight, generator=generator)
+        for matrix in (*self.rows, self.columns.weight, self.joint.weight):
+            nn.init.xavier_uniform_(matrix, generator=generator)
         nn.init.zeros_(self.joint.bias)
 
     def read(self, window: Tensor, people: Tensor) -> Tensor:
         image = self.items(window).transpose(1, 2)  # [batch, d, L]
-        best = [matches.amax(2) for matches in self._matches(image)]
+        best = [matches.amax(1) for matches in self._matches(image)]
         features = torch.cat([*best, self.columns(image).transpose(1, 2).flatten(1)], dim=1)
         z = F.relu(self.joint(dropout(features, self.config.dropout, self.training)))
         return torch.cat([z, people], dim=1)
 
     def _matches(self, image: Tensor) -> list[Tensor]:
-        return [F.relu(filters(image)) for filters in self.rows]
+        # every filter at every place is a row of one matrix, mostly of zeros: the windows are so short that its product takes half
+        # of the time of five convolutions and their gradients (4.8 and 10.1 ms for 512 windows on one thread of an AMD EPYC)
+        size = self.config.window
+        placed, rows = [], []
+        for height, filters in enumerate(self.rows, 1):
+            placed += [F.pad(filters, (start, size - height - start)) for start in range(size - height + 1)]
+            rows.append((size - height + 1) * len(filters))
+        fits = F.relu(image.flatten(1) @ torch.cat(placed).flatten(1).T)
+        return [part.unflatten(1, (-1, self.config.horizontal)) for part in fits.split(rows, dim=1)]
 
     def matches(self, items: Tensor) -> list[Tensor]:
-        """How well each horizontal filter fits where: for each height h, float32 [batch, filters, L − h + 1], of which the
+        """How well each horizontal filter fits where: for each height h, float32 [batch, L − h + 1, filters], of which the
         network keeps the largest. items: int64 [batch, length]; places count from the oldest item of the window."""
         return self._matches(self.items(self.window(items)).transpose(1, 2))
 

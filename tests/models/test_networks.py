@@ -120,7 +120,7 @@ def scores_of_trained_user(model: Caser | HGN, history: list[int], query: np.nda
 def test_caser_is_that_of_the_paper() -> None:
     model = build("caser")
     assert isinstance(model, Caser)
-    rows: list[Any] = [filters.weight for filters in model.rows]
+    rows: list[Any] = list(model.rows)
     for history in histories(model, 5):
         image = np.zeros((3, 8))
         latest = numbers(model.items.weight)[history[-3:]]
@@ -131,7 +131,7 @@ def test_caser_is_that_of_the_paper() -> None:
         )  # fmt: skip
         scores_of_trained_user(model, history, query)
         for height, found in enumerate(model.matches(torch.tensor([history])), 1):
-            assert found.shape == (1, 3, 3 - height + 1)
+            assert found.shape == (1, 3 - height + 1, 3)
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
