@@ -24,7 +24,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.cost import milliseconds_per_list
 from engine.evaluation.run_verdict import other_seeds
-from engine.export import umap_map, vectors, weights
+from engine.export import counted, umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, file_of
 from engine.export.text import write_sentence, write_text
@@ -42,7 +42,8 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
     "text": write_text,
     "sentence": write_sentence,
     "graph": vectors.write_graph,
-    "item-to-item": vectors.write_item_to_item,
+    "item-to-item": counted.write_item_to_item,
+    "constant": counted.write_constant,
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")

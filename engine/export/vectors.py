@@ -19,8 +19,7 @@ import torch
 
 from engine import __version__
 from engine.bundle.embedding_spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
-from engine.bundle.manifest import Check, Index, ItemToItem, PeopleGraph
-from engine.bundle.onnx_graph import ENTRIES, ENTRY_WEIGHTS, POSITION_WEIGHTS, STARTS
+from engine.bundle.manifest import Check, Index, PeopleGraph
 from engine.data.dataset import Cases, Dataset
 from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
@@ -28,7 +27,6 @@ from engine.export import graphs, umap_map
 from engine.export.staging import TITLE, Draft, check_name_and_title, exported, file_of
 from engine.models import Recommender
 from engine.models.graph import GraphRecommender
-from engine.models.item_to_item import ItemToItem as ItemToItemModel
 from engine.runtime.bundle import Catalogue
 from engine.runtime.graph_paths import EMBEDDINGS, PEOPLE, InteractionGraph, Paths
 from engine.runtime.zoo import SPACES
@@ -40,9 +38,10 @@ PER_LENGTH = 8
 
 
 def write_vectors(model: Recommender, draft: Draft) -> None:
-    """encoder.onnx, attention.onnx and index.npy; attention.onnx stays where another part wrote it."""
+    """encoder.onnx, attention.onnx and index.npy; graphs stay where another part wrote them."""
     folder = draft.folder
-    graphs.write_encoder(model, folder / "encoder.onnx")
+    if not (folder / "encoder.onnx").exists():
+        graphs.write_encoder(model, folder / "encoder.onnx")
     if model.attention is not None and not (folder / "attention.onnx").exists():
         graphs.write_attention(model, folder / "attention.onnx")
     index, card = model.index(), model.card
@@ -170,16 +169,6 @@ def _check_paths(model: GraphRecommender, paths: Paths) -> None:
             raise SeqscopeError(
                 f"the paths through the graph add up to other scores than the model's (off by {difference:.2g})"
             )
-
-
-def write_item_to_item(model: ItemToItemModel, draft: Draft) -> None:
-    """The weights between items as arrays, which encoder.onnx refers to where they are large."""
-    arrays = {STARTS: model.starts, ENTRIES: model.entries, ENTRY_WEIGHTS: model.weights}
-    if model.reads_order:
-        arrays[POSITION_WEIGHTS] = model.position_weights
-    for file, tensor in arrays.items():
-        np.save(draft.folder / file, tensor.numpy(), allow_pickle=False)
-    draft.item_to_item = ItemToItem(entries=len(model.entries))
 
 
 _SHORT = {"minilm": "MiniLM", "scratch": "own encoder"}

@@ -55,10 +55,11 @@ class TrainingLog:
 def strongest(relation: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     """The `most` entries of largest size of every row, of equal ones those of the smaller columns."""
     relation = relation.tocsr()
-    relation.sum_duplicates()
+    relation.sum_duplicates()  # and each row by item
     lengths = np.diff(relation.indptr)
     row = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((relation.indices, -np.abs(relation.data), row))
+    size = np.abs(relation.data).astype(np.float32).view(np.int32)  # bits of what is not negative ascend as it does
+    order = np.argsort(row * (1 << 32) - size, kind="stable")
     place = np.empty(len(row), np.int64)
     place[order] = np.arange(len(row)) - relation.indptr[row[order]]
     taken = place < most
@@ -113,7 +114,7 @@ class ItemToItem(Recommender):
 
     objective = "counts"
     kind: ClassVar[Kind] = "counting"
-    exports = ("vectors", "item-to-item")
+    exports = ("item-to-item", "vectors")
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
     starts: Tensor
@@ -139,7 +140,6 @@ class ItemToItem(Recommender):
         self.weights = nn.Buffer(torch.zeros(0, dtype=torch.float16))
         self.position_weights = nn.Buffer(torch.zeros_like(torch.from_numpy(self.positions(config))))
         self.prior = nn.Buffer(torch.zeros(num_items))
-        self._longest = 1
 
     # --- what a subclass says
 
@@ -233,10 +233,6 @@ class ItemToItem(Recommender):
         self.starts = torch.from_numpy(np.searchsorted(row, np.arange(self.num_items + 2)))
         self.entries = torch.from_numpy(columns).to(self.entries.dtype)
         self.weights = torch.from_numpy(values)
-        self._measure()
-
-    def _measure(self) -> None:
-        self._longest = max(1, int(self.starts.diff().max()))
 
     # --- answering
 
@@ -253,8 +249,6 @@ class ItemToItem(Recommender):
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         items, counts = self.counted(items)
-        if torch.compiler.is_exporting():
-            return self._added(items, counts)
         place = np.arange(0, items.numel() + 1, items.shape[1])
         histories = sparse.csr_matrix(
             (counts.flatten().numpy(), items.flatten().numpy(), place), (len(items), self.num_items + 1)
@@ -266,16 +260,6 @@ class ItemToItem(Recommender):
         parts = (self.weights.float().numpy(), self.entries.numpy(), self.starts.numpy())
         return sparse.csr_matrix(parts, (self.num_items + 1, self.num_items))
 
-    def _added(self, items: Tensor, counts: Tensor) -> Tensor:
-        """The same in operations that a graph has: every row is read as far as the longest goes."""
-        lengths = self.starts[1:] - self.starts[:-1]
-        ahead = torch.arange(self._longest)
-        place = (self.starts[items][:, :, None] + ahead).clamp(max=len(self.entries) - 1)
-        inside = ahead < lengths[items][:, :, None]
-        added = counts[:, :, None] * (self.weights[place].float() * inside)
-        scores = counts.new_zeros(len(items), self.num_items)
-        return scores.scatter_add(1, self.entries[place].long().flatten(1), added.flatten(1))
-
     def index(self) -> ItemIndex:
         return ItemIndex(None, self.prior)
 
@@ -286,4 +270,3 @@ class ItemToItem(Recommender):
             if stored is not None and stored.ndim == 1:
                 setattr(self, name, torch.zeros_like(stored))
         super()._load_from_state_dict(state, prefix, *rest)
-        self._measure()

@@ -37,6 +37,7 @@ class Popularity(Recommender):
         },
         variants=(Variant("popularity", "grey", OnPage(chosen=True, at_once=True)),),
     )
+    exports = ("constant", "vectors")
     min_history = 0
     reads_order = False
 

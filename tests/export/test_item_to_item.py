@@ -6,16 +6,21 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
 
 from engine.bundle.errors import BundleError, CapabilityError
+from engine.export.counted import write_item_to_item
 from engine.models.item_to_item import ItemToItem
 from engine.registry import MODELS
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
+from tests.models.contract import ITEMS, USERS, small
 from tests.runtime.bundles import seal
 
 SUMS = sorted(name for name, model in MODELS.items() if issubclass(model, ItemToItem))
@@ -47,6 +52,18 @@ def test_a_stranger_ranks_it_again(exports: Path, name: str) -> None:
         expected = bundle.scores(history)
         expected[history] = -np.inf
         np.testing.assert_allclose(given["scores"], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["markov", "item-knn"])
+def test_where_nothing_follows_from_anything_the_prior_is_left(tmp_path: Path, name: str) -> None:
+    """As of a log in which everybody has one event."""
+    model = MODELS[name](small(name), ITEMS, USERS, torch.Generator())
+    model.fit(torch.arange(ITEMS), torch.arange(ITEMS + 1))
+    draft: Any = SimpleNamespace(folder=tmp_path)
+    write_item_to_item(model, draft)
+    items = np.array([[1, 2, 3]])[:, : model.max_length]
+    (query,) = onnxruntime.InferenceSession(tmp_path / "encoder.onnx").run(None, {"items": items})
+    assert draft.item_to_item.entries == 0 and query.shape == (1, ITEMS) and not query.any()
 
 
 def test_a_model_that_adds_nothing_up_says_so(exports: Path) -> None:
