@@ -55,7 +55,7 @@ def test_what_goes_together_is_learned(tmp_path: Path, name: str) -> None:
     assert metrics.accuracy(ranks(name, dataset, tmp_path / "run"))["NDCG@10"] > 0.6
 
 
-@pytest.mark.parametrize("name", ["lightgcn", "ngcf", "bpr-mf", "cml", "neumf"])
+@pytest.mark.parametrize("name", ["lightgcn", "ngcf", "bpr-mf", "cml", "neumf", "fpmc", "prme", "transrec"])
 def test_a_new_user_gets_what_a_training_user_with_that_history_gets(tmp_path: Path, name: str) -> None:
     """The fold-in of training users' own histories, beside their stored vectors."""
     dataset = write_log(tmp_path / "clusters", clusters(), 60)
