@@ -66,30 +66,33 @@ class FoldIn(nn.Module):
 
 
 class Factors(Comparing):
-    """Scores are dot products of `of_user` and `of_items`, and a bias of the item where there is one."""
+    """Scores are sums of dot products, of `of_user` and `of_items` one by one, and of a bias of the item where there is one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bias: nn.Embedding | None = None
 
-    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
-        """What is known of somebody, float32 [batch, dim]. users, last: int64 [batch], where the model reads them."""
+    def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
+        """What is known of somebody, float32 [batch, dim] each. users, last: int64 [batch], the last item where it is read."""
         raise TypeError(f"{type(self).__name__} has no vectors")
 
-    def of_items(self, items: Tensor) -> Tensor:
-        """float32 […, dim] of int64 […] items."""
+    def of_items(self, items: Tensor) -> tuple[Tensor, ...]:
+        """As many vectors of items, float32 […, dim] each of int64 […]."""
         raise TypeError(f"{type(self).__name__} has no vectors")
 
     def compare(self, users: Tensor, items: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        known, rows = self.of_user(users, last), self.of_items(items)
-        scores, touched = (known[:, None] * rows).sum(-1), squared(known) + squared(rows)
+        # a product at a time: side by side they would be copied, and their gradients cut apart
+        products, touched = [], []
+        for known, rows in zip(self.of_user(users, last), self.of_items(items), strict=True):
+            products.append((known[:, None] * rows).sum(-1))
+            touched += [squared(known), squared(rows)]
         if self.bias is not None:
-            biases = self.bias(items).squeeze(-1)
-            scores, touched = scores + biases, touched + squared(biases)
-        return scores, touched
+            products.append(self.bias(items).squeeze(-1))
+            touched.append(squared(products[-1]))
+        return sum(products[1:], products[0]), sum(touched[1:], touched[0])
 
     def index(self) -> ItemIndex:
-        rows = self.of_items(torch.arange(self.num_items, device=next(self.parameters()).device))
+        rows = torch.cat(self.of_items(torch.arange(self.num_items, device=next(self.parameters()).device)), dim=1)
         return ItemIndex(rows, rows.new_zeros(len(rows)) if self.bias is None else self.bias.weight[:, 0])
 
 
@@ -186,12 +189,11 @@ class BPRMF(WithUsers):
         self.fold_in = FoldIn(graph, config.dim, config.dim)
         self.register_load_state_dict_post_hook(fitted_anew)
 
-    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
-        assert users is not None
-        return self.users(users)
+    def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
+        return (self.users(users),)
 
-    def of_items(self, items: Tensor) -> Tensor:
-        return self.taste(items)
+    def of_items(self, items: Tensor) -> tuple[Tensor, ...]:
+        return (self.taste(items),)
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.user_vectors(items, users)
@@ -230,15 +232,16 @@ class FMC(Factors):
         self.last = random_table(num_items, config.dim, config.init_std, generator, pad=True)
         self.next = random_table(num_items, config.dim, config.init_std, generator)
 
-    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
+    def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
         assert last is not None
-        return self.last(last)
+        return (self.last(last),)
 
-    def of_items(self, items: Tensor) -> Tensor:
-        return self.next(items)
+    def of_items(self, items: Tensor) -> tuple[Tensor, ...]:
+        return (self.next(items),)
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.of_user(None, items[:, -1])
+        vectors: Tensor = self.last(items[:, -1])
+        return vectors
 
 
 # --- FPMC
@@ -282,12 +285,12 @@ class FPMC(WithUsers):
         self.fold_in = FoldIn(graph, config.dim, config.dim)
         self.register_load_state_dict_post_hook(fitted_anew)
 
-    def of_user(self, users: Tensor | None, last: Tensor | None) -> Tensor:
-        assert users is not None and last is not None
-        return torch.cat([self.users(users), self.last(last)], dim=1)
+    def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
+        assert last is not None
+        return self.users(users), self.last(last)
 
-    def of_items(self, items: Tensor) -> Tensor:
-        return torch.cat([self.taste(items), self.next(items)], dim=-1)
+    def of_items(self, items: Tensor) -> tuple[Tensor, ...]:
+        return self.taste(items), self.next(items)
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return torch.cat([self.user_vectors(items, users), self.last(items[:, -1])], dim=1)
