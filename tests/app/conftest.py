@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -23,6 +25,8 @@ HOSTILE = [
     ":red[not red] :material/home: www.example.org",
     "1984. A -> B -- C",
 ]
+# Every AppTest reads the metadata of all installed packages anew, in search of components: longer than most pages take.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 ODD_IDS = ["a.b", "a,b", "a~b", "a%2Cb", "", "%", "ключ", "a b&c=d#e"]
 
 
