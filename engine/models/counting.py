@@ -80,6 +80,7 @@ class Counting(ItemToItem):
         "distance_power": (0.0, 0.5, 1.0),
         "popularity": (-0.4, -0.2, -0.05, 0.0),
     }
+    beside = ItemToItem.beside | {"decay", "recent", "recent_share", "popularity"}
 
     def bytes_of_log(self, config: CountingConfig, log: TrainingLog) -> int:
         return bytes_of_transitions(log, config.window)

@@ -7,6 +7,7 @@ The first part is engine.models.counting's, the second engine.models.tfidf's; bo
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -50,6 +51,9 @@ class CountingText(Counting):
         return "Set model.kept or model.window lower, or take counting, which reads no words."
 
     def relation(self, config: CountingTextConfig, log: TrainingLog) -> sparse.csr_matrix:  # type: ignore[override]
-        return super().relation(config, log) + config.text * cosines(
-            vectors(self.attributes, config.fields), config.kept
-        )
+        return super().relation(config, log) + config.text * self._cosines
+
+    @functools.cached_property
+    def _cosines(self) -> sparse.csr_matrix:
+        """Of words, which no search changes."""
+        return cosines(vectors(self.attributes, self.config.fields), self.config.kept)

@@ -110,12 +110,14 @@ class ItemToItem(Recommender):
 
     Attributes:
         grid: settings with the values that a search on validation tries, one setting after the other, the others at their best.
+        beside: settings that W does not depend on, so that a search makes it once for all of their values.
     """
 
     objective = "counts"
     kind: ClassVar[Kind] = "counting"
     exports = ("item-to-item", "vectors")
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    beside: ClassVar[frozenset[str]] = frozenset({"max_length", "search"})
 
     starts: Tensor
     entries: Tensor
@@ -200,6 +202,7 @@ class ItemToItem(Recommender):
         the configuration itself would take too much."""
         log = TrainingLog(items.numpy(), offsets.numpy(), self.num_items)
         self.check_bytes(self.config, log)
+        self._related: dict[str, Any] = {}
         best, tried = search(
             self.config,
             self.grid,
@@ -213,7 +216,10 @@ class ItemToItem(Recommender):
 
     def _take(self, config: Any, log: TrainingLog) -> None:
         self.max_length, most = self.bounds(config)
-        self.keep(self.relation(config, log), most)
+        settings = {name: value for name, value in vars(config).items() if name not in self.beside}
+        if settings != self._related:
+            self.keep(self.relation(config, log), most)
+            self._related = settings
         self.position_weights = torch.from_numpy(self.positions(config))
         self.prior = torch.from_numpy(self.background(config, log).astype(np.float32))
 

@@ -72,6 +72,7 @@ class SequentialRules(ItemToItem):
         "rules": (0, 100, 200),
         "rarity": (False, True),
     }
+    beside = ItemToItem.beside | {"age"}
 
     def bytes_of_log(self, config: SequentialRulesConfig, log: TrainingLog) -> int:
         return bytes_of_transitions(log, config.window)

@@ -62,6 +62,7 @@ class TfidfNeighbours(ItemToItem):
         variants=(Variant("tfidf", page=OnPage()),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"decay": (0.4, 0.6, 0.8, 0.9, 1.0)}
+    beside = ItemToItem.beside | {"decay"}
 
     @classmethod
     def bytes_needed(cls, config: TfidfConfig, num_items: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections import Counter
@@ -21,9 +22,10 @@ from engine.models.item_to_item import ItemToItem, TrainingLog
 from engine.models.markov import Markov, MarkovConfig
 from engine.models.sequential_rules import SequentialRules, SequentialRulesConfig
 from engine.models.tfidf import TfidfConfig, TfidfNeighbours
+from engine.registry import MODELS
 from engine.training.recipe import from_dict
 from engine.training.run import build_model
-from tests.models.contract import ITEMS, USERS, batch, log, words
+from tests.models.contract import ITEMS, USERS, batch, log, materials, small, words
 
 HISTORIES = [[3], [3, 7], [1, 1, 5, 2], [4, 9, 4, 12, 0, 22, 8]]
 EXACT = {"rtol": 2e-3, "atol": 2e-3}  # weights are half floats
@@ -178,6 +180,21 @@ def test_a_search_finds_what_is_planted() -> None:
     tried = model.fit(items, offsets, judge)
     assert model.chosen["window"] >= 3
     assert judge() == max(choice["valid_ndcg"] for choice in tried) > 0.9
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, model in MODELS.items() if issubclass(model, ItemToItem) and model.grid]
+)
+def test_a_search_ends_with_what_its_choice_would_be_fitted_to(name: str) -> None:
+    """Whatever it kept of what it tried before."""
+    searched = MODELS[name](small(name, search=True), ITEMS, USERS, torch.Generator(), **materials(name))
+    scores = iter(np.random.default_rng(1).random(200).tolist())
+    searched.fit(*log(), lambda: next(scores))  # type: ignore[operator]
+    settled = MODELS[name](
+        dataclasses.replace(small(name), **searched.chosen), ITEMS, USERS, torch.Generator(), **materials(name)
+    )
+    settled.fit(*log())  # type: ignore[operator]
+    assert all(torch.equal(value, settled.state_dict()[key]) for key, value in searched.state_dict().items())
 
 
 def test_what_cannot_be_fitted_says_what_would_do_instead() -> None:
