@@ -97,7 +97,10 @@ SYSTEMS = (
     System(
         "Recformer", ("recformer",), None, "its datasets are not here, and it was pre-trained on a million items of others"
     ),
-    System("UniSRec", ()),
+    System(
+        "UniSRec", ("unisrec", "unisrec-ids"), None,
+        "its datasets are not here, and it was pre-trained on five categories of Amazon",
+    ),
     System("FDSA", (), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table")),
     System("S3-Rec", (), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table")),
     System("ZESRec", ()),

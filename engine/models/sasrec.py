@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -76,10 +76,58 @@ class Block(nn.Module):
         return x * real
 
 
-class SASRec(Recommender):
+class SelfAttentive(Recommender):
+    """Histories read by such blocks, each position by what stands before it; the last state is matched with the item table.
+
+    The configuration has blocks, heads and dropout. `hidden` gives the state after every position and, where a list is given,
+    appends to it one [batch, heads, length, length] per block; `table` the vectors that a state is matched with.
+    """
+
+    objective = "next-item"
+    config: Any
+
+    def encoded(self, x: Tensor, items: Tensor, blocks: nn.ModuleList, weights: list[Tensor] | None) -> Tensor:
+        """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding. x: what is read, of the same shape;
+        items: int64 [batch, length]."""
+        real = (items != self.pad).unsqueeze(-1).float()
+        x = dropout(x, self.config.dropout, self.training) * real
+        mask = visible(items, self.pad, causal=True)
+        for block in blocks:
+            x = block(x, mask, real, weights)
+        return x
+
+    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        raise TypeError(f"{type(self).__name__} has no states")
+
+    @property
+    def table(self) -> Tensor:
+        """[num_items + 1, d]; the last row is padding."""
+        raise TypeError(f"{type(self).__name__} has no table")
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items)[:, -1]
+
+    def index(self) -> ItemIndex:
+        rows = self.table[: self.num_items]
+        return ItemIndex(rows, rows.new_zeros(self.num_items))
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        if not self.config.blocks:
+            return None
+        return AttentionShape(
+            self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False
+        )
+
+    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        weights: list[Tensor] = []
+        hidden = self.hidden(items, weights)
+        return hidden[:, -1], torch.stack(weights, dim=1)
+
+
+class SASRec(SelfAttentive):
     name = "sasrec"
     Config = SASRecConfig
-    objective = "next-item"
     kind = "sequential"
     card = Card(
         title="SASRec",
@@ -125,39 +173,14 @@ class SASRec(Recommender):
         items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block.
         """
         length = items.shape[1]
-        real = (items != self.pad).unsqueeze(-1).float()
         x = self.items(items) * math.sqrt(self.config.dim)
         if self.positions is not None:
             x = x + self.positions.weight[self.max_length - length :]
         elif self.config.positions == "sinusoidal":
             x = x + sinusoid(self.max_length, self.config.dim, items.device)[self.max_length - length :]
-        x = dropout(x, self.config.dropout, self.training) * real
-        mask = visible(items, self.pad, causal=True)
-        for block in self.blocks:
-            x = block(x, mask, real, weights)
-        return self.norm(x)
-
-    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.hidden(items)[:, -1]
+        return self.norm(self.encoded(x, items, self.blocks, weights))
 
     @property
     def table(self) -> Tensor:
         """Vectors that a state is matched with, [num_items + 1, dim]; the last row is padding."""
         return (self.items if self.targets is None else self.targets).weight
-
-    def index(self) -> ItemIndex:
-        rows = self.table[: self.num_items]
-        return ItemIndex(rows, rows.new_zeros(self.num_items))
-
-    @property
-    def attention(self) -> AttentionShape | None:
-        if not self.config.blocks:
-            return None
-        return AttentionShape(
-            self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False
-        )
-
-    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        weights: list[Tensor] = []
-        hidden = self.hidden(items, weights)
-        return hidden[:, -1], torch.stack(weights, dim=1)

@@ -20,7 +20,6 @@ from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
 from engine.models.graph import Graph, GraphRecommender
-from engine.models.text_neighbours import TextNeighboursConfig
 from engine.registry import MODELS
 from engine.text.attributes import attributes
 from engine.text.embeddings import Stored, embed, find, understood
@@ -341,7 +340,17 @@ class TextVectors:
             ) from None
 
 
-def make_vectors(config: TextNeighboursConfig, dataset: Dataset, device: str = "cpu") -> tuple[TextVectors, Known]:
+class Embedded(Protocol):
+    """The settings of a model whose items have vectors of their words."""
+
+    @property
+    def encoder(self) -> str: ...
+
+    @property
+    def fields(self) -> tuple[str, ...]: ...
+
+
+def make_vectors(config: Embedded, dataset: Dataset, device: str = "cpu") -> tuple[TextVectors, Known]:
     """The vectors of the dataset's items, by the encoder of the configuration, and how many words that knows."""
     stored = embed(dataset, config.encoder, config.fields or None, device=device)
     encoder = stored.encoder

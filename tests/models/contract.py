@@ -35,7 +35,7 @@ ITEMS, USERS = 29, 9  # with 30 and 31, no other dimension of a model is as long
 SMALL = {
     "dim": 8, "blocks": 2, "layers": 2, "heads": 2, "max_length": 8, "window": 3, "fold_in": 6, "dropout": 0.3,
     "input_dropout": 0.3, "attention_dropout": 0.3, "message_dropout": 0.3, "node_dropout": 0.2, "init_std": 0.3,
-    "hidden": 12, "horizontal": 3, "vertical": 2,
+    "hidden": 12, "horizontal": 3, "vertical": 2, "experts": 3, "adaptor_dropout": 0.3,
 }  # fmt: skip
 
 

@@ -5,6 +5,9 @@ No padding exists here: a history is its own length, and the latest item has the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 Array = np.ndarray
@@ -81,3 +84,17 @@ def forward(
             out = block["W2"] @ inner + block["b2"]
             x.append(out + into if residual else out)
     return np.array([layer_norm(v, *last_norm) for v in x]), seen
+
+
+def block_weights(blocks: Iterable[Any]) -> list[dict[str, Array]]:
+    """The parameters of the model's blocks, as `forward` takes them."""
+    found = []
+    for part in blocks:
+        linear = {"q": part.query, "k": part.key, "v": part.value, "1": part.inner, "2": part.outer}
+        norms = {"1": part.attention_norm, "2": part.forward_norm}
+        weights = {f"W{key}": layer.weight for key, layer in linear.items()}
+        weights |= {f"b{key}": layer.bias for key, layer in linear.items()}
+        weights |= {f"alpha{key}": norm.weight for key, norm in norms.items()}
+        weights |= {f"beta{key}": norm.bias for key, norm in norms.items()}
+        found.append({key: weight.detach().double().numpy() for key, weight in weights.items()})
+    return found

@@ -20,20 +20,12 @@ def numbers(tensor: Tensor) -> np.ndarray:
 
 def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
     config = model.config
-    blocks = []
-    for block in model.blocks:
-        part: Any = block
-        linear = {"q": part.query, "k": part.key, "v": part.value, "1": part.inner, "2": part.outer}
-        norms = {"1": part.attention_norm, "2": part.forward_norm}
-        weights = {f"W{key}": numbers(layer.weight) for key, layer in linear.items()}
-        weights |= {f"b{key}": numbers(layer.bias) for key, layer in linear.items()}
-        weights |= {f"alpha{key}": numbers(norm.weight) for key, norm in norms.items()}
-        blocks.append(weights | {f"beta{key}": numbers(norm.bias) for key, norm in norms.items()})
     positions: Any = {"learned": None, "none": None, "sinusoidal": "sinusoidal"}[config.positions]
     if model.positions is not None:
         positions = numbers(model.positions.weight)
     return numpy_sasrec.forward(
-        history, items=numbers(model.items.weight), positions=positions, longest=config.max_length, blocks=blocks,
+        history, items=numbers(model.items.weight), positions=positions, longest=config.max_length,
+        blocks=numpy_sasrec.block_weights(model.blocks),
         last_norm=(numbers(model.norm.weight), numbers(model.norm.bias)), heads=config.heads, residual=config.residual,
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from engine.data.split import SplitOptions
 from engine.data.write import write_dataset
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
+from engine.registry import MODELS
 from engine.text.scratch import ScratchConfig, scratch
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import open_run, train
@@ -110,6 +111,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         "optimiser": {"lr": 0.01, "beta2": 0.999},
     },
     "mult-dae": {"model": {"dim": 16, "max_length": 30}, "optimiser": {"lr": 0.01, "beta2": 0.999}},
+    "unisrec": {
+        "model": {"dim": 16, "experts": 2, "adaptor_dropout": 0.0, "blocks": 1, "dropout": 0.1, "max_length": 8},
+        "objective": {"loss": "cross-entropy"},
+        "optimiser": {"lr": 0.01},
+    },
     "recformer": {
         "model": {
             "dim": 16,
@@ -130,8 +136,8 @@ TRAINING = {"epochs": 3, "batch_size": 32, "validate_every": 1, "patience": 0, "
 def recipe(name: str, **tables: dict[str, Any]) -> Recipe:
     """The small recipe of a model, with some entries changed: recipe("sasrec", training={"epochs": 1})."""
     raw = {table: dict(entries) for table, entries in RECIPES.get(name, {}).items()}
-    if name == "text-neighbours":
-        raw["model"] = {"encoder": text_encoder()}
+    if "vectors" in MODELS[name].needs:
+        raw["model"] = raw.get("model", {}) | {"encoder": text_encoder()}
     if name in RECIPES:
         raw["training"] = TRAINING | raw.get("training", {})
     for table, entries in tables.items():

@@ -1,0 +1,20 @@
+"""Models that read vectors or words of items beside their order, in plain numpy, one item after the other, from their papers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.models.numpy_networks import softmax
+
+Array = np.ndarray
+
+
+def unisrec_item(x: Array, biases: Array, whitenings: Array, router: Array) -> Array:
+    """v of Hou et al. 2022, eq. 2 to 4, without noise. x: [width], of a text; biases, router: [experts, width]; whitenings:
+    [experts, dim, width]."""
+    gates = softmax(router @ x)
+    return sum(g * (w @ (x - b)) for g, w, b in zip(gates, whitenings, biases, strict=True))
+
+
+def cross_entropy(scores: Array, target: int) -> float:
+    return float(np.log(np.exp(scores - scores.max()).sum()) - (scores[target] - scores.max()))

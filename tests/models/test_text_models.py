@@ -1,0 +1,69 @@
+"""Networks that read what is said of items, against their re-derivations in numpy: states, scores, losses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.models.unisrec import UniSRec
+from engine.training.objectives.sequences import NextItem, NextItemConfig
+from tests.models import numpy_sasrec, numpy_text
+from tests.models.contract import ITEMS, MATERIALS, build, histories, log
+
+
+def numbers(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().double().numpy()
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_unisrec_is_that_of_the_paper(ids: bool) -> None:
+    model = build("unisrec", ids=ids)
+    assert isinstance(model, UniSRec)
+    adaptor, config = model.adaptor, model.config
+    parts = (numbers(adaptor.bias), numbers(adaptor.whitening), numbers(adaptor.gate.weight))
+    items = np.array([numpy_text.unisrec_item(x, *parts) for x in MATERIALS["vectors"].astype(np.float64)])
+    if model.items is not None:
+        items += numbers(model.items.weight)[:ITEMS]
+    directions = items / np.linalg.norm(items, axis=1, keepdims=True)
+
+    def scores(history: list[int]) -> np.ndarray:
+        states, _ = numpy_sasrec.forward(
+            history, items=items / np.sqrt(config.dim), positions=numbers(model.positions.weight), longest=config.max_length,
+            blocks=numpy_sasrec.block_weights(model.blocks), heads=config.heads,
+            last_norm=(numbers(model.norm.weight), numbers(model.norm.bias)),
+        )  # fmt: skip
+        return states / np.linalg.norm(states, axis=1, keepdims=True) @ directions.T / config.temperature
+
+    for history in histories(model, 4):
+        found = model.scores(torch.tensor([history]))[0]
+        np.testing.assert_allclose(numbers(found), scores(history)[-1], atol=1e-4)
+
+    events, offsets = log()
+    what = NextItem(NextItemConfig(loss="cross-entropy"), model, events, offsets, batch_size=9)  # type: ignore[arg-type]
+    batch = what.draw(torch.arange(len(what.ends)), torch.Generator())
+    expected = []
+    for start, end in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
+        window = events[start:end].tolist()[-config.max_length - 1 :]
+        if len(window) > 1:
+            rows = scores(window[:-1])
+            expected += [numpy_text.cross_entropy(row, item) for row, item in zip(rows, window[1:], strict=True)]
+    assert what.loss(model, batch).item() == pytest.approx(np.mean(expected), rel=1e-5)  # type: ignore[arg-type]
+
+
+def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
+    """Softplus of the text is how far: where it is next to nothing, nothing is drawn."""
+    model = build("unisrec", adaptor_dropout=0.0)
+    assert isinstance(model, UniSRec)
+    asked = model.table
+    model.train()
+    assert (model.table - asked).abs().max() > 0.01
+    torch.manual_seed(1)
+    one = model.table
+    torch.manual_seed(1)
+    assert torch.equal(model.table, one)
+    with torch.no_grad():  # words of one direction, and a router that draws nothing for them
+        model.text[:] = 1
+        model.adaptor.noise.weight[:] = -50
+    torch.testing.assert_close(model.table, model.eval().table)
