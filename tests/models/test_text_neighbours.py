@@ -69,5 +69,5 @@ def test_it_learns_from_nobody() -> None:
 
 
 def test_vectors_of_other_items_are_refused() -> None:
-    with pytest.raises(ValueError, match="23 vectors for 5 items"):
+    with pytest.raises(ValueError, match=f"{ITEMS} vectors for 5 items"):
         TextNeighbours(TextNeighboursConfig(), 5, 1, torch.Generator(), vectors())
