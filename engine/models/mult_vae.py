@@ -14,6 +14,7 @@ differs from the paper.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -75,6 +76,7 @@ class SetAutoencoder(Recommender):
 
 @dataclass(frozen=True)
 class MultVAEConfig:
+    RETIRED: ClassVar[dict[str, Any]] = {"variational": True}
     hidden: int = 600
     """Width of the layers before and after the code."""
     dim: int = 200

@@ -19,7 +19,7 @@ from engine.plugins import folders
 from engine.registry import MODELS
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OptimiserConfig
-from engine.training.settings import build_table, typed
+from engine.training.settings import build_table, retired, typed
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 GROUP = "seqscope.recipes"
@@ -68,9 +68,11 @@ class Recipe:
         return dataclasses.asdict(self)
 
     def identity(self) -> dict[str, Any]:
-        """As `to_dict`, without settings that were `added` and hold their default: what tells this training from others."""
+        """As `to_dict`, without settings that were `added` and hold their default and with those that are `retired`: what tells
+        this training from others."""
         tables = self.to_dict()
         for name in ("model", "objective", "optimiser", "training"):
+            tables[name] |= retired(type(getattr(self, name)))
             for setting in dataclasses.fields(getattr(self, name)):
                 if setting.metadata.get("added") and tables[name][setting.name] == setting.default:
                     del tables[name][setting.name]

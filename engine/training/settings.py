@@ -6,7 +6,7 @@ import math
 import types
 import typing
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from engine.errors import UsageError
 
@@ -48,13 +48,15 @@ LIMITS: dict[str, tuple[float, float]] = {
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
 
 
-RETIRED: dict[str, Any] = {"variational": True}
-"""Settings that are no more → the value under which files that still state them say what is so now."""
-
-
 def added(default: Any) -> Any:
     """A setting that came after trainings had been begun without it: at its default they go on as they were."""
     return field(default=default, metadata={"added": True})
+
+
+def retired(kind: type) -> dict[str, Any]:
+    """Settings of a dataclass that are no more (its class attribute RETIRED) → the value under which files that still state them
+    say what is so now."""
+    return dict(getattr(kind, "RETIRED", {}))
 
 
 def typed(value: Any, hint: Any, where: str) -> Any:
@@ -92,10 +94,12 @@ def _bounded(value: Any, where: str) -> Any:
 
 def build_table(kind: type[Any], table: dict[str, Any], where: str) -> Any:
     """The dataclass `kind` from one table of a recipe, every key typed and within its limits, or a UsageError."""
-    hints = typing.get_type_hints(kind)
+    hints = {
+        name: hint for name, hint in typing.get_type_hints(kind).items() if typing.get_origin(hint) is not ClassVar
+    }
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {table!r} is not a table of settings")
-    table = {key: value for key, value in table.items() if key in hints or value != RETIRED.get(key)}
+    table = {key: value for key, value in table.items() if key in hints or value != retired(kind).get(key)}
     unknown = sorted(table.keys() - hints.keys())
     if unknown:
         raise UsageError(f"{where}: no setting {', '.join(unknown)}; there are {', '.join(hints) or 'none'}")
