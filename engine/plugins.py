@@ -3,8 +3,10 @@ points of their installation (docs/extending.md)."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, distributions
 from importlib.util import find_spec
@@ -17,8 +19,13 @@ from engine.errors import SeqscopeError
 def points(group: str) -> dict[str, EntryPoint]:
     """Name → entry point. A checkout's own metadata, left by an older build, must not hide those of the installation, which is
     why every distribution is asked."""
-    every = (point for distribution in distributions() for point in distribution.entry_points if point.group == group)
-    return {point.name: point for point in every}
+    return {point.name: point for point in _installed(tuple(sys.path)) if point.group == group}
+
+
+@functools.cache
+def _installed(path: tuple[str, ...]) -> list[EntryPoint]:
+    """Of all distributions on `path`, which is sys.path. Read once: it takes 6 ms, and every recipe asks."""
+    return [point for distribution in distributions() for point in distribution.entry_points]
 
 
 def objects(group: str) -> Iterator[tuple[str, Any]]:
