@@ -21,6 +21,8 @@ LONGEST = (
     "browser/test_map.py", "generation/test_export.py", "test_readme.py", "training/test_resume.py", "browser/test_attention.py",
 )  # fmt: skip
 """Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done."""
+COLLECTED = Path(tempfile.gettempdir(), f"seqscope-collected-{os.environ.get('PYTEST_XDIST_TESTRUNUID')}")
+"""There once the first worker of this run has collected."""
 
 
 @pytest.fixture(scope="session")
@@ -61,19 +63,23 @@ def public_data() -> Path:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """In a fresh clone the first worker collects before the others: else all compile the same thousands of files at once."""
-    worker, run = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    collected = Path(tempfile.gettempdir(), f"seqscope-collected-{run}")
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker == "gw0":
         try:
             return (yield)
         finally:
-            collected.touch()
+            COLLECTED.touch()
     fresh = not list((ROOT / "tests" / "words" / "__pycache__").glob("test_*-pytest-*.pyc"))  # what is collected last
     if worker is not None and fresh and not sys.dont_write_bytecode:
         deadline = time.monotonic() + 120
-        while not collected.exists() and time.monotonic() < deadline:
+        while not COLLECTED.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
     return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":  # the others began with it, or after it
+        COLLECTED.unlink(missing_ok=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
