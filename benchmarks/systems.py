@@ -101,7 +101,9 @@ SYSTEMS = (
         "UniSRec", ("unisrec", "unisrec-ids"), None,
         "its datasets are not here, and it was pre-trained on five categories of Amazon",
     ),
-    System("FDSA", (), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table")),
+    System(
+        "FDSA", ("fdsa",), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table"),
+    ),
     System("S3-Rec", (), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table")),
     System("ZESRec", ()),
     # in what codes

@@ -21,7 +21,7 @@ from scipy import sparse
 from engine.cards import Card, OnPage, Variant
 from engine.models.item_to_item import NO_PROBABILITY, Attributes, ItemToItem, TrainingLog, decaying
 
-_WORD = re.compile(r"\w\w+")
+WORD = re.compile(r"\w\w+")
 _ROWS = 512
 """Items compared with all others at a time."""
 
@@ -85,7 +85,7 @@ def vectors(attributes: Attributes, fields: Collection[str] = ()) -> sparse.csr_
     for missing in set(fields) - {key for pairs in attributes for key, _ in pairs}:
         raise ValueError(f"model.fields: no item has an attribute {missing!r}")
     texts = (" ".join(value for key, value in pairs if not fields or key in fields) for pairs in attributes)
-    counts = [Counter(_WORD.findall(text.casefold())) for text in texts]
+    counts = [Counter(WORD.findall(text.casefold())) for text in texts]
     number: dict[str, int] = {}
     for count in counts:
         for word in count:

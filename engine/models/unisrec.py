@@ -7,6 +7,7 @@ An item is the vector x of its text by an encoder that is not trained. Experts w
 
 A causal self-attention network reads v with learned positions; the score is cos(state, v) / τ. Inductive: items are their text
 alone. Transductive (`ids`): v + e in place of v, e a vector of the item's own (2.4).
+`Described` is what FDSA shares with it.
 
 Differs: docs/models.md says what, and that the contrastive pre-training on other domains is left out.
 """
@@ -52,6 +53,41 @@ class UniSRecConfig:
     """Latest items read (authors: 50)."""
 
 
+class Described(SelfAttentive):
+    """Items are read by vectors that are made of what is said of them: in training for each batch, else once for all items, when
+    evaluation begins."""
+
+    read: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("read", None, persistent=False)
+        self.register_load_state_dict_post_hook(_computed_anew)
+
+    def made(self, items: Tensor | None) -> Tensor:
+        """float32 [..., dim] of `items`, int64 of any shape; without, [num_items + 1, dim] of all and of padding."""
+        raise TypeError(f"{type(self).__name__} makes no vectors")
+
+    def vectors(self, items: Tensor | None = None) -> Tensor:
+        """As `made`, at the least cost."""
+        if items is None or items.numel() > self.num_items:
+            table = self.made(None) if self.read is None else self.read
+            return table if items is None else F.embedding(items, table)
+        return self.made(items) if self.read is None else F.embedding(items, self.read)
+
+    def train(self, mode: bool = True) -> Described:
+        super().train(mode)
+        self.read = None
+        if not mode:
+            with torch.no_grad():
+                self.read = self.made(None)
+        return self
+
+
+def _computed_anew(model: nn.Module, keys: Any) -> None:
+    model.train(model.training)
+
+
 class Adaptor(nn.Module):
     """From the encoder's space to the model's."""
 
@@ -74,7 +110,7 @@ class Adaptor(nn.Module):
         return torch.einsum("...k,...kd->...d", F.softmax(gates, dim=-1), whitened)
 
 
-class UniSRec(SelfAttentive):
+class UniSRec(Described):
     name = "unisrec"
     Config = UniSRecConfig
     kind = "text"
@@ -98,7 +134,6 @@ class UniSRec(SelfAttentive):
     needs = ("vectors",)
 
     text: Tensor
-    read: Tensor | None
 
     def __init__(
         self,
@@ -117,7 +152,6 @@ class UniSRec(SelfAttentive):
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         # made of the vectors, which the run keeps; the last row is padding
         self.text = nn.Buffer(F.pad(torch.from_numpy(vectors), (0, 0, 0, 1)), persistent=False)
-        self.register_buffer("read", None, persistent=False)
         self.adaptor = Adaptor(vectors.shape[1], config)
         self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items) if config.ids else None
         self.positions = nn.Embedding(config.max_length, config.dim)
@@ -138,23 +172,9 @@ class UniSRec(SelfAttentive):
         if self.items is not None:
             with torch.no_grad():
                 self.items.weight[self.pad] = 0
-        self.register_load_state_dict_post_hook(_computed_anew)
 
-    def train(self, mode: bool = True) -> UniSRec:
-        """In evaluation mode the vectors of all items are computed once, when it begins."""
-        super().train(mode)
-        self.read = None
-        if not mode:
-            with torch.no_grad():
-                self.read = self.vectors()
-        return self
-
-    def vectors(self, items: Tensor | None = None) -> Tensor:
-        """v, or v + e, as blocks read them: float32 [..., dim] of `items`, int64 of any shape; of all and of padding without."""
-        if items is not None and self.read is not None:
-            return F.embedding(items, self.read)
-        if items is not None and items.numel() > self.num_items:
-            return F.embedding(items, self.vectors())
+    def made(self, items: Tensor | None) -> Tensor:
+        """v, or v + e."""
         v = self.adaptor(self.text if items is None else F.embedding(items, self.text))
         if self.items is not None:
             v = v + (self.items.weight if items is None else self.items(items))
@@ -169,9 +189,4 @@ class UniSRec(SelfAttentive):
     @property
     def table(self) -> Tensor:
         """Item vectors at length 1, [num_items + 1, dim]; the last row is padding."""
-        vectors = self.vectors() if self.read is None else self.read
-        return F.normalize(vectors.float(), dim=-1)
-
-
-def _computed_anew(model: nn.Module, keys: Any) -> None:
-    model.train(model.training)
+        return F.normalize(self.vectors().float(), dim=-1)

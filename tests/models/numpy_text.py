@@ -16,5 +16,12 @@ def unisrec_item(x: Array, biases: Array, whitenings: Array, router: Array) -> A
     return sum(g * (w @ (x - b)) for g, w, b in zip(gates, whitenings, biases, strict=True))
 
 
+def fdsa_item(attributes: list[list[Array]], w: Array) -> Array:
+    """Attributes of an item as one vector (Zhang et al. 2019, 3.2); each is the vectors of its words, none is empty."""
+    means = [np.mean(words, axis=0) for words in attributes]
+    shares = softmax(np.array([w @ mean for mean in means]))
+    return sum(share * mean for share, mean in zip(shares, means, strict=True))
+
+
 def cross_entropy(scores: Array, target: int) -> float:
     return float(np.log(np.exp(scores - scores.max()).sum()) - (scores[target] - scores.max()))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from engine.models.fdsa import FDSA, FDSAConfig
 from engine.models.unisrec import UniSRec
 from engine.training.objectives.sequences import NextItem, NextItemConfig
 from tests.models import numpy_sasrec, numpy_text
@@ -15,6 +18,20 @@ from tests.models.contract import ITEMS, MATERIALS, build, histories, log
 
 def numbers(tensor: Tensor) -> np.ndarray:
     return tensor.detach().double().numpy()
+
+
+def check_loss(model: UniSRec | FDSA, scores: Callable[[list[int]], np.ndarray]) -> None:
+    """Cross-entropy over the catalogue, the mean over all targets. scores: of a history, [positions, items]."""
+    events, offsets = log()
+    what = NextItem(NextItemConfig(loss="cross-entropy"), model, events, offsets, batch_size=9)  # type: ignore[arg-type]
+    batch = what.draw(torch.arange(len(what.ends)), torch.Generator())
+    expected = []
+    for start, end in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
+        window = events[start:end].tolist()[-model.max_length - 1 :]
+        if len(window) > 1:
+            rows = scores(window[:-1])
+            expected += [numpy_text.cross_entropy(row, item) for row, item in zip(rows, window[1:], strict=True)]
+    assert what.loss(model, batch).item() == pytest.approx(np.mean(expected), rel=1e-5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ids", [False, True])
@@ -40,16 +57,7 @@ def test_unisrec_is_that_of_the_paper(ids: bool) -> None:
         found = model.scores(torch.tensor([history]))[0]
         np.testing.assert_allclose(numbers(found), scores(history)[-1], atol=1e-4)
 
-    events, offsets = log()
-    what = NextItem(NextItemConfig(loss="cross-entropy"), model, events, offsets, batch_size=9)  # type: ignore[arg-type]
-    batch = what.draw(torch.arange(len(what.ends)), torch.Generator())
-    expected = []
-    for start, end in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
-        window = events[start:end].tolist()[-config.max_length - 1 :]
-        if len(window) > 1:
-            rows = scores(window[:-1])
-            expected += [numpy_text.cross_entropy(row, item) for row, item in zip(rows, window[1:], strict=True)]
-    assert what.loss(model, batch).item() == pytest.approx(np.mean(expected), rel=1e-5)  # type: ignore[arg-type]
+    check_loss(model, scores)
 
 
 def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
@@ -67,3 +75,44 @@ def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
         model.text[:] = 1
         model.adaptor.noise.weight[:] = -50
     torch.testing.assert_close(model.table, model.eval().table)
+
+
+def test_fdsa_is_that_of_the_paper() -> None:
+    model = build("fdsa", least=1)
+    assert isinstance(model, FDSA)
+    config, said = model.config, MATERIALS["attributes"]
+    items, w = numbers(model.items.weight), numbers(model.weigh.weight)[0]
+    # words are numbered by attribute, then by the alphabet
+    number = {word: n for n, word in enumerate(sorted({(k, word) for p in said for k, v in p for word in v.split()}))}
+    vectors = numbers(model.word_vectors.weight)
+    described = np.zeros((ITEMS, config.dim))
+    for item, pairs in enumerate(said):
+        if pairs:
+            words = [[vectors[number[key, word]] for word in sorted(set(value.split()))] for key, value in pairs]
+            described[item] = numpy_text.fdsa_item(words, w)
+
+    def scores(history: list[int]) -> np.ndarray:
+        states = []
+        for table, positions, blocks, norm in (
+            (items, model.positions, model.blocks, model.norm),
+            (described, model.attribute_positions, model.attribute_blocks, model.attribute_norm),
+        ):
+            side, _ = numpy_sasrec.forward(
+                history, items=table / np.sqrt(config.dim), positions=numbers(positions.weight), longest=config.max_length,
+                blocks=numpy_sasrec.block_weights(blocks), heads=config.heads,
+                last_norm=(numbers(norm.weight), numbers(norm.bias)),
+            )  # fmt: skip
+            states.append(side)
+        joint = np.concatenate(states, axis=1) @ numbers(model.joint.weight).T + numbers(model.joint.bias)
+        return joint @ items[:ITEMS].T
+
+    for history in histories(model, 4):
+        np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
+    check_loss(model, scores)
+
+
+def test_fdsa_says_what_would_do_where_nothing_can_be_read() -> None:
+    for fields, message in ((("colour",), "no item has an attribute 'colour'"), ((), "or take sasrec")):
+        said = [[("title", f"{number}th")] for number in range(9)]
+        with pytest.raises(ValueError, match=message):
+            FDSA(FDSAConfig(fields=fields), 9, 1, torch.Generator(), said)
