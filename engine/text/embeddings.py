@@ -86,7 +86,10 @@ def embed(
     words = texts(items, chosen)
     if not any(words):
         where = f"in {', '.join(field.column for field in chosen)}" if chosen else "in any column"
-        raise SeqscopeError(f"{path}: the catalogue has no words {where}, so there is nothing to embed")
+        raise SeqscopeError(
+            f"{path}: the catalogue has no words {where}, so there is nothing to embed. "
+            "Models that read none, such as sasrec, can be trained"
+        )
     minilm_folder = cache_folder(path, cache)
     if isinstance(encoder, str):
         encoder = find(encoder, items=items, fields=chosen, cache=minilm_folder, device=device)
