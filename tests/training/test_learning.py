@@ -95,7 +95,7 @@ def test_more_than_the_last_item_is_read(tmp_path: Path) -> None:
 def test_nothing_is_learned_from_noise(tmp_path: Path, names: tuple[str, ...]) -> None:
     # items are the more popular the smaller their number, which their words are not to tell
     titles = [f"Item {number}" for number in np.random.default_rng(1).permutation(60)]
-    dataset = write_log(tmp_path / "noise", noise(), 60, titles=titles)
+    dataset = write_log(tmp_path / "noise", noise(), 60, titles=titles, time_unit="second")
     gains = {name: metrics.ndcg(ranks(name, dataset, tmp_path / name), 10) for name in names}
     for name, gain in gains.items():
         found = paired(gain, gains["popularity"])
