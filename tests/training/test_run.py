@@ -89,7 +89,7 @@ def test_nothing_held_out_is_learned_from(tmp_path: Path, name: str) -> None:
     poisoned = [[*s[:-2], *rng.integers(0, 30, 2).tolist()] for s in sequences]
     folders = []
     for which, log in (("true", sequences), ("poisoned", poisoned)):
-        data = write_log(tmp_path / which / "data", log, 30)
+        data = write_log(tmp_path / which / "data", log, 30, time_unit="second")
         train(recipe(name, training=SHORT if name in LEARNED else {}), data, tmp_path / which / "run", device="cpu")
         folders.append(tmp_path / which / "run")
     file = "checkpoint.safetensors" if name in LEARNED else "best.safetensors"
@@ -269,7 +269,7 @@ def test_nobody_has_two_training_events(tmp_path: Path) -> None:
 
 
 def test_the_smallest_log_that_can_be_trained_on(tmp_path: Path) -> None:
-    data = write_log(tmp_path / "data", [[0, 1, 2, 3], [3], [0, 1], [2, 2, 2]], 4)
+    data = write_log(tmp_path / "data", [[0, 1, 2, 3], [3], [0, 1], [2, 2, 2]], 4, time_unit="second")
     for name in MATCHING:
         train(recipe(name, training=SHORT if name in LEARNED else {}), data, tmp_path / name, device="cpu")
         open_run(tmp_path / name)
