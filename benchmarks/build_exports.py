@@ -51,11 +51,13 @@ class Plan(NamedTuple):
 TOKENIZERS = ("letter", "rqvae", "lc-rec-rqvae", "residual-kmeans")
 GENERATORS = ("tiger", "letter-tiger", "lc-rec")
 SIMPLE = ("popularity", "markov", "counting")
-SETS = ("lightgcn", "ngcf", "mult-vae")
+SETS = ("lightgcn", "ngcf", "mult-vae", "bpr-mf")
 """Models that read a history as a set."""
+SHORT = ("hgn", "caser", "fpmc", "transrec")
+"""Those that read the last item, or the last few, and know the person."""
 PLANS = {
     "films": Plan(
-        (*SIMPLE, "sasrec", "sasrec-bce", "bert4rec", "attrec", *SETS, "recformer"), TOKENIZERS, GENERATORS, 70_000_000
+        (*SIMPLE, "sasrec", "sasrec-bce", "bert4rec", "attrec", *SHORT, *SETS, "recformer"), TOKENIZERS, GENERATORS, 90_000_000
     ),
     "sample": Plan((*SIMPLE, "sasrec", "bert4rec", "attrec", "recformer"), TOKENIZERS, GENERATORS, 20_000_000),
 }  # fmt: skip

@@ -166,6 +166,10 @@ def entries(curve: Path) -> list[dict[str, Any]]:
 
 def looked(page: Page, folder: Path) -> dict[str, Path]:
     """Compared, with one item taken out of the history; looked into; and taken away as a report."""
+    expect(page.locator(".model")).to_have_count(
+        len(AT_ONCE) + len(TRAINED) - 1
+    )  # six, and the seventh is a click away
+    page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").first.get_by_text("Popularity").click()
     models(page, {*AT_ONCE, *TRAINED})
     before = page.locator(".history .title").count()
     page.locator(".history .remove").last.click()
