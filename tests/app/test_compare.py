@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
-from app.analysis import recommend
+from app.analysis import recommend, usual_models
 from app.figures import compare
 from app.session import address, history_edits, state
 from app.text import percent
@@ -406,8 +406,12 @@ def test_people_are_found_by_name_or_number(models: Zoo) -> None:
 
 def test_no_two_models_of_the_embedded_data_look_alike(root: Path) -> None:
     films = Zoo.open(root / "exports" / "films")
-    looks = [zoo.style(films, name) for name in films.bundles]
-    assert len({look.colour for look in looks}) == len({look.sign for look in looks}) == len(looks)
+    looks = {name: zoo.style(films, name) for name in films.bundles}
+    assert len({(look.colour, look.sign) for look in looks.values()}) == len(looks)
+    first = [
+        looks[name] for name in usual_models.usual(films)
+    ]  # of those that are shown until somebody chooses, in nothing
+    assert len({look.colour for look in first}) == len({look.sign for look in first}) == len(first)
 
 
 def test_each_model_looks_the_same_everywhere(models: Zoo, hostile: Zoo) -> None:
