@@ -188,13 +188,13 @@ def epoch(name: str, recipe_name: str, device: torch.device, result: Slice, smal
     training = Training(recipe, dataset, device, runs)
     step = training.run(SECONDS, steps=3 if small else None)[1]
     how = training.trainer.compute
-    found: dict[str, Any] = {"seconds": step * len(training.plan), "steps": len(training.plan), "compute": str(how)}
+    figures: dict[str, Any] = {"seconds": step * len(training.plan), "steps": len(training.plan), "compute": str(how)}
     if not small:
         work = gpu_times.count(recipe_name, [], dataset, runs)[2]
         able = result.content["entries"]["what the device can do"]
         least = max(work.flops / able["flops"][how.precision], work.bytes / able["bytes"])
-        found |= {"flops": work.flops, "bytes": work.bytes, "share of the roofline": least / step}
-    return found
+        figures |= {"flops": work.flops, "bytes": work.bytes, "share of the roofline": least / step}
+    return figures
 
 
 def peers(pmixer: Path | None, rectools: str | None) -> dict[str, Any]:

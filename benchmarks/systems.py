@@ -129,15 +129,15 @@ SYSTEMS = (
 def figure(system: System) -> str:
     """Ours: under the published protocol where it was measured so, else any; "" where nothing was measured."""
     recorded = results()
-    wanted = system.published
-    if wanted is not None:
-        known = recorded.get(wanted.dataset, {})
-        refit = REFIT if wanted.protocol.endswith(", refit") else ""
+    theirs = system.published
+    if theirs is not None:
+        known = recorded.get(theirs.dataset, {})
+        refit = REFIT if theirs.protocol.endswith(", refit") else ""
         for name in system.recipes:
-            for protocol in (f"{wanted.protocol}+user", wanted.protocol):  # the papers ask with the users' own vectors
+            for protocol in (f"{theirs.protocol}+user", theirs.protocol):  # the papers ask with the users' own vectors
                 metrics = known.get(name + refit, {}).get("metrics", {}).get(protocol)
                 if metrics:
-                    return _words(metrics, protocol, wanted.dataset)
+                    return _words(metrics, protocol, theirs.dataset)
     for dataset, runs in recorded.items():
         for name in system.recipes:
             if name in runs:

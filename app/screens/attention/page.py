@@ -86,8 +86,13 @@ def _choose(models: Zoo) -> str:
     )
     silent = [bundle for bundle in models.bundles.values() if bundle.cannot("attention") is not None]
     if silent and name in able:
-        words = " ".join(f"{bundle.manifest.title}: {bundle.cannot('attention')}" for bundle in silent)
-        st.caption(md(f"Without attention — {words}", 2_000))
+        with st.expander(f"Why {count(len(silent), 'model')} cannot show attention", type="compact"):
+            st.caption(
+                "\n".join(
+                    f"- **{md(bundle.manifest.title)}**: {md(bundle.cannot('attention') or '', 300)}"
+                    for bundle in silent
+                )
+            )
     return name
 
 

@@ -206,6 +206,7 @@ def _pills(models: Zoo, label: str, names: list[str], shown: list[str], key: str
         selection_mode="multi",
         format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
         key=key,
+        wrap=True,
         on_change=guard.callback(actions.choose_models),
         args=(key, tuple(names)),
         **{"label_visibility": "collapsed"} | more,
