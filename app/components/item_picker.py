@@ -101,8 +101,8 @@ def no_history(why: str) -> None:
 
 
 def explained_item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:
-    """The item that is explained: the one that was chosen, else the model's best; None where there is neither."""
-    chosen = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    """The item that is explained: the one that is selected, else the model's best; None where there is neither."""
+    chosen = state.selected(models)
     return (
         chosen if chosen is not None else next(iter(recommend.top_k(models, name, history, FIRST).items.tolist()), None)
     )
@@ -112,7 +112,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
     """Lets an item be chosen; None where the model has nothing to recommend and nothing was chosen. key: of the page."""
     best = [int(item) for item in recommend.top_k(models, name, history, FIRST).items]
     truth = state.target(models)
-    aimed = models.position(state.get().own["item"]) if "item" in state.get().own else None
+    aimed = state.selected(models)
     options = list(dict.fromkeys([*best, *(item for item in (truth, aimed) if item is not None)]))
     ranks = dict(zip(options, recommend.ranks(models, name, history, tuple(options)), strict=True)) if options else {}
     chosen = aimed if aimed is not None else next(iter(options), None)
@@ -137,15 +137,11 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
             help="The model's best items, by rank; then what truly came next, where it is known, and the item you chose.",
         )
     with searched:
-        search("Or any other one", key=key, act="pick", on_pick=_explain, icon=":material/my_location:")
+        search("Or any other one", key=key, act="pick", on_pick=state.select, icon=":material/my_location:")
     return chosen
 
 
 def _take_explained(key: str) -> None:
     item, models = st.session_state.get(key), zoo.open_zoo(state.get().dataset)
     if isinstance(item, int) and 0 <= item < len(models):
-        _explain(models.item_ids[item])
-
-
-def _explain(item_id: str) -> None:
-    state.choose(item=item_id)
+        state.select(models.item_ids[item])

@@ -36,6 +36,9 @@ def read(found: Mapping[str, str], models: Zoo) -> Asked:
     choices, problems = pages.read(PARAMETERS, found, models)
     if problems:
         raise SeqscopeError(problems[0])
+    item = found.get("item")
+    if item is not None and (problem := pages.is_item(item, models, {})):
+        raise SeqscopeError(problem)
     user = unquoted(found["u"]) if "u" in found and "h" not in found else None
     history = decode(found["h"]) if "h" in found else ()
     if user is not None:
@@ -52,6 +55,7 @@ def read(found: Mapping[str, str], models: Zoo) -> Asked:
         models=[name for name in decode(found["m"])] if "m" in found else None,
         k=int(k),
         user=user,
+        item=item,
     )
 
 
@@ -71,6 +75,7 @@ def asked(
     models: Sequence[str] | None,
     k: int,
     user: str | None,
+    item: str | None,
 ) -> Asked:
     """own: what the page Report has for itself, checked."""
 
@@ -83,7 +88,7 @@ def asked(
         edited=None if edited is None else list(edited),
         models=None if models is None else list(models),
         k=k,
-        item=own.get("item"),
+        item=item,
         attention=some("attention"),
         view="rollout" if own.get("view") == "rollout" else "mean",
         map=own.get("map"),
@@ -108,6 +113,8 @@ def query(asked: Asked, dataset: str, own: Mapping[str, str]) -> str:
         entries["m"] = encode(asked.models)
     if asked.edited is not None:
         entries["b"] = encode(asked.edited)
+    if asked.item is not None:
+        entries["item"] = asked.item
     return urlencode({**entries, **own})
 
 
@@ -116,7 +123,6 @@ def own(asked: Asked) -> dict[str, str]:
     choices = {
         "title": asked.title or None,
         "parts": None if list(asked.parts) == list(PARTS) else encode(asked.parts),
-        "item": asked.item,
         "attention": None if asked.attention is None else encode(asked.attention),
         "view": None if asked.view == "mean" else asked.view,
         "map": asked.map,

@@ -8,7 +8,7 @@ from app import home
 from app.analysis.metrics import protocols, without_users
 from app.reports.document import PARTS
 from app.session.address import decode
-from app.session.pages import Own, Parameter, is_item, is_model, one_of
+from app.session.pages import Own, Parameter, is_model, one_of
 from app.text import short
 from engine.runtime import Zoo
 
@@ -56,7 +56,6 @@ def _saved(text: str, models: Zoo, own: Own) -> str:
 PARAMETERS = (
     Parameter("title", "of the report", _title),
     Parameter("parts", "what goes in, with ~ between them", _parts),
-    Parameter("item", "whose score is explained, by item_id", is_item),
     Parameter("attention", "models to look into, with ~ between them", _models),
     Parameter("view", "mean or rollout", one_of("view", VIEWS)),
     Parameter("map", "the model whose map is drawn", is_model),

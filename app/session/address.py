@@ -7,6 +7,7 @@ Address.read({"ds": "films", "h": "a~b"})     Address(dataset="films", history=(
     ds  dataset                          b   the edited history of the what-if, in the same form; pages look at it then
     k   length of the lists              m   models, with ~ between them; the usual ones where it is missing
     u   user_id of a person with a held-out item whose history this is (then h is left out)
+    item   item_id of the item that is selected, as it is: the detail panel shows it, pages explain it
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from app.limits import MAX_HISTORY, MAX_ID, MAX_K
 VERSION = "1"
 DEFAULT_K = 10
 
-PARAMETERS = ("v", "ds", "h", "k", "m", "b", "u")
+PARAMETERS = ("v", "ds", "h", "k", "m", "b", "u", "item")
 
 Ids = tuple[str, ...]
 
@@ -38,6 +39,7 @@ class Address:
     variant: Ids | None = None
     k: str | None = None
     models: Ids | None = None
+    item: str | None = None
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> Address:
@@ -54,6 +56,7 @@ class Address:
             variant=ids("b", MAX_HISTORY * MAX_ID),
             k=parameters.get("k"),
             models=ids("m"),
+            item=parameters.get("item"),
         )
 
     @property

@@ -2,6 +2,7 @@
 
     now = state.get()                  # dataset, history, k, models, variant, user
     state.add("alien-1979")            # from a callback: changes the history and the address
+    state.select("alien-1979")         # from a callback: the item whose details are shown, on every page
     state.choose(layer="2")            # from a callback: changes what this page has for itself, and the address
     state.numbers(models, now.history) # item_ids → item numbers
 
@@ -72,6 +73,8 @@ class State:
     """The edited history of the what-if, None: no what-if."""
     user: str | None = None
     """user_id of the person whose history this is, to the letter; their held-out item is known."""
+    item: str | None = None
+    """item_id of the item that is selected: its details stand beside every page, and pages that explain an item explain it."""
     own: Own = field(default_factory=dict, hash=False)
     """What the page has for itself: parameter → text in the address, let pass by the checks of the page."""
     problems: Ids = field(default=(), compare=False)
@@ -104,6 +107,12 @@ def numbers(models: Zoo, ids: Iterable[str]) -> tuple[int, ...]:
     """Item numbers of item_ids; those that the catalogue does not have (any more) are left out."""
     positions = (models.position(item_id) for item_id in ids)
     return tuple(item for item in positions if item is not None)
+
+
+def selected(models: Zoo) -> int | None:
+    """The number of the item that is selected; None where none is."""
+    item_id = get().item
+    return None if item_id is None else models.position(item_id)
 
 
 def target(models: Zoo) -> int | None:
@@ -145,6 +154,11 @@ def move(place: int, by: int) -> None:
 
 def clear() -> None:
     edit(())
+
+
+def select(item_id: str | None) -> None:
+    """Selects an item for all pages; None: none any more."""
+    update(item=item_id)
 
 
 def choose(**own: str | None) -> None:
@@ -241,9 +255,10 @@ def link(page_url: str) -> str:
     return f"{page}?{urlencode({**_others(), **params(now)}, doseq=True)}"
 
 
-def link_params(**own: str) -> dict[str, str]:
-    """The parameters of a link to a page that has `own` for itself."""
-    return params(dataclasses.replace(get(), own=own))
+def link_params(*, item: str | None = None, **own: str) -> dict[str, str]:
+    """The parameters of a link to a page that has `own` for itself. item: item_id to select there; None: the one of now."""
+    now = get()
+    return params(dataclasses.replace(now, own=own, item=now.item if item is None else item))
 
 
 def link_to(page: str, **own: str) -> dict[str, str]:
@@ -261,6 +276,8 @@ def params(now: State) -> dict[str, str]:
         address["m"] = encode(now.models)
     if now.variant is not None:
         address["b"] = encode(now.variant)
+    if now.item is not None:
+        address["item"] = now.item
     return {**address, **now.own}
 
 
@@ -303,6 +320,12 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
                 f"The link names {count(len(unknown), 'model')} that this dataset does not have: {_some(unknown)}."
             )
         changes["models"] = tuple(model for model in models.bundles if model in link.models) or None
+    if link.item is not None:
+        problem = pages.is_item(link.item, models, {})
+        if problem:
+            problems.append(problem)
+        else:
+            changes["item"] = link.item
     changes["own"], unfit = pages.read(() if page is None else page.parameters, parameters, models)
     problems += unfit
     return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
@@ -359,7 +382,7 @@ def _ours() -> Ids:
 
 
 def _others() -> dict[str, list[str]]:
-    """The parameters that are not the state's, such as the item of Catalogue."""
+    """The parameters that are not the state's."""
     ours = _ours()
     return {name: st.query_params.get_all(name) for name in st.query_params if name not in ours}
 

@@ -38,7 +38,7 @@ def go(app: AppTest, page: str, **address: str) -> AppTest:
 
 
 GOOD = {
-    "model": "beta", "view": "head", "layer": "1", "head": "2", "scale": "unit", "latest": "7", "item": "toy-9",
+    "model": "beta", "view": "head", "layer": "1", "head": "2", "scale": "unit", "latest": "7",
     "people": "position",
 }  # fmt: skip
 
@@ -51,14 +51,13 @@ def test_all_of_a_page_is_read_and_written(models: Zoo) -> None:
 
 def test_a_page_reads_what_is_its_own(models: Zoo) -> None:
     assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["about"]).own == {}
-    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["compare"]).own == {"item": "toy-9"}
+    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["graph"]).own == {"model": "beta"}
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("model", "zeta", "model that this dataset does not have: “zeta”"),
-        ("item", "../../etc", "item that this dataset does not have: “../../etc”"),
         ("view", "<b>", "view “<b>”; possible is mean, head or rollout"),
         ("scale", "", "colours “”; possible is fit, unit or rows"),
         ("layer", "3", "layer “3”; possible is 1 to 2"),
@@ -101,7 +100,7 @@ def test_the_menu_from_the_front_needs_no_address(open_app: Open) -> None:
 def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
     app = go(open_app(ds="toys", h="toy-1~toy-2"), ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9")
     go(app, "screens/metrics/page.py")
-    assert "model" not in app.query_params and "item" not in app.query_params
+    assert "model" not in app.query_params and app.query_params["item"] == "toy-9"  # the item is of all pages
     go(app, ATTENTION)
     assert (app.query_params["model"], app.query_params["item"]) == ("beta", "toy-9")
     app.selectbox(key="tray_dataset").set_value("hostile").run()  # another dataset, other items and models
@@ -110,7 +109,7 @@ def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
 
 def test_a_link_to_a_page_changes_one_choice_of_it_and_keeps_the_others(open_app: Open) -> None:
     app = go(open_app(ds="toys", h="toy-1"), "screens/map/page.py", ds="toys", h="toy-1", space="beta", item="toy-9")
-    assert not app.warning and app.session_state[state._KEY].own == {"space": "beta", "item": "toy-9"}
+    assert not app.warning and app.session_state[state._KEY].own == {"space": "beta"}
     go(app, "screens/catalogue/page.py", ds="toys", h="toy-1", item="toy-3")
     (link,) = [link for link in app.get("page_link") if link.proto.label == "Show on the map"]
     assert {"space=beta", "item=toy-3", "h=toy-1"} <= set(link.proto.query_string.split("&"))

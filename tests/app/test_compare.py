@@ -293,7 +293,7 @@ def test_clicks_in_the_lists(open_app: Open) -> None:
     for said, item, history in (
         ({"do": "explain", "id": "toy-9"}, "toy-9", "toy-1"),
         ({"do": "explain", "id": "nobody's"}, "toy-9", "toy-1"),
-        ({"do": "add", "id": "toy-4"}, None, "toy-1~toy-4"),
+        ({"do": "add", "id": "toy-4"}, "toy-9", "toy-1~toy-4"),
     ):
         app.session_state["said"] = said
         app.run()

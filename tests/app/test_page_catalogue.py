@@ -245,9 +245,3 @@ def test_the_card_of_an_item(page: AppTest, item: int) -> None:
     assert len(near) == 8 * 4
     assert any("Counts have no neighbours" in caption.value.replace("\\", "") for caption in page.caption)
     assert any("Saga" in header.value for header in page.subheader) == (item in (3, 5))
-
-
-def test_an_unknown_item_shows_the_catalogue(page: AppTest) -> None:
-    page.query_params["item"] = "nobody's"
-    page.run()
-    assert not failed(page) and "has no item" in page.warning[0].value and len(titles(page)) == 20

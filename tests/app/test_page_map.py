@@ -461,7 +461,7 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
         "item": "toy-9", "code": "rqvae.1-2", "area": "prefix.rqvae~2-1",
     }  # fmt: skip
     page = opened(root, **address)
-    assert not failed(page) and not page.warning and dict(state_of(page).own) == address
+    assert not failed(page) and not page.warning and {**state_of(page).own, "item": state_of(page).item} == address
     assert page.selectbox(key="map_space").value == "codes.rqvae"
     assert page.selectbox(key="map_second").value == "latents.rqvae"
     assert page.selectbox(key="map_colour").value == "code.rqvae"

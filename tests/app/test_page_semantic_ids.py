@@ -107,7 +107,7 @@ def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
     app.button(key="semantic_item_add").click().run()
     assert state_of(app).history == (*before, "toy-9")
     app.button(key=sibling.key).click().run()
-    assert not failed(app) and state_of(app).own["item"] == f"toy-{other}"
+    assert not failed(app) and state_of(app).item == f"toy-{other}"
 
 
 def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> None:

@@ -46,6 +46,7 @@ def test_the_address_of_a_person_is_short(exports: Path, monkeypatch: pytest.Mon
             "2 items in the history that this dataset does not have: “gone”, “../../etc”",
         ),
         ({"ds": "toys", "h": "toy-1", "b": "gone"}, "1 item in the edited history"),
+        ({"ds": "toys", "h": "toy-1", "item": "../../etc"}, "item that this dataset does not have: “../../etc”"),
         ({"ds": "toys", "k": "0"}, "length “0”; possible is 1 to 100"),
         ({"ds": "toys", "k": "101"}, "length “101”"),
         ({"ds": "toys", "k": "١٢"}, "length"),

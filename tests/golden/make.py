@@ -4,7 +4,8 @@ FOLDER is empty, and stays to be looked into.
 
 What is in them was made by commit 74670b5, through the commands that people use, and is there to be opened by all later ones; it
 is not made again, since only files that an older version wrote can tell whether they still open. What a later version adds (a new
-kind of bundle, say) gets an archive of its own beside this one.
+kind of bundle, say) gets an archive of its own beside this one. addresses.json was changed once: an item in an address was a
+choice of each page before it became one that all pages share.
 
 The archive holds one folder, from which all its commands ran, so that nothing in it names a machine:
 

@@ -57,6 +57,7 @@ def test_a_person_is_named_only_where_rows_may_go(models: Zoo) -> None:
         ("?codes=rqvae~nope", "tokenizer that this dataset does not have: “nope”"),
         ("?view=sideways", "possible is mean or rollout"),
         ("?protocol=nope", "protocol “nope”"),
+        ("?item=nope", "item that this dataset does not have: “nope”"),
         (f"?title={'x' * 121}", "more than 120 characters"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.session.pages import Check, Own, Page, Parameter, is_item, is_model, one_of, script, up_to
+from app.session.pages import Check, Own, Page, Parameter, is_model, one_of, script, up_to
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
@@ -69,7 +69,6 @@ PAGE = Page(
         Parameter(
             "latest", "how many positions are drawn", up_to("number of positions", 2, lambda models, own: MAX_LATEST)
         ),
-        Parameter("item", "whose score is explained, by item_id", is_item),
         Parameter("people", "the mean over people by distance or position", one_of("mean over people by", PEOPLE)),
     ),
 )

@@ -25,17 +25,11 @@ LARGEST = 10_000  # rows of a file
 def show() -> None:
     now = state.get()
     models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
-    item_id = st.query_params.get("item")
-    item = models.position(item_id) if item_id is not None else None
+    item = state.selected(models)
     if item is not None:
         show_item(models, catalogue, item)
         return
     st.title("Catalogue")
-    if item_id is not None:
-        st.warning(
-            md(f"This dataset has no item “{clean(item_id, 80)}”. Here is the whole catalogue."),
-            icon=":material/link_off:",
-        )
     browse()
 
 
@@ -323,12 +317,12 @@ def add(item_id: str) -> None:
 
 
 def open_item(item_id: str) -> None:
-    st.query_params["item"] = item_id
+    state.select(item_id)
     st.rerun()
 
 
 def close_item() -> None:
-    st.query_params.pop("item", None)
+    state.select(None)
 
 
 def filter_by(name: str, value: str) -> None:
@@ -365,7 +359,7 @@ def show_item(models: Zoo, found: Catalogue, item: int) -> None:
             "screens/map/page.py",
             label="Show on the map",
             icon=":material/scatter_plot:",
-            query_params=state.link_to("map", item=item_id),
+            query_params=state.link_to("map"),
         )
     text = item_card.description(found.items, item)
     if text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.session.pages import Own, Page, Parameter, is_item, one_of, script, up_to
+from app.session.pages import Own, Page, Parameter, one_of, script, up_to
 from app.text import short
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ PAGE = Page(
     help="What each model recommends next, side by side.",
     script=script(__file__),
     parameters=(
-        Parameter("item", "that is explained, by item_id", is_item),
         Parameter("beam", "the model whose beam is drawn, by its name", _is_generator),
         Parameter("width", "of that beam", up_to("beam width", 1, lambda models, own: MAX_WIDTH)),
         Parameter("write", "whether the beam is held to identifiers that exist", one_of("codes to write", WRITE)),

@@ -61,11 +61,11 @@ def clicked() -> None:
 
 
 def act(said: Mapping[str, Any]) -> None:
-    """Adds an item to the history that is shown, or explains it."""
+    """Adds an item to the history that is shown, or selects it."""
     now, item_id = state.get(), said.get("id")
     if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
         return
     if said.get("do") == "explain":
-        state.choose(item=item_id)
-    elif said.get("do") == "add":  # and the item to explain is the first one of the new lists again
-        state.add(item_id, own={name: text for name, text in now.own.items() if name != "item"})
+        state.select(item_id)
+    elif said.get("do") == "add":
+        state.add(item_id)

@@ -272,9 +272,8 @@ def _measure(answers: list[recommend.Answer], k: int) -> str:
 
 
 def _why(models: Zoo, answers: list[recommend.Answer]) -> int | None:
-    """The item to explain: the one that was asked for, else the first one of the first list."""
-    item_id = state.get().own.get("item")
-    item = None if item_id is None else models.position(item_id)
+    """The item to explain: the one that is selected, else the first one of the first list."""
+    item = state.selected(models)
     if item is not None:
         return item
     return next((answer.items[0] for answer in answers if answer.items), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.analysis.graph_paths import carriers
-from app.session.pages import Page, Parameter, is_item, is_model, one_of, script
+from app.session.pages import Page, Parameter, is_model, one_of, script
 
 PAGE = Page(
     name="graph",
@@ -16,7 +16,6 @@ PAGE = Page(
     hidden=lambda models: models is None or not carriers(models),
     parameters=(
         Parameter("model", "whose paths are shown, by its name", is_model),
-        Parameter("item", "that they lead to, by item_id", is_item),
         Parameter("layers", "of the tree", one_of("layers", ("1", "2", "3"))),
     ),
 )

@@ -119,8 +119,10 @@ def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.O
 # --- what is chosen
 
 
-def choose(item_id: str) -> None:
-    state.choose(item=item_id)
+def choose(item_id: str | None) -> None:
+    """Selects an item; None: none any more."""
+    state.select(item_id)
+    st.rerun()  # the map alone would be drawn anew otherwise, and the item's details are beside it
 
 
 def add(ids: tuple[str, ...]) -> None:

@@ -63,7 +63,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         _colouring_of(models, found, colour),
         by,
         hits,
-        models.position(page_parameters["item"]) if "item" in page_parameters else None,
+        state.selected(models),
         parameters.code(models, page_parameters),
         layers,
         selected(models),

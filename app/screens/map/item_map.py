@@ -235,16 +235,12 @@ def chosen_item(page: MapChoices) -> None:
             "screens/catalogue/page.py",
             label="Its card",
             icon=":material/badge:",
-            query_params={**state.link_params(), "item": item_id},
+            query_params=state.link_params(),
         )
         st.button("Zoom to it", key="map_item_zoom", on_click=guard.callback(zoom_to), args=((item,),))
-        st.button("Let go", key="map_item_clear", type="tertiary", on_click=guard.callback(_let_go))
+        st.button("Let go", key="map_item_clear", type="tertiary", on_click=guard.callback(choose), args=(None,))
     others = [place for place in spaces.able(models).values() if place.model is None and not place.of_codes]
     neighbours.show(models, item, key="map_item", on_open=choose, k=NEAR, also=others)
-
-
-def _let_go() -> None:
-    state.choose(item=None)
 
 
 def _add_row(key: str, order: tuple[int, ...]) -> None:

@@ -6,7 +6,7 @@ from app import spaces
 from app.analysis import map_points
 from app.figures import map_codes
 from app.session.address import decode
-from app.session.pages import Own, Parameter, is_item, one_of
+from app.session.pages import Own, Parameter, one_of
 from app.store.catalogue import MAX_QUERY
 from app.text import short
 from engine.runtime import Zoo
@@ -103,7 +103,6 @@ PARAMETERS = (
     Parameter("by", "what colours codes", one_of("colours of codes by", map_codes.BY)),
     Parameter("find", "a text that titles are searched for", _is_search),
     Parameter("top", "what is drawn on top: history and next with ~ between them, or none", _are_layers),
-    Parameter("item", "that is chosen, by item_id", is_item),
     Parameter("code", "that is chosen: <tokenizer>.<level>-<code>, levels counted from 1", _is_code),
     Parameter("area", "what is selected (see `map_selection`)", _is_area),
 )

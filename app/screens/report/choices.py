@@ -28,7 +28,9 @@ def show(models: Zoo) -> Asked:
         _details(models, now.own)
     shown = _shown(models)
     names = None if len(shown) == len(models.bundles) else tuple(shown)
-    return asked(state.get().own, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user)
+    return asked(
+        state.get().own, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user, item=now.item
+    )
 
 
 def _shown(models: Zoo) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from app.session.pages import Own, Page, Parameter, is_item, is_model, script, up_to
+from app.session.pages import Own, Page, Parameter, is_model, script, up_to
 from app.text import short
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ PAGE = Page(
         Parameter("level", "of codes, counted from 1", up_to("level", 1, _levels)),
         Parameter("colour", "of the tree: a column of the catalogue", _is_column),
         Parameter("model", "whose written codes are compared with those that people took", is_model),
-        Parameter("item", "that is looked up, by item_id", is_item),
         Parameter("of", "the tokenizer whose codes are filtered by", _is_tokenizer),
         Parameter("prefix", "codes to begin with, such as 12-200", _is_prefix),
     ),

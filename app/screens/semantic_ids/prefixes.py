@@ -14,7 +14,7 @@ from app.analysis import facets, prefix_tree, semantic_ids, semantic_ids_tables,
 from app.components import choice, item_picker
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids import browsed, prefix_codes
-from app.screens.semantic_ids.selection import Selection, choose_item, choose_prefix
+from app.screens.semantic_ids.selection import Selection, choose_prefix
 from app.session import state
 from app.store.attributes import caption
 from app.text import clean, count, md
@@ -99,7 +99,7 @@ def item_codes(page: Selection) -> None:
         "Look up an item",
         key="semantic_item",
         act="pick",
-        on_pick=choose_item,
+        on_pick=state.select,
         icon=":material/arrow_forward:",
         width=420,
     )
@@ -117,7 +117,7 @@ def item_codes(page: Selection) -> None:
             on_click=guard.callback(state.add),
             args=(item_id,),
         )
-    if "item" not in now.own:
+    if now.item is None:
         st.caption("The latest item of the history. Look up another one above.")
     for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place, guard.watch(f"the codes by {tokenization.about.title}"):
@@ -128,7 +128,7 @@ def item_codes(page: Selection) -> None:
 
 def _looked_up(page: Selection) -> int | None:
     now = state.get()
-    item = page.models.position(now.own["item"]) if "item" in now.own else None
+    item = state.selected(page.models)
     if item is None and now.current:
         item = page.models.position(now.current[-1])
     return item
@@ -167,7 +167,7 @@ def _path(page: Selection, one: Tokenization, item: int) -> None:
                     key=f"semantic_sibling_{one.name}_{depth}_{sibling}",
                     type="tertiary",
                     wrap=False,
-                    on_click=guard.callback(choose_item),
+                    on_click=guard.callback(state.select),
                     args=(models.item_ids[sibling],),
                 )
             if len(new) > len(order):

@@ -58,10 +58,6 @@ class Selection:
         return [tokenization for tokenization in self.shown if level < len(tokenization.about.shape.own)]
 
 
-def choose_item(item_id: str) -> None:
-    state.choose(item=item_id)
-
-
 def choose_prefix(name: str, codes: tuple[int, ...]) -> None:
     """Shows the items of these codes; no codes: of any."""
     state.choose(of=name, prefix="-".join(map(str, codes)) or None)
