@@ -1,4 +1,5 @@
-// Gives the focus back that a step of the keyboard lost, and lets Enter take the first result of a search.
+// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search, and shows a section that is
+// opened from its beginning.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const QUIET = 400 // ms after the last letter until the results are those of the whole text
@@ -60,14 +61,25 @@ export default function () {
     if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], keys)
     else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
   }
+  // A section that is opened from far down in another one begins at its beginning.
+  const opened = event => {
+    const row = event.target.closest?.("[role=tablist]")
+    const section = row?.closest('[class*="st-key-sections_"]')
+    if (!section || (event.type === "keydown" && !/^(Arrow|Home|End)/.test(event.key))) return
+    if (section.getBoundingClientRect().top < row.getBoundingClientRect().top) section.scrollIntoView({ block: "start" })
+  }
   const input = () => (typed = performance.now())
   document.addEventListener("keydown", down, true)
   document.addEventListener("input", input, true)
   document.addEventListener("pointerdown", stop, true)
+  document.addEventListener("click", opened, true)
+  document.addEventListener("keydown", opened, true)
   return () => {
     stop()
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("input", input, true)
     document.removeEventListener("pointerdown", stop, true)
+    document.removeEventListener("click", opened, true)
+    document.removeEventListener("keydown", opened, true)
   }
 }

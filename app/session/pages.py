@@ -150,6 +150,11 @@ def one_of(name: str, allowed: tuple[str, ...]) -> Check:
     return check
 
 
+def section(names: Iterable[str]) -> Parameter:
+    """Which section of a page is open; app.components.sections draws their tabs."""
+    return Parameter("section", "which of the page's sections is open", one_of("section", tuple(names)))
+
+
 def up_to(name: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:
     def check(text: str, models: Zoo, own: Own) -> str:
         top = most(models, own)

@@ -1,0 +1,43 @@
+"""The sections of a page as tabs that stay in view: one is open, the address says which, and no other is computed.
+
+    SECTIONS = {"slices": "Slices", "users": "Per user"}  # name in the address → its tab; the first is open unless chosen
+    PAGE = Page(…, parameters=(section(SECTIONS), …))     # app.session.pages.section
+
+    with sections.opened(SECTIONS, key="metrics") as name:
+        {"slices": slices, "users": users}[name](models)
+
+A link to one of them: `state.link_to("metrics", section="users")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import streamlit as st
+
+from app import guard
+from app.session import state
+
+
+@contextmanager
+def opened(titles: Mapping[str, str], *, key: str) -> Iterator[str]:
+    """Draws the tabs, and under them what the block draws. Yields the name of the open section.
+
+    titles: name → its tab, of those that have something to show; one that the address names and that has nothing gives way to
+    the first. key: the page's name.
+    """
+    key = f"sections_{key}"  # browser.css and browser.js know the row by it
+    chosen = state.get().own.get("section", "")
+    chosen = chosen if chosen in titles else next(iter(titles))
+    st.session_state[key] = titles[chosen]
+    tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take), args=(key, dict(titles)))
+    with tabs[list(titles).index(chosen)]:
+        yield chosen
+
+
+def _take(key: str, titles: dict[str, str]) -> None:
+    """What comes from the browser is not believed: it must be one of the tabs."""
+    for name, title in titles.items():
+        if title == st.session_state.get(key):
+            state.choose(section=name)
