@@ -263,20 +263,20 @@ import json
 from streamlit.testing.v1 import AppTest
 from app.screens import PAGES
 
-def users(**parameters):
+def lengths_page(**parameters):
     app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
     app.query_params.update({"v": "1", "ds": "golden", "h": "i1"})
     app.run()
-    app.switch_page(str(PAGES["users"].script))
+    app.switch_page(str(PAGES["lengths"].script))
     app.query_params.update(parameters)
     app.run()
     assert not app.exception and not app.error, (app.exception, app.error)
     return app
 
-plain, chosen, wrong = users(), users(least="9"), users(least="13")
+plain, chosen, wrong = lengths_page(), lengths_page(least="9"), lengths_page(least="13")
 (link,) = [str(element.proto) for element in chosen.get("bidi_component") if "Copy link" in str(element.proto)]
 lengths = [len(app.table[0].value) for app in (plain, chosen, wrong)]
-chosen.selectbox(key="users_least").set_value(10).run()
+chosen.selectbox(key="lengths_least").set_value(10).run()
 seen = {
     "navigation": list(PAGES),
     "title": plain.title[0].value,
@@ -292,9 +292,9 @@ print(json.dumps(seen))
 @pytest.mark.timeout(600)
 def test_a_page_is_one_folder(root: Path, tmp_path: Path) -> None:
     seen, _ = carry_out("A page", PAGE, root, tmp_path)
-    assert seen["navigation"][5:8] == ["map", "users", "metrics"]
+    assert seen["navigation"][5:8] == ["map", "lengths", "metrics"]
     every, some, again = seen["lengths"]
-    assert seen["title"] == "Users" and 0 < some < every == again
+    assert seen["title"] == "Lengths" and 0 < some < every == again
     assert "least=9" in seen["link"]
     assert any("length of a history “13”; possible is 1 to 12" in words for words in seen["warnings"])
     assert seen["address"] == ["10", "i1"]

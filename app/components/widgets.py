@@ -24,6 +24,7 @@ def _component(name: str, *styles: str, html: str = '<div class="root"></div>') 
 
 _HISTORY = _component("history", "lists.css")
 _RECOMMENDATIONS = _component("recommendations", "lists.css")
+_RANK_TABLE = _component("rank_table", "rank_table.css")
 _COPY = _component(
     "copy",
     "button.css",
@@ -61,6 +62,31 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
     Acts: {"do": "add" | "explain", "id", "model"}.
     """
     _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
+
+
+def rank_table(
+    columns: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    *,
+    key: str,
+    on_act: Callable[[], None],
+    label: str,
+    sort: str,
+    falling: bool,
+    chosen: str | None,
+    action: str,
+    opens: str,
+) -> None:
+    """A table with a model's rank in each column, sorted by a click on a head; Python sorts and pages.
+
+    columns: {"by" (what it is sorted by, or absent), "title", "help", "sign", "colour", "number" (right, shaded), "text" (gets
+    the room that is left), "wide" (left out on a phone)}, the first one names the row. rows: {"id", "detail" (below the name on
+    a phone), "cells": {"text", "shade" (0 to 1), "sign", "colour", "help"} by column}. label: for those who do not see it.
+    chosen: id of a row. action: what the button of each row does. opens: the key of the container that shows a chosen row.
+    Acts: {"do": "sort", "by"}, {"do": "choose" | "open", "id"}.
+    """
+    data = {"columns": columns, "rows": rows, "label": label, "sort": sort, "falling": falling}
+    _RANK_TABLE(key=key, data={**data, "chosen": chosen, "action": action, "opens": opens}, on_act_change=on_act)
 
 
 def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:

@@ -26,6 +26,7 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
         ("heading", "An item and its neighbours", 2),
     "/metrics?ds=hostile": ("heading", "What each piece adds", 5),
+    "/users?ds=hostile": ("heading", "Ranks over users", 1),
     "/about?ds=hostile": ("heading", "Limits", 0),
     "/your_data": ("heading", "Bring a catalogue", 0),
     "/report?ds=hostile&k=3": ("heading", "Many histories at once", 0),

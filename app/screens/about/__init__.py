@@ -9,7 +9,7 @@ PAGE = Page(
     title="About",
     icon=":material/info:",
     section="Judge",
-    order=2,
+    order=3,
     help="The models, the data, and how everything is measured.",
     script=script(__file__),
 )

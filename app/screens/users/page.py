@@ -1,0 +1,80 @@
+"""All users with a held-out item: where each model ranks it, on whom two models differ, and who is like whom."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from app import export, guard, zoo
+from app.analysis import users
+from app.figures import users as figures
+from app.screens.users import listing, selection, user
+from app.session import state
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+_CUTOFFS = (1, 5, 10, 20, 50, 100)
+_DRAWN = 6  # models at most
+
+
+def page() -> None:
+    st.title("Users")
+    models = zoo.open_zoo(state.get().dataset)
+    if not models.users.num_rows:
+        st.info(
+            "This dataset was exported without its users, so there is nobody to list."
+            if models.has_log
+            else "This is a catalogue without a log, so there are no users."
+        )
+        return
+    who = "simulated users" if models.info.simulated else "users"
+    st.markdown(
+        f"{count(models.users.num_rows, who[:-1], who)} with a held-out item that no model saw: where each model ranks it, "
+        "and on whom models differ."
+    )
+    shown = selection.chosen(models)
+    rows = users.rows(models, shown)
+    choices, figure = st.columns(2, gap="large")
+    listed, beside = st.columns([2, 1], gap="large")
+    with choices, guard.watch("the choice of users"):
+        selection.controls(models, shown)
+    row = user.chosen_row(models, rows)
+    with listed, guard.watch("the list of users"):
+        listing.show(models, shown, rows, row)
+    if row is not None:
+        with beside, guard.watch("the user"):
+            user.show(models, row)
+    with figure, guard.watch("the distribution of ranks"):
+        _distribution(models, rows, row, shown)
+
+
+def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.UserFilter) -> None:
+    table, some = users.table(models), listing.model_names(models, shown, _DRAWN)
+    if not some or not len(rows):
+        return
+    curves = []
+    marks = {}
+    for name in some:
+        title = clean(models.bundles[name].manifest.title, 40)
+        at, shares = users.curve(table.of(name)[rows], table.width(name), len(models))
+        curves.append(figures.Curve(title, zoo.style(models, name), at, shares))
+        if row is not None and math.isfinite(rank := float(table.of(name)[row])):
+            marks[title] = rank
+    which = f"all {len(rows):,}" if len(rows) == models.users.num_rows else f"the {len(rows):,} listed"
+    st.subheader("Ranks over users")
+    st.caption(
+        f"Share of {which} users whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the user above."
+    )
+    frame = users.summary(table, rows, some, _CUTOFFS)
+    frame["model"] = [clean(models.bundles[name].manifest.title) for name in frame["model"]]
+    export.figure(
+        export.shared_figure(figures.distribution, curves, shown.k, marks),
+        key="users_distribution",
+        alt=f"Share of users whose held-out item is among the first x, for {md(count(len(some), 'model'))}.",
+        table=frame,
+        name="ranks over users",
+    )
+
+
+page()

@@ -1,0 +1,97 @@
+"""Users: one of them, with the history, the ranks of the held-out item in all models, and users with similar histories."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from app import examples, guard, zoo
+from app.analysis import users
+from app.session import state
+from app.text import clean, count, md, percent
+from engine.runtime import Zoo
+
+_LATEST = 12  # items of the history that are listed
+
+
+def chosen_row(models: Zoo, rows: users.Ints) -> int | None:
+    """The user that the address names, else the first of the list."""
+    row = examples.user_row(models, state.get().own.get("user"))
+    return row if row is not None else next(iter(rows.tolist()), None)
+
+
+def held_out(models: Zoo, row: int) -> str:
+    """What the held-out item is called; of several how many there are is not known here."""
+    item = models.next_item(row)
+    return "several" if item is None else clean(zoo.titled(models, item), 80)
+
+
+def rank_words(rank: float) -> str:
+    return f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
+
+
+def show(models: Zoo, row: int) -> None:
+    user_id = models.users["user_id"][row].as_py()
+    with st.container(key="users_user", border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.subheader(md(user_id, 60), width="content")
+            if st.button("Open in Compare", icon=":material/compare_arrows:", key="users_compare"):
+                state.choose_user(models, user_id)
+                st.switch_page("screens/compare/page.py", query_params=state.link_params())
+        if not models.info.sets:
+            st.markdown(f"Held-out item: **{md(held_out(models, row))}**")
+        ranks = _ranks(models, row)
+        if ranks:
+            st.caption(ranks)
+        _history(models, row)
+        _similar(models, row)
+
+
+def _ranks(models: Zoo, row: int) -> str:
+    """Its rank in every model, the best first, as Markdown."""
+    table = users.table(models)
+    known = [(float(table.of(name)[row]), name) for name in table.models if not math.isnan(table.of(name)[row])]
+    entries = []
+    for rank, name in sorted(known, key=lambda entry: entry[0]):
+        place = rank_words(rank) if math.isfinite(rank) else f"> {table.width(name):,}"
+        entries.append(
+            f"{zoo.style(models, name).sign}\u00a0{md(models.bundles[name].manifest.title)}\u00a0**{place}**"
+        )
+    return "Rank: " + " · ".join(entries) if entries else ""
+
+
+def _history(models: Zoo, row: int) -> None:
+    items = models.users["history"][row].as_py()
+    latest = [md(zoo.titled(models, item), 60) for item in items[-_LATEST:][::-1]]
+    rest = f" and {len(items) - _LATEST:,} before" if len(items) > _LATEST else ""
+    st.caption(f"**History**, {count(len(items), 'item')}, latest first: {' · '.join(latest)}{rest}")
+
+
+def _similar(models: Zoo, row: int) -> None:
+    similar = users.similar(models, row)
+    if not len(similar.rows):
+        st.caption("No other user has an item of this history.")
+        return
+    st.markdown(
+        "**Users like this one**", help="By the Jaccard similarity of histories: shared items ÷ items of either"
+    )
+    if not models.info.sets:
+        st.caption(
+            f"{similar.have_target} of these {len(similar.rows)} have this user's held-out item in their histories."
+        )
+    with st.container(gap=None):
+        for other, similarity, shared in zip(similar.rows, similar.similarity, similar.shared, strict=True):
+            other_id = models.users["user_id"][int(other)].as_py()
+            st.button(
+                f"{md(other_id, 60)} :gray[· {count(int(shared), 'item')} shared, {percent(float(similarity))}]",
+                key=f"users_like_{other}",
+                type="tertiary",
+                on_click=guard.callback(choose),
+                args=(other_id,),
+            )
+
+
+def choose(user_id: str) -> None:
+    if examples.user_row(zoo.open_zoo(state.get().dataset), user_id) is not None:
+        state.choose(user=user_id)

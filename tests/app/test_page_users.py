@@ -1,0 +1,226 @@
+"""Users: ranks aligned with users, who is listed in which order, similar users, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import zoo
+from app.analysis import users
+from app.analysis.users import UserFilter
+from app.components import widgets
+from app.screens import PAGES
+from app.session import state
+from engine.runtime import Zoo, judge
+from tests.runtime.bundles import make_zoo, seal
+
+HISTORIES = [[1, 2, 3, 4], [2, 3, 4, 5, 2], [9], [1, 30]]
+BETA = [9.0, 1.0, 30.0, 2.0]
+"""Ranks by user; alpha's are 1, 2.5, 7 and 40."""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = make_zoo(tmp_path / "exports")
+    source = pq.read_table(path / "users.parquet")
+    source = source.set_column(2, "history", pa.array(HISTORIES, pa.list_(pa.int32())))
+    pq.write_table(source.set_column(3, "target", pa.array([5, 1, 2, 3], pa.int32())), path / "users.parquet")
+    ranks = pq.read_table(path / "beta" / "ranks.parquet")
+    pq.write_table(ranks.set_column(4, "rank", pa.array(BETA)), path / "beta" / "ranks.parquet")
+    seal(path / "beta")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+    return path
+
+
+@pytest.fixture
+def toys(root: Path) -> Zoo:
+    return zoo.open_zoo("toys")
+
+
+def test_a_user_has_the_best_rank_of_several_held_out_items_and_none_beyond_a_beam() -> None:
+    ranks = judge.Ranks(
+        np.array([4, 4, 7, 8], np.int32), np.arange(4, dtype=np.int32), np.ones(4, np.int32),
+        np.array([9.0, 3.0, 21.0, 1.0]), width=20,
+    )  # fmt: skip
+    by_user = users._by_user(ranks, np.array([7, 5, 4], np.int32))
+    assert by_user[0] == np.inf and np.isnan(by_user[1]) and by_user[2] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("selection", "rows"),
+    [
+        (UserFilter(), [0, 1, 2, 3]),
+        (UserFilter(sort="length", falling=True), [1, 0, 3, 2]),
+        (UserFilter(sort="rank.beta"), [1, 3, 0, 2]),
+        (UserFilter(sort="difference", pair=("alpha", "beta"), falling=True), [3, 0, 2, 1]),  # 20, 9, 4.3 and 2.5 times
+        (UserFilter(hits="first", pair=("alpha", "beta"), k=5), [0]),
+        (UserFilter(hits="second", pair=("alpha", "beta"), k=5), [3]),
+        (UserFilter(hits="both", pair=("alpha", "beta"), k=5), [1]),
+        (UserFilter(hits="neither", pair=("alpha", "beta"), k=5), [2]),
+        (UserFilter(least=2, most=4), [0, 3]),
+        (UserFilter(text="U2"), [2]),
+        (UserFilter(text="3", sort="rank.alpha"), [3]),
+        (UserFilter(text="nobody"), []),
+    ],
+)
+def test_who_is_listed(toys: Zoo, selection: UserFilter, rows: list[int]) -> None:
+    assert users.rows(toys, selection).tolist() == rows
+
+
+def test_who_is_meant_comes_first(root: Path) -> None:
+    source = pq.read_table(root / "users.parquet")
+    pq.write_table(source.set_column(1, "user_id", pa.array(["u12", "u21", "u3", "u1"])), root / "users.parquet")
+    assert users.rows(zoo.open_zoo("toys"), UserFilter(text="1")).tolist() == [3, 0, 1]
+
+
+def test_similar_users_share_items_and_repeats_count_once(toys: Zoo) -> None:
+    similar = users.similar(toys, 0)
+    assert similar.rows.tolist() == [1, 3]
+    assert similar.shared.tolist() == [3, 1]
+    assert similar.similarity.tolist() == pytest.approx([3 / 5, 1 / 5])
+    assert similar.have_target == 1  # item 5, which user 1 has
+    assert not len(users.similar(toys, 2).rows)
+
+
+def test_a_curve_is_the_share_of_users_up_to_a_rank() -> None:
+    at, shares = users.curve(np.array([1.0, 3.0, np.inf, np.nan]), 4, 100)
+    assert dict(zip(at.tolist(), shares.tolist(), strict=True)) == pytest.approx(
+        {1: 1 / 3, 2: 1 / 3, 3: 2 / 3, 4: 2 / 3}
+    )
+
+
+# --- the address and the page
+
+GOOD = {
+    "find": "u", "least": "1", "most": "5", "first": "beta", "second": "alpha", "hits": "second", "sort": "rank.beta",
+    "order": "down", "page": "1", "user": "u2",
+}  # fmt: skip
+
+
+def test_all_choices_are_read_and_written(toys: Zoo) -> None:
+    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, PAGES["users"])
+    assert now.own == GOOD and not now.problems
+    assert state.parse(state.params(now), ["toys"], zoo.open_zoo, PAGES["users"]) == now
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("find", "u" * 101, "more than 100 characters"),
+        ("least", "6", "possible is 0 to 5"),
+        ("first", "<b>", "that is not here: “<b>”"),
+        ("second", "beta", "the model “beta” with itself"),
+        ("hits", "some", "possible is both, first, second or neither"),
+        ("sort", "rank.nobody", "rank.nobody"),
+        ("page", "2", "possible is 1"),
+        ("user", "u99", "the user “u99”, whom this dataset does not have"),
+    ],
+)
+def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(toys: Zoo, name: str, text: str, says: str) -> None:
+    now = state.parse({"ds": "toys", **GOOD, name: text}, ["toys"], zoo.open_zoo, PAGES["users"])
+    assert len(now.problems) == 1 and says in now.problems[0]
+    assert now.own == {other: value for other, value in GOOD.items() if other != name}
+
+
+Drawn = tuple[AppTest, list[dict[str, Any]]]
+"""The page, and what its table was given in each run."""
+Draw = Callable[..., Drawn]
+
+
+@pytest.fixture
+def draw(root: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
+    tables: list[dict[str, Any]] = []
+
+    def remember(columns: object, rows: object, **more: object) -> None:
+        tables.append({"columns": columns, "rows": rows, **more})
+
+    monkeypatch.setattr(widgets, "rank_table", remember)
+
+    def drawn(change: Callable[[Path], object] = lambda path: None, **address: str) -> Drawn:
+        change(root)
+        page = AppTest.from_function(_script, default_timeout=60)
+        for name, value in address.items():
+            page.query_params[name] = value
+        page.run()
+        assert not page.exception and not page.error
+        return page, tables
+
+    return drawn
+
+
+def _script() -> None:
+    import runpy
+
+    import streamlit as st
+
+    from app import zoo
+    from app.screens import PAGES
+    from app.screens.users import listing
+    from app.session import state
+
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["users"])
+    if "click" in st.session_state:
+        listing.act(st.session_state.pop("click"))
+    runpy.run_path("app/screens/users/page.py", run_name="users")
+
+
+def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
+    page, tables = draw(first="alpha", second="beta", sort="difference", order="down", hits="neither", k="5")
+    assert [row["id"] for row in tables[-1]["rows"]] == ["u2"] and tables[-1]["chosen"] == "u2"
+    page.segmented_control(key="users_hits_toys").set_value("all").run()
+    assert [row["id"] for row in tables[-1]["rows"]] == ["u3", "u0", "u2", "u1"]
+    assert [cell["text"] for cell in tables[-1]["rows"][0]["cells"]][3:5] == ["40", "2"]
+    assert "hits" not in page.query_params and page.query_params["sort"] == "difference"
+
+
+@pytest.mark.parametrize(
+    ("click", "changes"),
+    [
+        ({"do": "sort", "by": "length"}, {"sort": "length", "order": "down"}),
+        ({"do": "sort", "by": "rank.beta"}, {"sort": "rank.beta", "order": "up"}),
+        ({"do": "sort", "by": "user"}, {"sort": "user", "order": "down"}),  # it was sorted by that
+        ({"do": "choose", "id": "u2"}, {"user": "u2"}),
+        ({"do": "sort", "by": "rank.nobody"}, {}),
+        ({"do": "choose", "id": "nobody"}, {}),
+        ({"do": "open", "id": "nobody"}, {}),
+        ({"do": "open", "id": 3}, {}),
+    ],
+)
+def test_a_click_in_the_table(draw: Draw, click: dict[str, object], changes: dict[str, str]) -> None:
+    page, _ = draw()
+    page.session_state["click"] = click
+    page.run()
+    assert page.session_state["seqscope_state"].own == changes
+    assert not page.exception and not page.error
+
+
+def test_a_similar_user_is_a_click_away(draw: Draw) -> None:
+    page, tables = draw(user="u0")
+    page.button(key="users_like_1").click().run()
+    assert tables[-1]["chosen"] == "u1" == page.query_params["user"]
+
+
+def _not_evaluated(path: Path) -> None:
+    for file in path.glob("*/ranks.parquet"):
+        file.unlink()
+        seal(file.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda path: (path / "users.parquet").unlink(), "without its users"),
+        (_not_evaluated, "4 simulated users"),
+    ],
+    ids=["no users", "no model evaluated"],
+)
+def test_less_than_all_is_shown(draw: Draw, change: Callable[[Path], object], words: str) -> None:
+    page, _ = draw(change)
+    assert any(words in element.value for element in [*page.info, *page.markdown])
