@@ -194,12 +194,12 @@ def tie_words(models: Zoo, others: Sequence[int]) -> str:
 def _note(models: Zoo, name: str, length: int) -> str:
     bundle = models.bundles[name]
     quality = bundle.manifest.metrics.get(bundle.protocol, {}).get("NDCG@10")
-    words = [] if quality is None else [f"NDCG@10 {quality:.3f}"]
+    words = [] if quality is None else [f"NDCG@10 {quality:.3f}".replace(" 0.", " .")]
     if bundle.manifest.refitted:
         words = [f"{quality_words} as a refit" for quality_words in words] or ["a refit"]
     read = len(bundle.used(range(length)))
     if bundle.cannot("identifiers") is None:
-        words.append("writes codes")
+        words.append("generative")
     if bundle.manifest.family in SAME_FOR_EVERYBODY:
         words.append("the same for everybody")
     else:

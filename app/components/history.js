@@ -1,5 +1,6 @@
-// An ordered list whose entries can be moved and removed. Python holds the list; this draws it and reports clicks.
-const again = new WeakMap() // which button to focus after the list was drawn anew, so that the keyboard does not lose its place
+// A history as a row of chips, oldest first. Python holds it; this draws it and reports what is to be moved, removed or looked at.
+const DRAG = 5 // px that the pointer moves before a press is a drag
+const again = new WeakMap() // which button to focus after the chips were drawn anew, so that the keyboard does not lose its place
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -10,28 +11,37 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   const list = element("ol", "history")
   list.tabIndex = -1
+  list.setAttribute("aria-label", data.label)
+  const act = (act, place, more, focus) => {
+    if (focus) again.set(root, focus)
+    setTriggerValue("act", { do: act, place, id: items[place].id, ...more })
+  }
+  const move = (place, to, focus) => {
+    const end = Math.min(Math.max(to, 0), items.length - 1)
+    if (end !== place) act("move", place, { to: end }, focus && ["move", end])
+  }
   items.forEach((item, place) => {
-    const row = element("li")
-    const words = element("span", "title", item.title)
-    if (item.detail) words.append(" ", element("span", "detail", item.detail))
-    const buttons = element("span", "buttons")
-    const button = (sign, act, name, next, disabled) => {
-      const made = element("button", act, sign)
-      made.type = "button"
-      made.title = name
-      made.setAttribute("aria-label", `${name}: ${item.title}`)
-      made.disabled = disabled
-      made.onclick = () => {
-        again.set(root, [act, next])
-        setTriggerValue("act", { do: act, place, id: item.id })
-      }
-      buttons.append(made)
+    const chip = element("li")
+    const grip = button("move", String(place + 1), `Move: ${item.title}`)
+    grip.title = "Drag, or use the arrow keys, to move; Delete removes"
+    grip.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight Home End Delete")
+    grip.onkeydown = event => {
+      const to = { ArrowLeft: place - 1, ArrowUp: place - 1, ArrowRight: place + 1, ArrowDown: place + 1, Home: 0, End: items.length - 1 }
+      if (event.key in to) move(place, to[event.key], true)
+      else if (event.key === "Delete" || event.key === "Backspace") act("remove", place, {}, ["move", place])
+      else return
+      event.preventDefault()
     }
-    button("↑", "up", "Move earlier", place - 1, place === 0)
-    button("↓", "down", "Move later", place + 1, place === items.length - 1)
-    button("✕", "remove", "Remove", place, false)
-    row.append(element("span", "place", String(place + 1)), words, buttons)
-    list.append(row)
+    const title = button("title", item.title, `Details: ${item.title}`)
+    title.title = "Details of this item"
+    title.onclick = () => act("select", place)
+    if (item.detail) title.append(" ", element("span", "detail", item.detail))
+    const remove = button("remove", "✕", `Remove: ${item.title}`)
+    remove.title = "Remove"
+    remove.onclick = () => act("remove", place, {}, ["remove", place])
+    chip.append(grip, title, remove)
+    draggable(chip, list, to => move(place, to))
+    list.append(chip)
   })
   const before = root.querySelector("ol")
   const stays = before && before.children.length >= items.length
@@ -39,13 +49,55 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.replaceChildren(list)
   list.scrollTop = stays ? scrolled : list.scrollHeight // the newest is last
 
-  const [act, place] = again.get(root) ?? []
-  if (act) {
+  const [name, place] = again.get(root) ?? []
+  if (name) {
     again.delete(root)
-    const row = list.children[Math.min(Math.max(place, 0), items.length - 1)]
-    const wanted = row.querySelector(`button.${act}:not(:disabled)`) ?? row.querySelector("button:not(:disabled)")
-    wanted?.focus()
+    list.children[Math.min(place, items.length - 1)].querySelector(`button.${name}`).focus()
   }
+}
+
+// The chip follows the pointer through the list; drop is called with its new place. The list listens, since a node that is moved in
+// the document loses the pointer.
+function draggable(chip, list, drop) {
+  chip.onpointerdown = ({ button, target, clientX, clientY, pointerId, pointerType }) => {
+    // a finger that begins on a title scrolls
+    if (button !== 0 || target.closest(".remove") || (pointerType !== "mouse" && !target.closest(".move"))) return
+    const order = [...list.children]
+    let dragged = false
+    list.onpointermove = event => {
+      if (!dragged && Math.hypot(event.clientX - clientX, event.clientY - clientY) < DRAG) return
+      if (!dragged) list.setPointerCapture(pointerId)
+      dragged = true
+      chip.classList.add("dragged")
+      const now = [...list.children]
+      const over = now.find(other => other !== chip && inside(other.getBoundingClientRect(), event))
+      if (!over) return
+      const { left, width } = over.getBoundingClientRect()
+      const forward = now.indexOf(over) > now.indexOf(chip)
+      // not before its middle is passed: chips of different widths would change places for ever
+      if (event.clientX > left + width / 2 === forward) over.insertAdjacentElement(forward ? "afterend" : "beforebegin", chip)
+    }
+    const end = kept => {
+      list.onpointermove = list.onpointerup = list.onpointercancel = null
+      chip.classList.remove("dragged")
+      if (!dragged) return
+      if (kept) drop([...list.children].indexOf(chip))
+      else list.replaceChildren(...order)
+    }
+    list.onpointerup = () => end(true)
+    list.onpointercancel = () => end(false)
+  }
+}
+
+function inside(box, { clientX, clientY }) {
+  return clientX >= box.left && clientX <= box.right && clientY >= box.top && clientY <= box.bottom
+}
+
+function button(name, text, label) {
+  const made = element("button", name, text)
+  made.type = "button"
+  made.setAttribute("aria-label", label)
+  return made
 }
 
 function element(tag, name, text) {

@@ -26,8 +26,7 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
             type="search",
             live="250ms",
             max_chars=100,
-            placeholder="Type a title …",
-            **more,
+            **{"placeholder": "Type a title …"} | more,
         )
         if not text or not text.strip():
             return
@@ -96,7 +95,7 @@ FIRST = 10
 
 def no_history(why: str) -> None:
     """Instead of a page that explains a history, where there is none. why: what cannot be shown then."""
-    st.info(f"No history yet, so {why}. Load an example, or add items in the sidebar.")
+    st.info(f"No history yet, so {why}. Load an example, or add items.")
     st.button("Load an example", on_click=guard.callback(state.reset), type="primary")
 
 

@@ -4,7 +4,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const grid = element("div", "models")
   grid.tabIndex = -1
   const many = data?.models?.length ?? 0
-  const deep = Math.ceil(many / 6) // rows, all about equally long
+  const sides = data?.models?.some(model => model.before)
+  const deep = Math.ceil(many / (sides ? 3 : 6)) // rows, all about equally long
   grid.style.setProperty("--columns", Math.ceil(many / Math.max(deep, 1)) || 1)
   for (const model of data?.models ?? []) {
     const card = element("section", "model")
@@ -17,8 +18,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
     card.setAttribute("aria-label", model.title)
     if (model.can) card.append(...told(model, grid))
     if (model.cannot) card.append(element("p", "cannot", model.cannot))
-    else card.append(ranked(model, setTriggerValue))
-    if (model.dropped) card.append(element("p", "dropped", model.dropped))
+    else if (model.before) {
+      const both = element("div", "both")
+      both.append(pinned(model.before), edited(ranked(model, setTriggerValue)))
+      card.append(both)
+    } else card.append(ranked(model, setTriggerValue))
     grid.append(card)
   }
   const active = parentElement.activeElement
@@ -42,6 +46,32 @@ export default function ({ data, parentElement, setTriggerValue }) {
   grid.onpointerover = mark
   grid.onpointerleave = mark
   grid.onfocusin = mark
+}
+
+// The list of A, to be read beside that of B.
+function pinned(rows) {
+  const side = element("div", "pinned")
+  const list = element("ol")
+  for (const item of rows) {
+    const row = element("li")
+    row.dataset.id = item.id
+    const words = element("div", "words", item.title)
+    if (item.detail) words.append(" ", element("span", "detail", item.detail))
+    if (item.dropped) {
+      row.classList.add("dropped")
+      words.append(" ", tag("down", "dropped", "Not in the list of B"))
+    }
+    row.append(element("span", "rank", item.rank), words)
+    list.append(row)
+  }
+  side.append(element("h4", "", "A · original"), list)
+  return side
+}
+
+function edited(list) {
+  const side = element("div")
+  side.append(element("h4", "", "B · edited"), list)
+  return side
 }
 
 function ranked(model, report) {

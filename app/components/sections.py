@@ -21,14 +21,14 @@ from app.session import state
 
 
 @contextmanager
-def opened(titles: Mapping[str, str], *, key: str) -> Iterator[str]:
+def opened(titles: Mapping[str, str], *, key: str, default: str = "") -> Iterator[str]:
     """Draws the tabs, and under them what the block draws. Yields the name of the open section.
 
     titles: name → its tab, of those that have something to show; one that the address names and that has nothing gives way to
-    the first. key: the page's name.
+    the first. key: the page's name. default: the one that is open where the address names none.
     """
     key = f"sections_{key}"  # browser.css and browser.js know the row by it
-    chosen = state.get().own.get("section", "")
+    chosen = state.get().own.get("section", default)
     chosen = chosen if chosen in titles else next(iter(titles))
     st.session_state[key] = titles[chosen]
     tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take), args=(key, dict(titles)))

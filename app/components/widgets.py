@@ -25,6 +25,7 @@ def _component(name: str, *styles: str, html: str = '<div class="root"></div>') 
 _HISTORY = _component("history", "lists.css")
 _RECOMMENDATIONS = _component("recommendations", "lists.css")
 _RANK_TABLE = _component("rank_table", "rank_table.css")
+_ITEM_RANKS = _component("item_ranks", "lists.css")
 _COPY = _component(
     "copy",
     "button.css",
@@ -43,19 +44,21 @@ _DOWNLOAD = _component(
 )
 
 
-def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], empty: str) -> None:
-    """An ordered list with buttons to move and remove.
+def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], label: str, empty: str) -> None:
+    """A history as chips: each can be moved (by dragging or the arrow keys), removed and looked at.
 
-    items: {"id", "title", "detail"} oldest first. Acts: {"do": "remove" | "up" | "down", "place", "id"}.
+    items: {"id", "title", "detail"} oldest first. label: what it is, for those who do not see it. empty: words where it is.
+    Acts: {"do": "remove" | "select", "place", "id"} and {"do": "move", "place", "to", "id"}.
     """
-    _HISTORY(key=key, data={"items": items, "empty": empty}, on_act_change=on_act)
+    _HISTORY(key=key, data={"items": items, "label": label, "empty": empty}, on_act_change=on_act)
 
 
 def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]) -> None:
     """Lists of several models side by side.
 
     models: {"name", "title", "sign", "colour", "note", "can" (term → words, of what it can and cannot do), "cannot" (why there
-    are no rows, or None), "rows", "dropped" (a sentence, or None)}; rows: {"id", "rank", "title", "detail", "share" (its
+    are no rows, or None), "rows", "before" (the rows of A in a what-if, or None): {"id", "rank", "title", "detail", "dropped" (B
+    does not have it)}}; rows: {"id", "rank", "title", "detail", "share" (its
     percentage, in words), "bar" (0 to 1; both absent where a model gives no probabilities), "badge", "badge_help", "tie",
     "tie_help" (it shares its codes with others), "change" ("up", "down", "new"), "moved" (its words), "truth" (it is what came
     next), "chosen" (it is explained), "known" (it is in the history), "beyond" (after a gap)}.
@@ -89,6 +92,17 @@ def rank_table(
     _RANK_TABLE(key=key, data={**data, "chosen": chosen, "action": action, "opens": opens}, on_act_change=on_act)
 
 
+def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
+    """The rank of each item in each model, sorted by any of them in the browser.
+
+    table: {"k", "mean" (what the mean rank is, in words), "models": [{"title", "sign", "colour", "note"}], "rows"}; rows: {"id",
+    "title", "detail", "mean", "truth", "chosen", "known", "cells"}; cells, one a model: None where its rank is not known, else
+    {"rank", "words", "exact", and of a what-if "change" ("up", "down", "new") and "moved"}.
+    Acts: {"do": "add" | "explain", "id"}.
+    """
+    _ITEM_RANKS(key=key, data=table, on_act_change=on_act)
+
+
 def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:
     """A button that puts an address into the clipboard. opened: the address is shown, and copied as soon as it is there."""
     _COPY(key=key, data={"label": label, "address": address, "help": help, "open": opened})
@@ -104,6 +118,11 @@ def act(key: str) -> dict[str, Any]:
     """What was clicked, for the callback; {} where it is nothing that can be understood."""
     clicked = getattr(st.session_state.get(key), "act", None)
     return dict(clicked) if isinstance(clicked, Mapping) else {}
+
+
+def on_phone() -> bool:
+    """Whether the browser says that it is a phone's."""
+    return "Mobi" in (st.context.headers.get("User-Agent") or "")
 
 
 _BROWSER = st.components.v2.component(

@@ -11,6 +11,7 @@ import pandas as pd
 
 from app import styles
 from app.analysis import model_card
+from app.analysis.rank_table import RankTable
 from app.analysis.recommend import Answer, Why, moves, shared, tie_words
 from app.bars import bar
 from app.figures.attention import beside as lines
@@ -50,11 +51,6 @@ def cards(
                 change, words = changes[row["item"]]
                 if change != "same":
                     row.update(change=change, moved=words)
-        dropped = [
-            clean(models.titles[item], 80)
-            for item, (change, _) in changes.items()
-            if change == "dropped" and not (item in known and models.bundles[answer.name].excludes_history)
-        ]
         if target is not None and answer.target_rank is not None and answer.top is not None:
             target_row = next((row for row in rows if row["item"] == target), None)
             if target_row is None:
@@ -75,10 +71,67 @@ def cards(
                 "can": {term: clean(words) for term, words in model_card.in_short(models.bundles[answer.name]).items()},
                 "cannot": None if answer.cannot is None else clean(answer.cannot),
                 "rows": rows,
-                "dropped": f"No longer here: {'; '.join(dropped)}" if dropped else None,
+                "before": _before(models, answer),
             }
         )
     return shown_cards
+
+
+def _before(models: Zoo, answer: Answer) -> list[dict[str, Any]] | None:
+    """The list of A beside that of B."""
+    if answer.before is None:
+        return None
+    rows = [_row(models, item, rank) for rank, item in enumerate(answer.before.items.tolist(), 1)]
+    return [row | {"dropped": row.pop("item") not in answer.items} for row in rows]
+
+
+def rank_table(
+    models: Zoo,
+    table: RankTable,
+    history: tuple[int, ...],
+    k: int,
+    *,
+    target: int | None = None,
+    chosen: int | None = None,
+) -> dict[str, Any]:
+    """The ranks for `widgets.item_ranks`."""
+    known = set(history)
+    rows = []
+    for place, item in enumerate(table.items):
+        row = _row(models, item, place + 1)
+        del row["item"], row["rank"]
+        before = [None] * len(table.answers) if table.before is None else table.before[place].tolist()
+        cells = [_cell(rank, was) for rank, was in zip(table.ranks[place].tolist(), before, strict=True)]
+        rows.append(
+            row
+            | {"mean": float(table.mean[place]), "cells": cells, "truth": item == target, "chosen": item == chosen}
+            | {"known": item in known}
+        )
+    heads = [
+        {
+            "title": clean(answer.title, 60),
+            "sign": answer.style.sign,
+            "colour": answer.style.colour,
+            "note": answer.note,
+        }
+        for answer in table.answers
+    ]
+    return {"k": k, "mean": f"Mean over the models; a rank beyond {k} counts as {k + 1}", "models": heads, "rows": rows}
+
+
+def _cell(rank: float, before: float | None) -> dict[str, Any] | None:
+    if math.isnan(rank):
+        return None
+    cell: dict[str, Any] = {"rank": rank, "words": _short_rank(rank), "exact": f"rank {_rank(rank)}"}
+    if before is not None and not math.isnan(before) and before != rank:
+        sign, change = ("↑", "up") if rank < before else ("↓", "down")
+        cell |= {"change": change, "moved": sign + _short_rank(abs(before - rank))}
+        cell["exact"] += f", with A {_rank(before)}"
+    return cell
+
+
+def _short_rank(rank: float) -> str:
+    return f"{rank / 1000:.1f}k" if rank >= 999.5 else f"{rank:.0f}" if rank == int(rank) else f"{rank:.1f}"
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:
@@ -91,16 +144,6 @@ def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]
         "detail": full.removeprefix(title).strip(),
         **more,
     }
-
-
-def path(models: Zoo, history: Sequence[int], latest: int = 12) -> str:
-    """A history in its order, as Markdown: 1 Alien (1979) → 2 Aliens (1986)."""
-    left_out = max(0, len(history) - latest)
-    words = [
-        f":gray[{place}] {md(models.titles[item], 60)}" for place, item in enumerate(history[left_out:], left_out + 1)
-    ]
-    before = [f":gray[{left_out:,} earlier]"] if left_out else []
-    return "  :gray[→]  ".join(before + words)
 
 
 def truth_words(models: Zoo, answers: Sequence[Answer], target: int) -> str:

@@ -4,10 +4,10 @@ encode(("a b", "c~d")) == "a%20b~c%7Ed"        decode takes it apart again
 Address.read({"ds": "films", "h": "a~b"})     Address(dataset="films", history=("a", "b"))
 
     v   version of this form, 1          h   history, oldest first: item_ids, each percent-encoded, with ~ between them
-    ds  dataset                          b   the edited history of the what-if, in the same form; pages look at it then
-    k   length of the lists              m   models, with ~ between them; the usual ones where it is missing
-    u   user_id of a person with a held-out item whose history this is (then h is left out)
-    item   item_id of the item that is selected, as it is: the detail panel shows it, pages explain it
+    ds  dataset                          b   B, the edited history of a what-if, in the same form; pages look at it then
+    k   length of the lists              s   "a": pages look at A, the history, though there is B
+    u   user_id whose history this is    m   models, with ~ between them; the usual ones where it is missing
+        (then h is left out)             item   item_id of the item that is selected: the detail panel shows it, pages explain it
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.limits import MAX_HISTORY, MAX_ID, MAX_K
 VERSION = "1"
 DEFAULT_K = 10
 
-PARAMETERS = ("v", "ds", "h", "k", "m", "b", "u", "item")
+PARAMETERS = ("v", "ds", "h", "k", "m", "b", "s", "u", "item")
 
 Ids = tuple[str, ...]
 
@@ -37,6 +37,8 @@ class Address:
     user: str | None = None
     """Only where there is no history."""
     variant: Ids | None = None
+    shows_a: bool = False
+    """Only where there is a variant."""
     k: str | None = None
     models: Ids | None = None
     item: str | None = None
@@ -54,6 +56,7 @@ class Address:
             history=ids("h", MAX_HISTORY * MAX_ID),
             user=unquoted(parameters["u"]) if "u" in parameters and "h" not in parameters else None,
             variant=ids("b", MAX_HISTORY * MAX_ID),
+            shows_a="b" in parameters and parameters.get("s") == "a",
             k=parameters.get("k"),
             models=ids("m"),
             item=parameters.get("item"),

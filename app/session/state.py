@@ -70,7 +70,9 @@ class State:
     models: Ids | None = None
     """Names of the models that are shown; None: the usual ones."""
     variant: Ids | None = None
-    """The edited history of the what-if, None: no what-if."""
+    """B, the edited history of a what-if; A is `history` then. None: no what-if."""
+    shows_a: bool = False
+    """Whether A is looked at though there is B."""
     user: str | None = None
     """user_id of the person whose history this is, to the letter; their held-out item is known."""
     item: str | None = None
@@ -82,8 +84,13 @@ class State:
 
     @property
     def current(self) -> Ids:
-        """The history that every page looks at: B, the edited one, where there is one."""
-        return self.history if self.variant is None else self.variant
+        """The history that every page looks at: B, the edited one, where there is one, unless A was chosen."""
+        return self.history if self.variant is None or self.shows_a else self.variant
+
+    @property
+    def side(self) -> str:
+        """Which history of a what-if is looked at, "A" or "B"; "" where there is none."""
+        return "" if self.variant is None else "A" if self.shows_a else "B"
 
 
 # --- reading
@@ -130,13 +137,16 @@ def update(**changes: object) -> None:
     before = get()
     if changes.get("history", before.history) != before.history:
         changes = {"user": None, "variant": None, **changes}
+    if changes.get("variant", before.variant) is None:
+        changes["shows_a"] = False
     st.session_state[_KEY] = dataclasses.replace(before, **{"problems": (), **changes})  # type: ignore[arg-type]
     publish()
 
 
 def edit(history: Ids, **changes: object) -> None:
-    """Changes the history that is looked at, which is the edited one where there is one."""
-    update(**{"history" if get().variant is None else "variant": history}, **changes)
+    """Changes the history that is looked at, A or B."""
+    now = get()
+    update(**({"variant": history} if now.side == "B" else {"history": history, "variant": now.variant}), **changes)
 
 
 def add(item_id: str, **changes: object) -> None:
@@ -276,6 +286,8 @@ def params(now: State) -> dict[str, str]:
         address["m"] = encode(now.models)
     if now.variant is not None:
         address["b"] = encode(now.variant)
+        if now.shows_a:
+            address["s"] = "a"
     if now.item is not None:
         address["item"] = now.item
     return {**address, **now.own}
@@ -307,6 +319,7 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
             changes.update(user=link.user, history=_history_of(models, row))
     if link.variant is not None:
         changes["variant"] = _existing(models, link.variant, "the edited history", problems)
+        changes["shows_a"] = link.shows_a
     if link.length is None:
         problems.append(
             f"The link asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}."

@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
-from app.analysis import recommend, usual_models
+from app.analysis import rank_table, recommend, usual_models
 from app.figures import compare
 from app.session import address, history_edits, state
 from app.text import percent
@@ -162,8 +162,9 @@ def test_movements(models: Zoo) -> None:
         else:
             steps = before.index(item) + 1 - now
             assert row["moved"] == (f"↑{steps}" if steps > 0 else f"↓{-steps}")
-    gone = [item for item in before if models.item_ids[item] not in {row["id"] for row in card["rows"]}]
-    assert (card["dropped"] or "").count("Toy") == len(gone)
+    now_listed = {row["id"] for row in card["rows"]}
+    assert [row["id"] for row in card["before"]] == [models.item_ids[item] for item in before]
+    assert [row["dropped"] for row in card["before"]] == [row["id"] not in now_listed for row in card["before"]]
 
 
 def test_every_column_says_what_its_model_can_and_cannot_do(models: Zoo) -> None:
@@ -230,7 +231,19 @@ def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
     assert len(go.Figure(figure).data[0].y) == 16
     assert left_out == "The 16 strongest of 30 events; the table has all."
     assert len(recommend.why_table(models, found, history)) == 30
-    assert "18 earlier" in compare.path(models, history)
+
+
+def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
+    answers = recommend.ask(models, list(models.bundles), (1, 2), 5, pinned=(1, 2, 3))
+    table = rank_table.of(models, answers, (1, 2), 5, pinned=(1, 2, 3), target=30)
+    assert set(table.items) == {30}.union(*(answer.items for answer in answers))
+    for column, answer in enumerate(table.answers):
+        assert table.ranks[:, column].tolist() == models.bundles[answer.name].ranks([1, 2], table.items).tolist()
+        assert table.before is not None
+        assert table.before[:, column].tolist() == models.bundles[answer.name].ranks([1, 2, 3], table.items).tolist()
+    assert table.mean == pytest.approx(np.minimum(table.ranks, 6).mean(axis=1)) and (np.diff(table.mean) >= 0).all()
+    shown = compare.rank_table(models, table, (1, 2), 5, target=30)
+    assert json.loads(json.dumps(shown)) == shown and sum(row["truth"] for row in shown["rows"]) == 1
 
 
 # --- the page
@@ -239,9 +252,9 @@ def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
 def test_the_page_shows_a_result_before_any_click(open_app: Open) -> None:
     app = open_app(ds="toys")
     assert app.title[0].value.endswith("?")
-    assert [heading.value for heading in app.subheader] == ["How much do they agree?", "Why this item?"]
-    assert len(app.get("plotly_chart")) == 2
-    assert not app.error
+    assert not app.get("plotly_chart") and not app.error  # no figure before somebody opens one
+    for section in ("agreement", "effects"):
+        assert len(open_app(ds="toys", section=section).get("plotly_chart")) == 1
 
 
 def inside(app: AppTest) -> list[dict[str, str]]:
@@ -251,26 +264,36 @@ def inside(app: AppTest) -> list[dict[str, str]]:
 
 
 def test_reasons_lead_to_attention_with_the_same_item_history_and_model(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", m="beta~plain", k="4", item="toy-9")
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", m="beta~plain", k="4", item="toy-9", section="effects")
     expected = {"v": "1", "ds": "toys", "h": "toy-1~toy-2~toy-3", "k": "4", "m": "beta~plain", "item": "toy-9"}
     assert inside(app) == [{**expected, "model": "beta"}, {**expected, "model": "plain"}]
-    person = open_app(ds="toys", u="u3", item="toy-9")
+    person = open_app(ds="toys", u="u3", item="toy-9", section="effects")
     assert {link["u"] for link in inside(person)} == {"u3"}
 
 
 def test_the_edited_history_is_what_every_page_looks_at(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1", section="effects")
     assert "these 2 items" in app.title[0].value
-    assert any("History B" in one.value for one in app.sidebar.markdown)
     assert {(link["h"], link["b"]) for link in inside(app)} == {("toy-1~toy-2~toy-3", "toy-2~toy-1")}
-    app.sidebar.button(key="tray_back").click().run()
+    app.button(key="history_discard").click().run()
     assert "b" not in app.query_params and "these 3 items" in app.title[0].value
 
 
+def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
+    app.get_by_key("history_side").set_value("A").run()
+    assert app.query_params["s"] == "a" and app.session_state[state._KEY].current == ("toy-1", "toy-2", "toy-3")
+    app.button(key="history_clear").click().run()
+    assert (app.query_params["h"], app.query_params["b"]) == ("", "toy-2~toy-1")
+    app.get_by_key("history_side").set_value("B").run()
+    app.button(key="history_clear").click().run()
+    assert (app.query_params["h"], app.query_params["b"]) == ("", "") and "s" not in app.query_params
+
+
 def test_the_explained_item_is_in_the_address(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2", item="toy-9")
+    app = open_app(ds="toys", h="toy-1~toy-2", item="toy-9", section="effects")
     assert any("Toy 9" in markdown.value for markdown in app.markdown)
-    app = open_app(ds="toys", h="toy-1~toy-2", item="gone")
+    app = open_app(ds="toys", h="toy-1~toy-2", item="gone", section="effects")
     assert [warning.value for warning in app.warning if "gone" in warning.value]
     assert inside(app)  # the first item of the first list
 
@@ -311,7 +334,7 @@ def test_every_experiment_makes_a_variant_and_pins_the_history(open_app: Open) -
         app.button(key=button).click().run()
         assert (app.query_params["h"], app.query_params["b"]) == ("toy-1~toy-2~toy-3", variant)
         assert not app.exception and not app.error
-    app.button(key="compare_back").click().run()
+    app.button(key="history_discard").click().run()
     assert "b" not in app.query_params
 
 
@@ -320,7 +343,7 @@ def test_edits_of_a_variant_add_up_and_it_can_be_kept(open_app: Open) -> None:
     app.button(key="compare_drop_last").click().run()
     app.button(key="compare_swap_last").click().run()
     assert app.query_params["b"] == "toy-2~toy-1"
-    app.button(key="compare_keep").click().run()
+    app.button(key="history_keep").click().run()
     assert app.query_params["h"] == "toy-2~toy-1" and "b" not in app.query_params
 
 

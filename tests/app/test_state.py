@@ -23,7 +23,7 @@ Open = Callable[..., AppTest]
 
 def test_the_address_of_a_state_gives_the_state(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    wanted = state.State("hostile", tuple(ODD_IDS), 7, ("beta", "plain"), ("a~b", "", "a~b"), None)
+    wanted = state.State("hostile", tuple(ODD_IDS), 7, ("beta", "plain"), ("a~b", "", "a~b"), True)
     address = json.loads(json.dumps(state.params(wanted)))
     assert state.parse(address, ["toys", "hostile"], zoo.open_zoo) == wanted
 
@@ -86,7 +86,7 @@ def test_a_change_is_in_the_address_and_problems_are_gone(open_app: Open) -> Non
 
 def test_an_empty_history_is_not_the_example(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1")
-    app.button(key="tray_clear").click().run()
+    app.button(key="history_clear").click().run()
     assert app.query_params["h"] == ""
     again = open_app(ds="toys", h="")
     assert again.session_state[state._KEY].history == ()
@@ -107,16 +107,16 @@ def test_the_first_embedded_dataset_opens_and_old_links_lead_to_theirs(
 def test_what_everybody_sees_first_needs_no_address(open_app: Open) -> None:
     app = open_app()
     first = app.session_state[state._KEY]
-    app.button(key="tray_clear").click().run()
+    app.button(key="history_clear").click().run()
     assert app.query_params
-    app.button(key="tray_reset").click().run()
+    app.get_by_key("history_example").set_value(0).run()
     assert not app.query_params
     assert app.session_state[state._KEY] == first
 
 
 def test_the_browsers_back_button_goes_back(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1")
-    app.button(key="tray_clear").click().run()
+    app.button(key="history_clear").click().run()
     assert app.session_state[state._KEY].history == ()
     app.query_params["h"] = "toy-1~toy-2"  # an address that was not written a moment ago
     app.run()
@@ -125,7 +125,7 @@ def test_the_browsers_back_button_goes_back(open_app: Open) -> None:
 
 def test_a_late_request_does_not_undo_a_click(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1")
-    app.button(key="tray_clear").click().run()
+    app.button(key="history_clear").click().run()
     told = dict(app.query_params)
     for _ in range(2):  # as requests that were sent before the browser knew, however long that took
         app.query_params["h"] = "toy-1"
@@ -142,7 +142,7 @@ def test_a_late_request_does_not_undo_a_click(open_app: Open) -> None:
 
 def test_the_back_button_right_after_a_click_goes_back(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_app(ds="toys", h="toy-1")
-    app.button(key="tray_clear").click().run()
+    app.button(key="history_clear").click().run()
     app.query_params["h"] = "toy-1"
     del app.query_params["k"], app.query_params["v"]
     monkeypatch.setattr(ScriptRunContext, "is_history_navigation", property(lambda _: True, lambda *_: None))
@@ -159,15 +159,15 @@ def test_a_person_stays_known_until_the_history_changes(open_app: Open) -> None:
     )
     app.number_input(key="tray_k").set_value(3).run()
     assert app.query_params["u"] == "u2"
-    app.button(key="tray_clear").click().run()
+    app.button(key="history_clear").click().run()
     assert "u" not in app.query_params
     assert app.session_state[state._KEY].user is None
 
 
 def test_a_full_history_lets_the_oldest_go(open_app: Open) -> None:
     app = open_app(ds="toys", h="~".join(["toy-1"] * 200))
-    app.text_input(key="tray_search").set_value("toy 22").run()
-    app.button(key="tray_add_22").click().run()
+    app.text_input(key="history_search").set_value("toy 22").run()
+    app.button(key="history_add_22").click().run()
     history = app.session_state[state._KEY].history
     assert (len(history), history[-1]) == (200, "toy-22")
 
@@ -206,9 +206,9 @@ def test_of_many_models_one_of_each_kind_is_shown_until_somebody_chooses(root: P
 
 def test_whoever_chooses_the_usual_models_has_a_plain_address(open_app: Open, root: Path) -> None:
     app = open_app(root / "exports", ds="films")
-    shown, counting = app.get("button_group")[0], app.button_group(key="compare_models_Counting")
+    shown, counting = app.button_group(key="compare_models"), app.button_group(key="compare_models_Counting")
     usual = shown.value
     counting.set_value([*counting.value, "popularity"]).run()
     assert app.query_params["m"] == "~".join([*usual, "popularity"])
-    app.get("button_group")[0].set_value(usual).run()
+    app.button_group(key="compare_models").set_value(usual).run()
     assert "m" not in app.query_params

@@ -40,7 +40,7 @@ def shown(page: Page) -> None:
 
 
 def history(page: Page) -> list[str]:
-    """The titles in the tray, without their years."""
+    """The titles of the chips, without their years."""
     return [without_marks(text).split(" (19")[0] for text in page.locator(".history .title").all_inner_texts()]
 
 
@@ -49,7 +49,7 @@ def lists(page: Page) -> list[str]:
     return page.locator(".model").all_inner_texts()
 
 
-def tray_button(page: Page, name: str, title: str) -> Locator:
+def chip_button(page: Page, name: str, title: str) -> Locator:
     return page.get_by_role("button", name=f"{name}: {title}", exact=True)
 
 
@@ -69,17 +69,29 @@ def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page])
 
 def test_the_history_can_be_edited_by_keyboard(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
-    tray_button(page, "Move later", TOYS[1]).focus()
-    page.keyboard.press("Enter")
+    chip_button(page, "Move", TOYS[1]).focus()
+    page.keyboard.press("ArrowRight")
     until(page, lambda: history(page), [TOYS[2], TOYS[1], TOYS[3]])
-    page.keyboard.press("Enter")  # the focus has gone along with the item
+    page.keyboard.press("ArrowRight")  # the focus has gone along with the item
     until(page, lambda: history(page), [TOYS[2], TOYS[3], TOYS[1]])
-    tray_button(page, "Remove", TOYS[2]).focus()
+    chip_button(page, "Remove", TOYS[2]).focus()
     page.keyboard.press("Enter")
     until(page, lambda: history(page), [TOYS[3], TOYS[1]])
     page.keyboard.press("Enter")  # the next item's button has the focus
     until(page, lambda: history(page), [TOYS[1]])
     page.wait_for_url(re.compile(r"[?&]h=toy-1(&|$)"))
+
+
+def test_an_item_is_dragged_to_its_place(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
+    start, end = (chip_button(page, "Details", TOYS[toy]).bounding_box() for toy in (1, 3))
+    assert start is not None and end is not None
+    page.mouse.move(start["x"] + 5, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + end["width"] - 5, end["y"] + 5, steps=8)
+    page.mouse.up()
+    until(page, lambda: history(page), [TOYS[2], TOYS[3], TOYS[1]])
+    until(page, lambda: "h=toy-2~toy-3~toy-1" in page.url, True)
 
 
 def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Page]) -> None:
@@ -91,7 +103,7 @@ def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Pa
     expect(box).to_be_focused()
     expect(box).to_have_value("")
     settle(page)
-    swap = page.get_by_role("button", name="the last two were swapped")
+    swap = page.get_by_role("button", name="Swap last two")
     swap.focus()
     page.keyboard.press("Enter")
     until(page, lambda: history(page), [TOYS[1], TOYS[2], TOYS[17], TOYS[3]])
@@ -121,7 +133,7 @@ def test_a_link_shows_another_person_the_same(
     page.locator(".model .add").first.click()
     until(page, lambda: len(history(page)), before + 1)
     settle(page)
-    page.get_by_role("button", name="the last two were swapped").click()
+    page.get_by_role("button", name="Swap last two").click()
     page.get_by_role("button", name="Keep B").wait_for()
     settle(page)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -146,6 +158,7 @@ def test_on_a_phone_without_a_clipboard(
     shown(page)
     sizes = page.locator(".model .add").first.bounding_box()
     assert sizes is not None and min(sizes["width"], sizes["height"]) >= 24
+    page.get_by_role("tab", name="Agreement").click()
     page.locator(".modebar").first.wait_for(state="attached")
     assert not any(bar.is_visible() for bar in page.locator(".modebar").all())  # it would lie on what a finger touches
     page.get_by_test_id("stExpandSidebarButton").click()
@@ -166,24 +179,36 @@ def test_titles_and_ids_are_text_and_are_found_with_typing_errors(
 ) -> None:
     page = go("/?" + urlencode({"ds": "hostile", "h": address.encode(ODD_IDS)}))
     assert history(page) == TITLES
-    text = without_marks(page.locator(".st-key-compare_histories").inner_text())
-    for title in TITLES:
-        assert " ".join(title.split()) in text
     assert page.locator(".katex, [data-testid=stMarkdownContainer] a[href*='b.org']").count() == 0
     page.get_by_role("button", name="Clear", exact=True).click()
     until(page, lambda: history(page), [])
     settle(page)
     box = page.get_by_label("Add an item")
     box.press_sequentially("hyperlnik")
-    hit = page.locator(".st-key-tray_hits button").first  # the first of what was found for all the letters, or for some
+    hit = page.locator(
+        ".st-key-history_hits button"
+    ).first  # the first of what was found for all the letters, or for some
     expect(hit).to_contain_text("HYPERLINK")
     settle(page)
     hit.click()
     until(page, lambda: history(page), [TITLES[2]])
     expect(box).to_have_value("")
-    expect(page.locator(".st-key-tray_hits button")).to_have_count(0)
+    expect(page.locator(".st-key-history_hits button")).to_have_count(0)
     assert not console_errors
     assert not foreign_requests
+
+
+def test_a_phone_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
+    new_page: Callable[..., Page], server: Server
+) -> None:
+    page = new_page(viewport={"width": 390, "height": 844}, user_agent="Mozilla/5.0 (Linux; Android 16) Mobile")
+    page.goto(server.url + "/?ds=toys&h=toy-1~toy-2")
+    page.locator(".ranks tbody tr").first.wait_for()
+    for column in (2, 4):  # after the item and the mean
+        page.locator(".ranks thead th").nth(column).get_by_role("button").click()
+        ranks = page.locator(f".ranks tbody tr td:nth-child({column + 1})").all_inner_texts()
+        assert [float(rank) for rank in ranks] == sorted(float(rank) for rank in ranks)
+    assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
 
 
 def test_all_bars_are_drawn_on_tracks_of_one_length(page: Page, go: Callable[[str], Page]) -> None:
@@ -230,13 +255,13 @@ def can_and_cannot(page: Page, width: int) -> None:
 def test_figures_have_room_for_their_labels_before_they_are_drawn(page: Page, visit: Callable[[str], Page]) -> None:
     """Plotly widens a margin that is too narrow, and draws everything a second time."""
     page.set_viewport_size({"width": 390, "height": 900})
-    visit(f"/?ds=writers&h=toy-11~{quote('ключ')}&beam=writer")
-    until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= 3, True)
+    visit(f"/?ds=writers&h=toy-11~{quote('ключ')}&beam=writer&section=beam")
+    until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= 1, True)
     settle(page)
     margins = page.locator(".js-plotly-plot").evaluate_all(
         "all => all.map(g => ['l', 'r', 't', 'b'].map(side => [g._fullLayout._size[side], g.layout.margin[side]]))"
     )
-    assert len(margins) == 3  # agreement, beam, effects
+    assert margins  # of the beam
     for figure in margins:
         assert all(drawn == given for drawn, given in figure), margins
     hidden = page.locator(".js-plotly-plot .xtick text, .js-plotly-plot .ytick text").evaluate_all(

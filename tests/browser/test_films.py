@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]) -> None:
     page = visit("/")
-    expect(page.get_by_test_id("stSidebar")).to_contain_text("9,081 people")
+    expect(page.get_by_test_id("stSidebar")).to_contain_text("9,081 users")
     expect(page.get_by_text(re.compile("^What came next for .* people"))).to_be_visible()
     assert naming(page, "Jedi|Star Wars|Indiana Jones") >= 2  # both sagas are in the history
     fits(page, 1440)
@@ -28,6 +28,7 @@ def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str
     film = counting.locator(".title").first
     title = film.inner_text()
     film.click()
+    page.get_by_role("tab", name="Leave-one-out effect").click()
     expect(page.get_by_text(f"{title}: where it would stand")).to_be_visible()
     told = page.get_by_text(re.compile("^Counting transitions adds up to .*, exactly: ")).inner_text()
     score, parts = told.split(" adds up to ")[1].split(", exactly: ")
@@ -40,8 +41,7 @@ def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str
     expect(verdict).to_contain_text(re.compile(r"SASRec.* is (furthest )?(ahead|behind|level) (on|in) "))
 
     page.get_by_role("link", name="Compare").click()
-    page.get_by_role("button", name="Load …").click()
-    page.get_by_role("button", name="A director").click()
+    page.get_by_role("radio", name="A director").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("these 3 items")
     settle(page)
     assert naming(page, "Kiki|Spirited Away|Nausicaä|Ponyo") >= 1

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.session.pages import Own, Page, Parameter, one_of, script, up_to
+from app.session.pages import Own, Page, Parameter, one_of, script, section, up_to
 from app.text import short
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
 
+VIEWS = {"lists": "Lists", "ranks": "Rank table"}
+SECTIONS = {
+    "overview": "Overview",
+    "agreement": "Agreement",
+    "effects": "Leave-one-out effect",
+    "beam": "Beam search",
+}
+"""Below the lists; what is not open is not computed."""
 WRITE = ("items", "anything")
 MAX_WIDTH = 100
 
@@ -35,6 +43,8 @@ PAGE = Page(
     help="What each model recommends next, side by side.",
     script=script(__file__),
     parameters=(
+        Parameter("view", "whether lists stand side by side or ranks in a table", one_of("view", tuple(VIEWS))),
+        section(SECTIONS),
         Parameter("beam", "the model whose beam is drawn, by its name", _is_generator),
         Parameter("width", "of that beam", up_to("beam width", 1, lambda models, own: MAX_WIDTH)),
         Parameter("write", "whether the beam is held to identifiers that exist", one_of("codes to write", WRITE)),

@@ -18,7 +18,7 @@ def experiment(what: str) -> None:
     """Makes the edited history, or edits it further; the history itself stays as it is."""
     now = state.get()
     before = now.current
-    if what == "told":
+    if what == "chosen":
         said = {name: st.session_state.get(f"compare_{name}") for name in ("kind", "first", "second", "count", "space")}
         after = history_edits.edited(before, zoo.open_zoo(now.dataset), said)
     elif what == "drop_last":
@@ -31,19 +31,7 @@ def experiment(what: str) -> None:
         after = ()
     else:
         after = before
-    state.update(variant=after)
-
-
-def keep() -> None:
-    """The edited history becomes the history."""
-    now = state.get()
-    if now.variant is not None:
-        state.update(history=now.variant, variant=None)
-
-
-def back() -> None:
-    """Back to the history as it was."""
-    state.update(variant=None)
+    state.update(variant=after, shows_a=False)
 
 
 def choose_models(key: str, offered: tuple[str, ...]) -> None:
@@ -55,9 +43,9 @@ def choose_models(key: str, offered: tuple[str, ...]) -> None:
     state.update(models=None if list(chosen) in ([], usual_models.usual(models)) else chosen)
 
 
-def clicked() -> None:
-    """A click in the lists."""
-    act(widgets.act("compare_lists"))
+def clicked(key: str) -> None:
+    """A click in the lists, or in the table of ranks. key: of the widget."""
+    act(widgets.act(key))
 
 
 def act(said: Mapping[str, Any]) -> None:

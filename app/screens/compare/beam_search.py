@@ -22,11 +22,11 @@ _WRITE = {"items": "Existing items", "anything": "Anything"}
 
 
 def show(models: Zoo, names: list[str], history: tuple[int, ...], k: int) -> None:
-    """names: the models that are shown and could answer. Nothing where none of them writes codes."""
+    """names: the models that are shown and could answer."""
     able = [name for name in beam_search.generators(models) if name in names]
     if not able:
+        st.markdown("None of the models that are shown generates semantic IDs.")
         return
-    st.subheader("How were the codes written?", anchor="beam")
     chosen = state.get().own.get("beam")
     st.session_state["compare_beam"] = chosen = chosen if chosen in able else None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -41,7 +41,7 @@ def show(models: Zoo, names: list[str], history: tuple[int, ...], k: int) -> Non
         )
     if chosen is None:
         st.caption(
-            "These models write an item's identifier, code by code, and keep the likeliest beginnings: the beam."
+            "These models generate an item's semantic ID code by code, and keep the likeliest prefixes: the beam."
         )
         return
     with guard.watch("the beam"):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app import examples, export, guard, run_queue, styles, zoo
-from app.analysis import beam_search, next_in_log, recommend, usual_models
+from app.analysis import beam_search, next_in_log, rank_table, recommend, usual_models
 from app.bars import BARS
-from app.components import widgets
+from app.components import choice, history, sections, widgets
 from app.figures import compare
-from app.screens.compare import actions
+from app.screens.compare import SECTIONS, VIEWS, actions
 from app.screens.compare import beam_search as beams
 from app.session import history_edits, state
 from app.text import clean, count, listed, md, ordinal
@@ -21,31 +22,76 @@ from engine.runtime import Zoo
 def show() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
-    history = state.numbers(models, now.history)
-    edited = None if now.variant is None else state.numbers(models, now.variant)
+    pinned = None if now.variant is None else state.numbers(models, now.history)
+    current = state.numbers(models, now.history if now.variant is None else now.variant)
     target = state.target(models)
 
-    _head(models, now, history if edited is None else edited)
+    _head(models, now, current)
+    history.choose()
+    history.show(beside=partial(_experiments, models, state.numbers(models, now.current)))
     if not models.bundles:
         _refused(models)
         st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
         return
-    _what_if(models, history, edited)
-    names = _chosen_models(models)
-    current = history if edited is None else edited
-    answers = recommend.ask(models, names, current, now.k, pinned=None if edited is None else history, target=target)
-    why = _why(models, answers)
-    with guard.watch("what people had next"):
-        _next_in_log(models, current)
-    st.caption(BARS, help=_SHARE)
-    widgets.recommendations(
-        compare.cards(models, answers, current, target=target, chosen=why),
-        key="compare_lists",
-        on_act=guard.callback(actions.clicked),
-    )
+    names, view = _chosen_models(models)
+    answers = recommend.ask(models, names, current, now.k, pinned=pinned, target=target)
+    explained = _explained(models, answers)
+    _lists(models, answers, current, pinned, target, explained, view)
     run_queue.RUNS.others_first()
+    _refused(models)
+    _sections(models, answers, current, explained)
+
+
+def _lists(
+    models: Zoo,
+    answers: list[recommend.Answer],
+    current: tuple[int, ...],
+    pinned: tuple[int, ...] | None,
+    target: int | None,
+    explained: int | None,
+    view: str,
+) -> None:
+    """Side by side, or as one table of ranks."""
+    k = state.get().k
+    key = f"compare_{view}"
+    act = guard.callback(partial(actions.clicked, key))
+    if view == "lists":
+        cards = compare.cards(models, answers, current, target=target, chosen=explained)
+        widgets.recommendations(cards, key=key, on_act=act)
+        st.caption(BARS, help=_SHARE)
+    else:
+        table = rank_table.of(models, answers, current, k, pinned=pinned, target=target)
+        shown = compare.rank_table(models, table, current, k, target=target, chosen=explained)
+        widgets.item_ranks(shown, key=key, on_act=act)
+        st.caption(
+            "The rank of each item in each model, in its list or not; the darker, the nearer to its first place."
+        )
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
+
+
+def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...], explained: int | None) -> None:
+    """What stands behind the lists."""
+    default = "beam" if "beam" in state.get().own else ""  # links of before there were sections
+    with (
+        sections.opened(SECTIONS, key="compare", default=default) as section,
+        guard.watch(f"the section {SECTIONS[section]}"),
+    ):
+        if section == "overview":
+            _overview(models, answers, current)
+        elif section == "agreement":
+            _agreement(answers, state.get().k)
+        elif section == "effects":
+            _effects(models, answers, current, explained)
+        else:
+            able = [answer.name for answer in answers if answer.cannot is None]
+            beams.show(models, able, current, state.get().k)
+
+
+def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...]) -> None:
+    now = state.get()
+    _next_in_log(models, current)
+    st.markdown(recommend.agreement_words(answers, now.k))
     export.under(
         lambda: recommend.lists_table(models, answers),
         key="compare_lists",
@@ -53,13 +99,6 @@ def show() -> None:
         name=f"recommendations {now.dataset}",
         columns={"share": st.column_config.NumberColumn("share", format="percent", help=_SHARE)},
     )
-    _refused(models)
-    with guard.watch("the agreement"):
-        _agreement(answers, now.k)
-    with guard.watch("the beams"):
-        beams.show(models, [answer.name for answer in answers if answer.cannot is None], current, now.k)
-    with guard.watch("the reasons"):
-        _reasons(models, answers, current, why)
 
 
 _SHARE = (
@@ -69,27 +108,24 @@ _SHARE = (
 )
 
 
-def _head(models: Zoo, now: state.State, history: tuple[int, ...]) -> None:
-    person = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
-    if person is not None:
-        st.title(
-            f"What {'else' if models.info.sets else 'did'} {md(person, 60)} choose{'' if models.info.sets else ' next'}?"
-        )
-    elif history:
-        st.title(f"Given {'this item' if len(history) == 1 else f'these {len(history)} items'}, what comes next?")
-    else:
-        st.title("What comes next for somebody nobody knows?")
-    words = next((example.why for example in examples.of(models) if example.history == now.current), None)
+def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
+    user = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
     notes = [md(models.info.title)]
     if models.info.simulated and "simulated" not in models.info.title.lower():
-        notes.append("simulated people")
-    if now.variant is not None:
-        notes.append("B, the edited history")
-    if person is not None:
-        notes.append(
-            f"a held-out history: no model has seen {'the held-out items' if models.info.sets else 'what came next'}"
-        )
-    st.caption(" · ".join([*notes, *([md(words)] if words else [])]))
+        notes.append("simulated users")
+    if user is not None:
+        unseen = "the held-out items" if models.info.sets else "what came next"
+        notes.append(f"a held-out history: no model has seen {unseen}")
+    st.caption(
+        " · ".join(["Recommenders side by side: edit the history and watch what each would suggest next", *notes])
+    )
+    if user is not None:
+        sets = models.info.sets
+        st.title(f"What {'else' if sets else 'did'} {md(user, 60)} choose{'' if sets else ' next'}?")
+    elif current:
+        st.title(f"Given {'this item' if len(current) == 1 else f'these {len(current)} items'}, what comes next?")
+    else:
+        st.title("Cold start: an empty history")
 
 
 def _next_in_log(models: Zoo, history: tuple[int, ...]) -> None:
@@ -108,47 +144,31 @@ def _refused(models: Zoo) -> None:
 # --- what if
 
 
-def _what_if(models: Zoo, history: tuple[int, ...], edited: tuple[int, ...] | None) -> None:
-    """The history, and the edited one next to it; the experiments."""
-    with st.container(border=True, key="compare_histories"):
-        if edited is None:
-            st.markdown(compare.path(models, history) if history else ":gray[The history is empty.]")
-        else:
-            st.markdown(f"**A** :gray[pinned]  {compare.path(models, history) or ':gray[empty]'}")
-            st.markdown(f"**B** :gray[edited]  {compare.path(models, edited) or ':gray[empty]'}")
-        _experiments(models, history if edited is None else edited, edited is not None)
+_EXPERIMENTS = (
+    ("Remove last", "drop_last", 1),
+    ("Swap last two", "swap_last", 2),
+    ("Shuffle", "shuffle", 2),
+    ("Empty history", "nothing", 1),
+)
+"""What it is called, what `actions.experiment` calls it, and how many items it needs."""
 
 
-def _experiments(models: Zoo, now: tuple[int, ...], is_edited: bool) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(":gray[What if …]" if not is_edited else ":gray[and then …]", width="content")
-        quick = (
-            ("the last item were gone", "drop_last", 1),
-            ("the last two were swapped", "swap_last", 2),
-            ("all were shuffled", "shuffle", 2),
-            ("nothing were known", "nothing", 1),
+def _experiments(models: Zoo, now: tuple[int, ...]) -> None:
+    """What would be if the history were another: A stays, B is edited."""
+    with st.container(width="content", key="compare_whatif"):
+        st.markdown(":gray[What if:]", width="content")
+    for words, experiment, least in _EXPERIMENTS:
+        st.button(
+            words,
+            key=f"compare_{experiment}",
+            disabled=len(now) < least,
+            on_click=guard.callback(actions.experiment),
+            args=(experiment,),
         )
-        for words, experiment, least in quick:
-            st.button(
-                words,
-                key=f"compare_{experiment}",
-                disabled=len(now) < least,
-                on_click=guard.callback(actions.experiment),
-                args=(experiment,),
-            )
-        more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
-        if more.open:
-            with more:
-                _more(models, now)
-        if is_edited:
-            st.button(
-                "Keep B",
-                key="compare_keep",
-                icon=":material/check:",
-                on_click=guard.callback(actions.keep),
-                help="B becomes the history",
-            )
-            st.button("Back to A", key="compare_back", icon=":material/undo:", on_click=guard.callback(actions.back))
+    more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
+    if more.open:
+        with more:
+            _more(models, now)
 
 
 def _more(models: Zoo, now: tuple[int, ...]) -> None:
@@ -173,7 +193,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
         st.selectbox(
             "Nearest in the space of", able, format_func=lambda name: _space(models, name), key="compare_space"
         )
-    st.button("Do it", key="compare_do", type="primary", on_click=guard.callback(actions.experiment), args=("told",))
+    st.button("Apply", key="compare_do", type="primary", on_click=guard.callback(actions.experiment), args=("chosen",))
 
 
 # --- models
@@ -183,18 +203,25 @@ _FEW = 8
 """So many models stand side by side to choose from; more are behind a button, by what they go by."""
 
 
-def _chosen_models(models: Zoo) -> list[str]:
-    """Which models are shown, from the address; at least one."""
+def _chosen_models(models: Zoo) -> tuple[list[str], str]:
+    """(the names of those that are shown, at least one; which of `VIEWS`), from the address."""
     names, shown = list(models.bundles), usual_models.shown(models, state.get().models)
-    if len(names) > _FEW:
-        with st.container(horizontal=True, gap="small", key="compare_models_row"):
-            _pills(models, "Models", shown, shown, "compare_models")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_models_row"):
+        if len(names) > 1:
+            _pills(models, "Models", shown if len(names) > _FEW else names, shown, "compare_models")
+        if len(names) > _FEW:
             with st.popover(f"All {len(names)} models …", icon=":material/tune:"):
                 for kind, some in usual_models.by_kind(models).items():
                     _pills(models, kind, some, shown, f"compare_models_{kind}", label_visibility="visible")
-    elif len(names) > 1:
-        _pills(models, "Models", names, shown, "compare_models")
-    return shown
+        view = choice.segmented(
+            "View",
+            "view",
+            VIEWS,
+            "ranks" if widgets.on_phone() else "lists",  # on a phone one list at a time has room
+            key="compare_view",
+            label_visibility="collapsed",
+        )
+    return shown, view
 
 
 def _pills(models: Zoo, label: str, names: list[str], shown: list[str], key: str, **more: Any) -> None:
@@ -221,18 +248,16 @@ def _title(models: Zoo, name: str) -> str:
     return clean(models.bundles[name].manifest.title, 60) if name in models.bundles else name
 
 
-# --- agreement and reasons
+# --- sections
 
 
 def _agreement(answers: list[recommend.Answer], k: int) -> None:
-    st.subheader("How much do they agree?")
     if len({answer.title for answer in answers if answer.top is not None}) < 2:
-        st.markdown(recommend.agreement_words(answers, k))
         return
-    said, shown = st.columns([2, 3], gap="large")
-    with said:
-        measure = _measure(answers, k)
-    with shown:
+    words, chart = st.columns([2, 3], gap="large")
+    with words:
+        measure = _measure(k)
+    with chart:
         export.figure(
             compare.agreement(recommend.agreement(answers, k, [measure]), measure, k),
             key="compare_agreement",
@@ -249,9 +274,8 @@ def _agreement(answers: list[recommend.Answer], k: int) -> None:
 _MEASURES = {"shared": "Shared items", "jaccard": "Jaccard", "rbo": "Order (RBO)"}
 
 
-def _measure(answers: list[recommend.Answer], k: int) -> str:
+def _measure(k: int) -> str:
     """What the figure shows, chosen beside it."""
-    st.markdown(recommend.agreement_words(answers, k))
     chosen = st.segmented_control(
         "Measure",
         list(_MEASURES),
@@ -271,7 +295,7 @@ def _measure(answers: list[recommend.Answer], k: int) -> str:
     return chosen if chosen in _MEASURES else "shared"
 
 
-def _why(models: Zoo, answers: list[recommend.Answer]) -> int | None:
+def _explained(models: Zoo, answers: list[recommend.Answer]) -> int | None:
     """The item to explain: the one that is selected, else the first one of the first list."""
     item = state.selected(models)
     if item is not None:
@@ -279,8 +303,7 @@ def _why(models: Zoo, answers: list[recommend.Answer]) -> int | None:
     return next((answer.items[0] for answer in answers if answer.items), None)
 
 
-def _reasons(models: Zoo, answers: list[recommend.Answer], history: tuple[int, ...], item: int | None) -> None:
-    st.subheader("Why this item?", anchor="why")
+def _effects(models: Zoo, answers: list[recommend.Answer], history: tuple[int, ...], item: int | None) -> None:
     if item is None or not history:
         st.markdown("With a history, this shows what each of its items does for a recommendation.")
         return

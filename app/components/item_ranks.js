@@ -1,0 +1,102 @@
+// Items by the ranks that models give them: sorted by any model or by the mean, here in the browser. Python holds the table.
+const sorted = new WeakMap() // by which column each table is sorted: −1 is the mean
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root")
+  const frame = element("div", "ranks")
+  frame.tabIndex = 0
+  frame.setAttribute("role", "region")
+  frame.setAttribute("aria-label", "Rank of each item in each model")
+  const table = element("table")
+  const head = table.createTHead().insertRow()
+  const body = table.createTBody()
+  const columns = [{ title: "Mean rank", note: data.mean }, ...data.models]
+  const value = (row, column) => (column < 0 ? row.mean : (row.cells[column]?.rank ?? Infinity))
+  const sort = column => {
+    sorted.set(root, column)
+    const rows = [...data.rows].sort((a, b) => value(a, column) - value(b, column) || a.mean - b.mean)
+    body.replaceChildren(...rows.map(row => drawn(row, data, setTriggerValue)))
+    ;[...head.cells].slice(1).forEach((cell, place) => cell.setAttribute("aria-sort", place - 1 === column ? "ascending" : "none"))
+  }
+  head.append(header(element("span", "", "Item")))
+  columns.forEach((column, place) => {
+    const button = action("sort", "", `Sort by ${column.title}`)
+    if (column.sign) {
+      const sign = element("span", "sign", column.sign)
+      sign.style.color = column.colour
+      sign.setAttribute("aria-hidden", "true")
+      button.append(sign)
+    }
+    button.append(element("span", "name", column.title))
+    button.title = column.note ?? ""
+    button.onclick = () => sort(place - 1)
+    head.append(header(button))
+  })
+  const before = sorted.get(root) ?? -1
+  sort(before < data.models.length ? before : -1)
+  frame.append(table)
+
+  const active = parentElement.activeElement
+  const focused = active?.getAttribute("aria-label")
+  const scrolled = root.querySelector(".ranks")
+  const [top, left] = [scrolled?.scrollTop ?? 0, scrolled?.scrollLeft ?? 0]
+  root.replaceChildren(frame)
+  frame.scrollTop = top
+  frame.scrollLeft = left
+  if (focused) frame.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus()
+}
+
+function drawn(item, data, report) {
+  const row = element("tr")
+  if (item.truth) row.classList.add("truth")
+  if (item.chosen) row.classList.add("chosen")
+  const title = action("title", item.title, `Details: ${item.title}`)
+  title.title = "Details of this item"
+  title.onclick = () => report("act", { do: "explain", id: item.id })
+  if (item.detail) title.append(" ", element("span", "detail", item.detail))
+  const name = element("th")
+  name.scope = "row"
+  const words = element("div", "item")
+  words.append(title)
+  if (item.truth) words.append(element("span", "tag truth", "came next"))
+  if (item.known) words.append(element("span", "tag", "in the history"))
+  else {
+    const add = action("add", "+", `Add to the history: ${item.title}`)
+    add.title = "Add to the history"
+    add.onclick = () => report("act", { do: "add", id: item.id })
+    words.append(add)
+  }
+  name.append(words)
+  row.append(name, element("td", "mean", item.mean.toFixed(1)))
+  item.cells.forEach((cell, place) => {
+    const field = element("td", "", cell?.words ?? "–")
+    if (cell) {
+      field.style.setProperty("--depth", `${Math.round(45 * Math.max(0, 1 - (cell.rank - 1) / data.k))}%`)
+      field.title = cell.exact
+      if (cell.moved) field.append(element("span", `tag moved ${cell.change}`, cell.moved))
+    } else field.title = `Not in the first ${data.k} of ${data.models[place].title}`
+    row.append(field)
+  })
+  return row
+}
+
+function header(content) {
+  const cell = element("th")
+  cell.scope = "col"
+  cell.append(content)
+  return cell
+}
+
+function action(name, text, label) {
+  const made = element("button", name, text)
+  made.type = "button"
+  made.setAttribute("aria-label", label)
+  return made
+}
+
+function element(tag, name, text) {
+  const made = document.createElement(tag)
+  if (name) made.className = name
+  if (text !== undefined && text !== null) made.textContent = text
+  return made
+}
