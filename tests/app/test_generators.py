@@ -109,7 +109,7 @@ def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
     assert found.target_rank == recommend.ranks(models, "writer", HISTORY, (target,))[0]
     (found,) = recommend.ask(models, ["writer"], HISTORY, 1, target=target)
     assert found.target_rank is None
-    app = open_app(writers, ds="writers", h=ADDRESS)
+    app = open_app(writers, ds="writers", h=ADDRESS, section="effects")
     assert app.button(key="compare_slow").label.startswith("Ask ")
     assert not any("Writer" in caption.value and "ranks now" in caption.value for caption in app.caption)
     app.button(key="compare_slow").click().run()
@@ -216,7 +216,7 @@ def test_the_beam_is_asked_for_by_a_click_and_stands_in_the_address(
     asked = []
     trace = Bundle.trace
     monkeypatch.setattr(Bundle, "trace", lambda self, *a, **b: asked.append(b) or trace(self, *a, **b))
-    app = open_app(writers, ds="writers", h=ADDRESS)
+    app = open_app(writers, ds="writers", h=ADDRESS, section="beam")
     assert not asked
     app.get_by_key("compare_beam").set_value("writer").run()
     assert len(asked) == 1 and app.query_params["beam"] == "writer"
@@ -229,21 +229,10 @@ def test_the_beam_is_asked_for_by_a_click_and_stands_in_the_address(
     assert not app.exception and not app.error
 
 
-def test_the_beam_stays_while_items_are_added(models: Zoo, open_app: Open, writers: Path) -> None:
-    from app.screens.compare import actions
-
-    app = open_app(writers, ds="writers", h=ADDRESS, beam="writer", item="toy-9")
-    own = app.session_state[state._KEY].own
-    assert own == {"beam": "writer"}
-    kept = {}
-    before = (actions.state.get, actions.state.update)
-    try:
-        actions.state.get = lambda: app.session_state[state._KEY]
-        actions.state.update = kept.update
-        actions.act({"do": "add", "id": "toy-8"})
-    finally:
-        actions.state.get, actions.state.update = before
-    assert kept["own"] == {"beam": "writer"}
+def test_the_beam_stays_while_items_are_added(open_app: Open, writers: Path) -> None:
+    app = open_app(writers, ds="writers", h=ADDRESS, beam="writer")
+    app.button(key="compare_drop_last").click().run()
+    assert app.query_params["beam"] == "writer" and len(app.get("plotly_chart")) == 1
 
 
 @pytest.mark.parametrize(
