@@ -117,7 +117,7 @@ def figure(
     table: Table,
     name: str,
     columns: dict[str, Any] | None = None,
-    height: int | None = None,
+    height: int | Literal["stretch"] | None = None,
     on_select: Callable[[], None] | Literal["rerun", "ignore"] = "ignore",
     selection_mode: tuple[str, ...] = ("points",),
     plotly: dict[str, Any] | None = None,

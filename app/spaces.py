@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from app import styles, zoo
-from app.analysis import map_points, recommend
+from app.analysis import map_attributes, map_points, map_regions, recommend
 from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
 from app.styles import Style, tokenizer_style
@@ -110,6 +112,19 @@ def codes(models: Zoo, place: Place) -> map_codes.Codes:
     if place.tokenizer is None or table is None:
         raise SeqscopeError("This export has no map of codes. Export the tokenizer again.")
     return map_codes.Codes.read(table, place.tokenizer.plane, place.tokenizer.own, models.popularity)
+
+
+@cached(8, by=lambda models, items: stamp(models))
+def attributes(models: Zoo, items: pa.Table) -> list[map_attributes.Attribute]:
+    """items: of the catalogue, tidied."""
+    return map_attributes.attributes(items)
+
+
+@cached(32, by=lambda models, items, place: (stamp(models), place.digest))
+def regions(models: Zoo, items: pa.Table, place: Place) -> list[map_regions.Region]:
+    """The named regions of a map of items."""
+    values = [attribute for attribute in attributes(models, items) if not attribute.ranges]
+    return map_regions.regions(points(models, place), [*values, map_attributes.title_words(models.titles)])
 
 
 def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:

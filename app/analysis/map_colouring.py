@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ import pyarrow as pa
 from app.store.attributes import caption, is_place, names_items, prose
 from app.text import clean
 
+Scale = Literal["linear", "log", "quantile"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 GROUPS = 8
 OTHER, NOTHING = "Other", "No value"
 _OTHER_COLOUR, _NOTHING_COLOUR = "#8a9496", "#b9c2c0"
@@ -34,8 +36,8 @@ class Colouring:
     """What the column is called, not escaped."""
     numbers: npt.NDArray[np.float64] | None = None
     """[items], NaN: no value; for columns of numbers."""
-    log: bool = False
-    """Numbers are spread so unevenly that colours follow their logarithm."""
+    scale: Scale = "linear"
+    """What the colours of numbers follow: the number, log10(1 + number), or its rank among all items."""
     groups: tuple[str, ...] = ()
     """Names of the groups, not escaped, the largest first; then Other and No value where there are such items."""
     group: npt.NDArray[np.int16] | None = None
@@ -55,6 +57,20 @@ class Colouring:
     def _left_over(self, place: int) -> bool:
         return place >= CODES or (self.groups[place] in (OTHER, NOTHING) and place >= len(self.groups) - 2)
 
+    def can(self, scale: Scale) -> bool:
+        """Whether there is such a scale of its numbers: there is no logarithm where one is below 0."""
+        return self.numbers is not None and (scale != "log" or not (self.numbers < 0).any())
+
+    def shades(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Where numbers lie on the colour scale."""
+        if self.scale == "log":
+            return np.log10(1 + values)
+        if self.scale == "quantile" and self.numbers is not None:
+            known = np.sort(self.numbers[np.isfinite(self.numbers)])
+            below, not_above = (np.searchsorted(known, values, side=side) for side in ("left", "right"))
+            return np.asarray((below + not_above) / 2 / len(known))
+        return values
+
     @property
     def note(self) -> str:
         """What has to be known to read the colours, not escaped."""
@@ -62,65 +78,49 @@ class Colouring:
             return (
                 "Every code has a colour and a shape of its own, which say no more than that; a point names its code."
             )
-        if self.log:
-            return "Colours follow the logarithm, as a few items have far larger values than the others."
         if self.several:
             return "An item with several values takes the colour of its most frequent one."
         return ""
 
 
-def possible(items: pa.Table) -> tuple[list[str], list[tuple[str, str]]]:
-    """(columns to colour by, (title, why not) of the others)."""
-    kept, left_out = ["popularity"], []
-    if "popularity" in items.column_names and not items["popularity"].to_numpy().any():
-        kept, left_out = [], [(caption("popularity"), "Nobody has taken any item.")]
+def possible(items: pa.Table) -> list[str]:
+    """The columns to colour by: those with some values that several items have in common, or with numbers."""
+    columns = ["popularity"] if "popularity" not in items.column_names or items["popularity"].to_numpy().any() else []
     described = prose(items)
-    for name in items.column_names:
-        if name in ("item", "item_id", "title", "popularity"):
-            continue
-        why = _unfit(items, name, described)
-        if why is None:
-            kept.append(name)
-        else:
-            left_out.append((caption(name), why))
-    left_out += [("Title", "Every item has its own."), ("Item id", "Every item has its own.")]
-    return kept, left_out
+    return columns + [
+        name
+        for name in items.column_names
+        if name not in ("item", "item_id", "title", "popularity", described)
+        and not names_items(name)
+        and not is_place(name)
+        and _groups(items, name)
+    ]
 
 
-def _unfit(items: pa.Table, name: str, described: str | None) -> str | None:
+def _groups(items: pa.Table, name: str) -> bool:
     kind = items[name].type
-    if name == described:
-        return "Sentences form no groups."
-    if names_items(name):
-        return "It only names the items."
-    if is_place(name):
-        return "It is the place within a series."
     if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values = _numbers(items, name)
-        some = values[np.isfinite(values)]
-        return (
-            "No item has a value." if not len(some) else "All items have the same value." if np.ptp(some) == 0 else None
-        )
+        known = values[np.isfinite(values)]
+        return bool(len(known) and np.ptp(known) > 0)
     counts = _counts(items, name)
-    if not counts:
-        return "No item has a value."
-    if len(counts) == 1:
-        return "All items have the same value."
-    held = sum(n for _, n in counts.most_common(GROUPS)) / len(items)
-    if held < _GROUPED:
-        return f"{len(counts):,} distinct values; the {GROUPS} largest hold only {100 * held:.1f} % of the items."
-    return None
+    return len(counts) > 1 and sum(n for _, n in counts.most_common(GROUPS)) >= _GROUPED * len(items)
 
 
-def colouring(items: pa.Table, name: str) -> Colouring:
-    """Colours of all items by one of the possible columns."""
+def colouring(items: pa.Table, name: str, scale: Scale | None = None) -> Colouring:
+    """Colours of all items by one of the possible columns.
+
+    scale: of numbers; None: the logarithm where a few are far larger than the others.
+    """
     title = caption(name)
     kind = items[name].type
     if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        values = _numbers(items, name)
-        some = values[np.isfinite(values)]
-        low, middle, high = (some.min(), np.median(some), some.max()) if len(some) else (0, 0, 0)
-        return Colouring(name, title, numbers=values, log=bool(low >= 0 and high > _SKEWED * max(middle, 1)))
+        numbers = _numbers(items, name)
+        if scale is None:
+            known = numbers[np.isfinite(numbers)]
+            scale = "log" if len(known) and known.max() > _SKEWED * max(np.median(known), 1) else "linear"
+        by_number = Colouring(name, title, numbers=numbers, scale=scale)
+        return by_number if by_number.can(scale) else replace(by_number, scale="linear")
     counts = _counts(items, name)
     top = [value for value, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:GROUPS]]
     places = {value: place for place, value in enumerate(top)}

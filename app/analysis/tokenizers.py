@@ -61,7 +61,7 @@ def labels(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
 @cached(8, by=lambda models, items: stamp(models))
 def columns(models: Zoo, items: pa.Table) -> list[str]:
     """Columns of categories, the one that matters most first."""
-    possible, _ = map_colouring.possible(items)
+    possible = map_colouring.possible(items)
     names = [name for name in possible if name != POPULARITY and map_colouring.colouring(items, name).group is not None]
     return sorted(names, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
 

@@ -139,32 +139,40 @@ def browser() -> None:
     _BROWSER(key="browser", height=1)
 
 
-_VIEWPORT = st.components.v2.component(
-    "seqscope_viewport", html="<span></span>", js=(Path(__file__).parent / "viewport.js").read_text("utf-8")
-)
+_MAP = _component("map", "map.css")
 
-Viewport = tuple[float, float, float, float]
+Viewport = tuple[float, float, float, float, float]
+"""x0, x1, y0, y1 and the figure's height in pixels: drawn at another height first, it would come to another view."""
 
 
-def watch_viewport(chart: str) -> None:
-    """chart: the key of the figure."""
-    _VIEWPORT(key=f"{chart}_viewport", data={"chart": chart}, on_view_change=lambda: None, height=1)
+def over_map(chart: str, names: list[tuple[float, float, int, str]], width: float) -> None:
+    """What lies over a map: the names of its regions, as many as there is room for. It watches the map's view, too.
+
+    chart: the key of the figure. names: x, y, level (fine ones, above 0, come where one has zoomed in), text; where names
+    would overlap, the first one is shown. width: of the whole map, in its units.
+    """
+    _MAP(
+        key=f"{chart}_over",
+        data={"chart": chart, "names": names, "width": width},
+        on_view_change=lambda: None,
+        height=1,
+    )
 
 
 def viewport(chart: str) -> Viewport | None:
-    """(x0, x1, y0, y1) as last reported; None where the visitor has not moved the figure."""
-    view = getattr(st.session_state.get(f"{chart}_viewport"), "view", None)
+    """As last reported; None where the visitor has not moved the figure."""
+    view = getattr(st.session_state.get(f"{chart}_over"), "view", None)
     return checked_viewport(view)
 
 
 def checked_viewport(found: object) -> Viewport | None:
-    """Four finite numbers that span something, or None: they come from outside."""
-    if not isinstance(found, (list, tuple)) or len(found) != 4:
+    """Five finite numbers that span something, or None: they come from outside."""
+    if not isinstance(found, (list, tuple)) or len(found) != 5:
         return None
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in found):
         return None
-    x0, x1, y0, y1 = map(float, found)
-    return (x0, x1, y0, y1) if x0 != x1 and y0 != y1 else None
+    x0, x1, y0, y1, height = map(float, found)
+    return (x0, x1, y0, y1, height) if x0 != x1 and y0 != y1 and 10 <= height < 1e5 else None
 
 
 _WORDS = st.components.v2.component(

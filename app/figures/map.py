@@ -17,6 +17,11 @@ from app.text import count, label
 TITLED = 20_000  # points whose titles travel with them; of more, the item id alone
 LEGEND = 10  # groups up to which there is a legend; of more, every point says its own
 ARROWS = 40  # steps of the history's path with an arrow of their own; earlier ones are a line
+MARK = "mark"  # meta of what stands out, which the names of regions leave free
+COLOUR_BAR = {
+    "orientation": "h", "thickness": 10, "lenmode": "pixels", "len": 260, "x": 0, "xanchor": "left", "y": 0, "yanchor": "bottom",
+    "outlinewidth": 0,
+}  # fmt: skip
 _BINS = 400
 _CHANNEL = "seqscope"  # the same in every figure: Plotly keeps the view while it stays the same
 
@@ -49,7 +54,7 @@ def figure(
     titles: Sequence[str],
     ids: Sequence[str],
     *,
-    height: int = 620,
+    height: float | None = None,
     view: Range | None = None,
     path: bool = True,
 ) -> go.Figure:
@@ -71,8 +76,11 @@ def figure(
     return lay_out(fig, height, view, look, legend=legend)
 
 
-def lay_out(fig: go.Figure, height: int, view: Range | None, look: Look, *, legend: bool) -> go.Figure:
-    """How every map lies on the screen: one scale without axes, moved with the mouse, its view kept while it is redrawn."""
+def lay_out(fig: go.Figure, height: float | None, view: Range | None, look: Look, *, legend: bool) -> go.Figure:
+    """How every map lies on the screen: one scale without axes, moved with the mouse, its view kept while it is redrawn.
+
+    height: in pixels; None: that of the place where it is drawn.
+    """
     return fig.update_layout(
         height=height,
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
@@ -174,12 +182,15 @@ def _crowd(
         values = colours.numbers[drawn]
         some = np.isfinite(values)
         add(drawn[~some], "No value", {"color": "#b9c2c0"})
-        shown = np.log10(1 + values[some]) if colours.log else values[some]
         told = [f"{label(colours.title)}: {_told(value)}" for value in values[some]]
         add(
             drawn[some],
             colours.title,
-            {"color": shown.astype(np.float32), "colorscale": SCALE, "colorbar": _bar(colours, values[some])},
+            {
+                "color": colours.shades(values[some]).astype(np.float32),
+                "colorscale": SCALE,
+                "colorbar": _bar(colours, values[some]),
+            },
             told,
         )
     elif colours.group is not None:
@@ -191,26 +202,24 @@ def _crowd(
 
 
 def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
-    bar: dict[str, Any] = {
-        "title": {"text": label(colours.title), "side": "top"},
-        "thickness": 10,
-        "len": 0.5,
-        "y": 0.98,
-        "yanchor": "top",
-        "x": 1.0,
-        "xanchor": "right",
-        "outlinewidth": 0,
-    }
-    if colours.log and len(values):
-        ticks = [
-            t
-            for t in (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
-            if values.min() <= t <= values.max()
-        ]
-        bar.update(tickvals=[float(np.log10(1 + t)) for t in ticks], ticktext=[f"{t:,}" for t in ticks])
+    bar: dict[str, Any] = {**COLOUR_BAR, "title": {"text": _scaled(colours), "side": "top"}}
+    if colours.scale != "linear" and len(values):
+        if colours.scale == "log":
+            tens = 10.0 ** np.arange(8)
+            labelled = np.concatenate([[0], np.outer(tens, (1, 3)).ravel()])
+            labelled = labelled[(labelled >= values.min()) & (labelled <= values.max())]
+        else:
+            labelled = np.unique(np.quantile(values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
+        bar["tickvals"] = colours.shades(labelled).tolist()
+        bar["ticktext"] = [f"{value:,.4g}" if value % 1 else f"{value:,.0f}" for value in labelled.tolist()]
     elif len(values) and (values == values.round()).all():
         bar["tickformat"] = "d"
     return bar
+
+
+def _scaled(colours: Colouring) -> str:
+    """Its title with the scale."""
+    return label(colours.title) + ("" if colours.scale == "linear" else f" ({colours.scale})")
 
 
 def _told(value: float) -> str:
@@ -238,6 +247,7 @@ def _overlay(
                 hoverinfo="text",
                 customdata=[ids[i] for i in items],
                 name=name,
+                meta=MARK,
                 marker=marker,
                 showlegend=False,
                 unselected={

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.analysis.map_colouring import PALETTE, SCALE
 from app.analysis.map_points import Points
-from app.figures.map import Look, Range, lay_out, named_places, path_lines
+from app.figures.map import COLOUR_BAR, Look, Range, lay_out, named_places, path_lines
 from app.text import count, label
 
 Ints = npt.NDArray[np.int64]
@@ -24,9 +24,10 @@ CALLED = {"level": "Level", "cluster": "Cluster", "items": "Number of items"}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 SIGNS = ("●", "■", "◆", "▲", "✚", "★")
 TOP = 3  # items of a code that its point names
-NUMBERED = 130  # codes up to which each has its number beside it, on a map that has the page to itself
-SMALL = 500  # height of a map that has not
-NUMBERED_SMALL = 48
+NUMBERED, NUMBERED_SMALL = (
+    130,
+    48,
+)  # codes up to which each has its number beside it, on a map with the page to itself or not
 _NOBODY = "#8a9496"
 
 
@@ -128,12 +129,20 @@ class Marks:
 
 
 def figure(
-    codes: Codes, by: str, marks: Marks, look: Look, titles: Sequence[str], *, height: int, view: Range | None = None
+    codes: Codes,
+    by: str,
+    marks: Marks,
+    look: Look,
+    titles: Sequence[str],
+    *,
+    small: bool = False,
+    view: Range | None = None,
+    height: float | None = None,
 ) -> go.Figure:
-    """by: one of BY. titles: of every item, not escaped."""
+    """by: one of BY. titles: of every item, not escaped. small: the map shares the page with another one."""
     fig = go.Figure()
     words = [_words(codes, row, titles) for row in range(len(codes))]
-    numbered = len(codes) <= (NUMBERED if height >= SMALL else NUMBERED_SMALL)
+    numbered = len(codes) <= (NUMBERED_SMALL if small else NUMBERED)
     lit = np.zeros(len(codes), bool)
     lit[list(marks.selection)] = True
     for name, rows, colour in _groups(codes, by):
@@ -226,8 +235,11 @@ def _crowd(
         "line": {"width": 1, "color": colour or look.paper},
     }
     if colour is None:
-        bar = {"title": {"text": "Items"}, "thickness": 10, "len": 0.5, "y": 0.98, "yanchor": "top", "x": 1.0}
-        marker |= {"color": items, "colorscale": SCALE, "colorbar": {**bar, "xanchor": "right", "tickformat": "d"}}
+        marker |= {
+            "color": items,
+            "colorscale": SCALE,
+            "colorbar": {**COLOUR_BAR, "title": {"text": "Items", "side": "top"}, "tickformat": "d"},
+        }
     else:
         marker["color"] = colour
     fig.add_scattergl(

@@ -27,7 +27,7 @@ def codes(plane: bool = True) -> views.Codes:
 
 
 def drawn(by: str = "level", **marks: object) -> dict:
-    figure = views.figure(codes(), by, views.Marks(**marks), LOOK, TITLES, height=560)  # type: ignore[arg-type]
+    figure = views.figure(codes(), by, views.Marks(**marks), LOOK, TITLES)  # type: ignore[arg-type]
     found: dict = json.loads(figure.to_json())
     return found
 
@@ -61,7 +61,7 @@ def test_colours_by_cluster_and_by_use() -> None:
     figure = drawn("items")
     nobody, used = figure["data"]
     assert nobody["customdata"] == ["1-2", "2-0"] and used["customdata"] == ["1-0", "1-1", "2-1", "2-2"]
-    assert views.figure(codes(), "items", views.Marks(), LOOK, TITLES, height=560).data[1].marker.color.tolist() == [
+    assert views.figure(codes(), "items", views.Marks(), LOOK, TITLES).data[1].marker.color.tolist() == [
         3,
         1,
         2,
@@ -89,11 +89,11 @@ def test_what_stands_out() -> None:
     assert traces["Found", "markers"]["customdata"] == ["2-1"]
     assert traces["Codes of the chosen item", "markers"]["customdata"] == ["1-0", "2-1"]
     assert traces["Chosen", "markers"]["customdata"] == ["2-2"]
-    lit = views.figure(codes(), "level", views.Marks(selection=(1,)), LOOK, TITLES, height=560)
+    lit = views.figure(codes(), "level", views.Marks(selection=(1,)), LOOK, TITLES)
     assert [list(trace.selectedpoints) for trace in lit.data] == [[1], []]
 
 
 def test_numbers_stand_beside_codes_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "NUMBERED_SMALL", 5)
-    small = views.figure(codes(), "level", views.Marks(), LOOK, TITLES, height=400)
+    small = views.figure(codes(), "level", views.Marks(), LOOK, TITLES, small=True)
     assert small.data[0].mode == "markers" and drawn()["data"][0]["mode"] == "markers+text"

@@ -62,17 +62,10 @@ def catalogue() -> pa.Table:
     )
 
 
-def test_columns_that_cannot_be_coloured_say_why() -> None:
-    possible, left_out = map_colouring.possible(catalogue())
-    assert possible == ["popularity", "genres", "country", "price", "own"]
-    assert dict(left_out) == {
-        "Same": "All items have the same value.",
-        "Description": "Sentences form no groups.",
-        "Title": "Every item has its own.",
-        "Item id": "Every item has its own.",
-    }
+def test_columns_whose_values_items_have_in_common_can_be_coloured_by() -> None:
+    assert map_colouring.possible(catalogue()) == ["popularity", "genres", "country", "price", "own"]
     many = pa.table({"item": range(1_000), "own": [f"only {i}" for i in range(1_000)]})
-    assert "1,000 distinct values" in dict(map_colouring.possible(many)[1])["Own"]
+    assert map_colouring.possible(many) == ["popularity"]
 
 
 def test_lists_take_their_most_frequent_value() -> None:
@@ -92,8 +85,15 @@ def test_missing_values_have_a_group_of_their_own() -> None:
 
 
 def test_skewed_numbers_are_coloured_by_their_logarithm() -> None:
-    assert map_colouring.colouring(catalogue(), "popularity").log
-    assert not map_colouring.colouring(catalogue(), "price").log
+    assert map_colouring.colouring(catalogue(), "popularity").scale == "log"
+    assert map_colouring.colouring(catalogue(), "price").scale == "linear"
+    below = pa.table({"item": range(3), "change": [-1.0, 0.0, 900.0]})
+    assert map_colouring.colouring(below, "change", "log").scale == "linear"
+
+
+def test_a_quantile_is_a_rank_and_equal_numbers_share_it() -> None:
+    numbers = map_colouring.colouring(pa.table({"item": range(4), "n": [1, 5, 5, 900]}), "n", "quantile")
+    assert numbers.shades(np.array([1.0, 5.0, 900.0])).tolist() == [0.125, 0.5, 0.875]
 
 
 def test_codes_have_a_colour_and_a_shape_each_up_to_a_number() -> None:
@@ -174,7 +174,10 @@ def test_selected_points_are_known_by_their_item_id() -> None:
     assert map_points.selected({"points": "x"}, at, positions, sampled=False) == []
 
 
-@pytest.mark.parametrize("sent", [None, [], [1, 2, 3], [0, 0, 1, 2], ["a", 1, 2, 3], [float("nan"), 1, 2, 3], {"x": 1}])
+@pytest.mark.parametrize(
+    "sent",
+    [None, [], [1, 2, 3, 4], [0, 0, 1, 2, 400], ["a", 1, 2, 3, 400], [float("nan"), 1, 2, 3, 400], [0, 1, 0, 1, 0]],
+)
 def test_a_view_that_is_none_is_not_believed(sent: object) -> None:
     assert widgets.checked_viewport(sent) is None
 
@@ -236,6 +239,7 @@ def test_groups_are_traces_with_a_legend_and_numbers_a_scale() -> None:
     ] and groups.layout.showlegend
     numbers = views.figure(at, map_colouring.colouring(items, "popularity"), map_points.Marks(), LOOK, ids, ids)
     assert numbers.data[0].marker.colorbar.ticktext[-1] == "1,000,000"
+    assert numbers.data[0].marker.colorbar.title.text == "Popularity (log)"
 
 
 def test_too_many_points_become_a_density_image_and_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,9 +315,13 @@ def test_the_page_of_every_model(root: Path, path: Path) -> None:
     assert not failed(page) and len(charts(page)) == 1
     page.selectbox(key="map_second").set_value("alpha").run()
     assert not failed(page) and len(charts(page)) == 2
-    for column in ("year", "none", "code.rqvae"):
+    for column in ("none", "code.rqvae", "year"):
         page.selectbox(key="map_colour").set_value(column).run()
         assert not failed(page) and page.query_params["colour"] == column
+    scale = next(group for group in page.get("button_group") if group.key == "map_scale")
+    scale.set_value("quantile").run()
+    assert not failed(page) and page.query_params["scale"] == "quantile"
+    assert figures(page)[0]["data"][0]["marker"]["colorbar"]["title"]["text"] == "Year (quantile)"
 
 
 def test_every_space_is_in_the_one_list(root: Path, path: Path) -> None:
@@ -457,7 +465,8 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
 
 def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: Path) -> None:
     address = {
-        "space": "codes.rqvae", "beside": "latents.rqvae", "colour": "code.rqvae", "by": "items", "find": "Film", "top": "next",
+        "space": "codes.rqvae", "beside": "latents.rqvae", "colour": "code.rqvae", "scale": "log", "by": "items",
+        "find": "Film", "top": "next",
         "item": "toy-9", "code": "rqvae.1-2", "area": "prefix.rqvae~2-1",
     }  # fmt: skip
     page = opened(root, **address)
@@ -468,7 +477,7 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
     assert page.selectbox(key="map_by").value == "items"
     assert page.text_input(key="map_search").value == "Film"
     layers = page.get("button_group")[0]
-    assert layers.options == ["History path"] and layers.value == []  # no model's space, so nothing comes next
+    assert layers.options == ["History"] and layers.value == []  # no model's space, so nothing comes next
     layers.set_value(["history"]).run()
     assert "top" not in page.query_params  # what was not offered stays as it was
     page.selectbox(key="map_second").set_value("alpha").run()
@@ -490,6 +499,7 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
         ({"beside": "<script>"}, "map that this dataset does not have: “<script>”"),
         ({"colour": "smell"}, "asks for colours by “smell”"),
         ({"colour": "code.nobody"}, "asks for colours by “code.nobody”"),
+        ({"scale": "square"}, "colour scale “square”; possible is linear, log or quantile"),
         ({"by": "weight"}, "colours of codes by “weight”; possible is level, cluster or items"),
         ({"find": "x" * 201}, "a text of more than 200 characters"),
         ({"top": "history~history"}, "draws “history~history” on top"),

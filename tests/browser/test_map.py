@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,12 +54,32 @@ def test_zoom_survives_another_colour_and_another_history(go: Callable) -> None:
     near = span(page)
     assert 0 < near < 0.8 * whole
     layers = page.evaluate(f"document.querySelector('{PLOT}').data.length")
+    page.get_by_role("button", name="Display").click()
     page.get_by_text("Next items", exact=True).click()
     page.wait_for_function(f"{DRAWN} && document.querySelector('{PLOT}').data.length !== {layers}")
     assert span(page) == pytest.approx(near, rel=0.02)
     settle(page)
-    page.get_by_role("button", name="Whole map").click()
+    page.get_by_role("button", name="Reset view").click()
     until(page, lambda: span(page) > 0.8 * whole, True)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])
+def test_the_map_fills_the_window_and_its_names_leave_each_other_room(
+    visit: Callable[[str], Page], width: int, height: int
+) -> None:
+    page = visit("/map?ds=sample&space=sasrec")
+    page.set_viewport_size({"width": width, "height": height})
+    plot = page.locator(".st-key-map_sasrec .js-plotly-plot")
+    until(page, lambda: (plot.bounding_box() or {"width": 0})["width"] >= 0.7 * width, True)
+    until(page, lambda: (plot.bounding_box() or {"height": 0})["height"] >= 0.7 * height, True)
+    names = page.locator(".st-key-map_sasrec_over span:visible")
+    names.first.wait_for()
+    boxes = [name.bounding_box() for name in names.all()]
+    placed = [(box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]) for box in boxes if box]
+    assert len(placed) > 5
+    assert not [
+        (a, b) for a, b in combinations(placed, 2) if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
 
 
 def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[str]) -> None:

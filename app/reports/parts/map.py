@@ -171,7 +171,7 @@ def _scaled(points: Points) -> tuple[np.ndarray, np.ndarray]:
 
 def _colouring(models: Zoo) -> map_colouring.Colouring | None:
     """By the column of categories that matters most, where there is one."""
-    possible, _ = map_colouring.possible(models.items)
+    possible = map_colouring.possible(models.items)
     order = sorted(possible, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
     by_group = (map_colouring.colouring(models.items, name) for name in order if name != "popularity")
     return next((colouring for colouring in by_group if colouring.group is not None), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,14 @@ import streamlit as st
 from app import export, guard, spaces, zoo
 from app.analysis import map_points
 from app.analysis.map_colouring import Colouring
+from app.analysis.map_regions import Region
 from app.components import widgets
+from app.figures.map import Range
 from app.session import state
 from app.session.address import decode, encode
 from app.spaces import Place
 from app.store.catalogue import Catalogue
+from app.text import clean, md
 from engine.runtime import Zoo
 
 _HELD_SELECTION = "map_area"  # (dataset, items): a selection that no address can say
@@ -43,10 +46,6 @@ class MapChoices:
     @property
     def beside(self) -> bool:
         return len(self.places) > 1
-
-    @property
-    def height(self) -> int:
-        return 460 if self.beside else 560
 
 
 # --- the selection
@@ -140,7 +139,9 @@ class Shown:
     """What a figure on the screen shows. While nothing else changes it stays the very same, and the browser keeps it."""
 
     contents: tuple[object, ...]
-    view: widgets.Viewport | None
+    view: Range | None
+    height: float | None
+    """Of the figure, in pixels; None: not known yet."""
     selection: tuple[int, ...]
 
 
@@ -156,31 +157,43 @@ def as_shown(name: str, contents: tuple[object, ...], selection: tuple[int, ...]
         return before
     seen = widgets.viewport(name)
     view_set, view_before = st.session_state.get(f"{name}_view", (None, None))
-    view = view_set if view_set is not None and view_before == seen else seen
+    view: Range | None = view_set if view_set is not None and view_before == seen else seen and seen[:4]
     if isinstance(before, Shown) and before.contents[:2] != contents[:2]:
         view = None
-    drawn = Shown(contents, view, selection)
+    drawn = Shown(contents, view, seen and seen[4], selection)
     st.session_state[f"{name}_drawn"] = drawn
     return drawn
 
 
 def show_figure(
-    fig: export.Figure, page: MapChoices, place: Place, *, alt: str, table: export.Table, take: Callable[[Place], None]
+    fig: export.Figure,
+    page: MapChoices,
+    place: Place,
+    *,
+    alt: str,
+    table: export.Table,
+    take: Callable[[Place], None],
+    regions: Sequence[Region] = (),
 ) -> None:
-    """The figure of a place; take: called when something on it is selected."""
+    """The figure of a place with the names of its regions; take: called when something on it is selected."""
     name = chart_key(place)
-    export.figure(
-        fig,
-        key=name,
-        alt=alt,
-        table=table,
-        name=f"map {place.slug}",
-        height=page.height,
-        on_select=guard.callback(lambda: take(place)),
-        selection_mode=("points", "box", "lasso"),
-        plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
-    )
-    widgets.watch_viewport(name)
+    with st.container(key=f"map_frame_{place.slug}"):
+        if page.beside:
+            st.markdown(f"**{place.style.sign} {md(place.title)}**")
+        export.figure(
+            fig,
+            key=name,
+            alt=alt,
+            table=table,
+            name=f"map {place.slug}",
+            height="stretch",
+            on_select=guard.callback(lambda: take(place)),
+            selection_mode=("points", "box", "lasso"),
+            plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
+        )
+        points = spaces.points(page.models, place)
+        names = [(region.x, region.y, region.level, clean(region.name, 40)) for region in regions]
+        widgets.over_map(name, names, float(np.nanmax(points.x) - np.nanmin(points.x)))
 
 
 def times_moved(name: str) -> int:

@@ -41,11 +41,10 @@ def show(page: MapChoices, place: Place) -> None:
         replace(marks, selection=drawn.selection),
         figures.Look.of(dark, place.style.colour, place.style.marker),
         models.titles,
-        height=page.height,
+        small=page.beside,
         view=drawn.view,
+        height=drawn.height,
     )
-    if page.beside:
-        st.markdown(f"**{place.style.sign} {md(place.title)}**")
     show_figure(
         fig,
         page,
@@ -91,7 +90,7 @@ def about(page: MapChoices) -> None:
             "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to),
             args=(tuple(items.tolist()),),
         )  # fmt: skip
-        st.button("Let go", key="map_code_clear", type="tertiary", on_click=guard.callback(_let_go))
+        st.button("Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(_let_go))
     if level:
         st.caption(
             f"A code of level {level + 1} says how an item differs from what its earlier codes say of it: after other ones it "

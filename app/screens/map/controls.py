@@ -19,48 +19,48 @@ from app.text import clean, count, md
 from engine.runtime import Zoo
 
 MATCHES = 500  # items that a search marks
-_LAYERS = dict(zip(LAYERS, ("History path", "Next items"), strict=True))
+_LAYERS = dict(zip(LAYERS, ("History", "Next items"), strict=True))
 
 
 def show(models: Zoo, found: Catalogue) -> MapChoices:
     page_parameters = state.get().own
     able = spaces.able(models)
-    possible, left_out = _colourable(found, stamp(models))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    possible = _colourable(found, stamp(models))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="map_controls"):
+        st.title("Map", anchor=False, width="content")
         titles = {key: place.title for key, place in able.items()}
         first, second = parameters.shown(models, page_parameters)
-        first = choice.selected("Space", "space", titles, first, key="map_space", width=200)
+        first = choice.selected("Space", "space", titles, first, key="map_space", width=190)
         others = {NOTHING: "None", **{key: title for key, title in titles.items() if key != first}}
         second = choice.selected(
-            "Beside it", "beside", others, second or NOTHING, key="map_second", width=200, disabled=len(others) == 1
+            "Compare with", "beside", others, second or NOTHING, key="map_second", width=170, disabled=len(others) == 1
         )
         places = [able[key] for key in (first, second) if key in able]
         colour = _colour(models, possible) if any(not place.of_codes for place in places) else NOTHING
         by = "level"
         if any(place.of_codes for place in places):
-            by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=180)
+            by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=150)
         text = _search()
-    with st.container(horizontal=True, vertical_alignment="center"):
-        layers = _layers(any(place.model is not None for place in places))
+        colours = _colouring_of(models, found, colour)
+        with st.popover("Display", type="tertiary", icon=":material/tune:"):
+            layers = _layers(any(place.model is not None for place in places))
+            if colours is not None and colours.numbers is not None:
+                _scale(colours)
         st.button(
-            "Whole map",
+            "Reset view",
             icon=":material/zoom_out_map:",
             type="tertiary",
             key="map_whole",
             on_click=guard.callback(zoom_to),
             args=(None,),
         )
-        with st.popover("Columns without colours", type="tertiary", key="map_left_out", on_change="rerun") as folded:
-            if folded.open:
-                for name, why in left_out:
-                    st.caption(f"**{md(name)}** – {md(why)}")
     hits = tuple(hit.item for hit in found.search(text, MATCHES)) if text else ()
     _told(models, text, hits)
     return MapChoices(
         models,
         found,
         tuple(places),
-        _colouring_of(models, found, colour),
+        colours,
         by,
         hits,
         state.selected(models),
@@ -70,13 +70,25 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
     )
 
 
+def _scale(colours: map_colouring.Colouring) -> None:
+    words: dict[str, str] = {scale: scale.capitalize() for scale in map_colouring.SCALES if colours.can(scale)}
+    choice.segmented(
+        "Colour scale",
+        "scale",
+        words,
+        colours.scale,
+        key="map_scale",
+        help="Quantile: colours follow the rank, so that each has as many items.",
+    )
+
+
 def _colour(models: Zoo, possible: list[str]) -> str:
     coded = {
         f"{CODE}{name}": f"First code by {tokenization.about.title}"
         for name, tokenization in models.tokenizations.items()
     }
     options = {NOTHING: "None", **{name: caption(name) for name in possible}, **coded}
-    return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=200)
+    return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=150)
 
 
 def _preferred(possible: list[str]) -> str:
@@ -96,7 +108,7 @@ def _search() -> str:
         live="300ms",
         max_chars=MAX_QUERY,
         placeholder="Type a title …",
-        width=240,
+        width=190,
         on_change=guard.callback(_searched),
         args=(key,),
     )
@@ -114,12 +126,11 @@ def _layers(of_models: bool) -> frozenset[str]:
     offered = LAYERS if of_models else tuple(name for name in LAYERS if name != NEXT)
     st.session_state[key] = [name for name in offered if name in layers]
     st.pills(
-        "On top",
+        "Show",
         offered,
         selection_mode="multi",
         format_func=_LAYERS.__getitem__,
         key=key,
-        label_visibility="collapsed",
         on_change=guard.callback(_layered),
         args=(key, offered),
     )
@@ -158,13 +169,16 @@ def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colouring.C
     if colour == NOTHING:
         return None
     if colour in found.items.column_names:
-        return _colouring(found, colour, stamp(models))
+        scale = next((scale for scale in map_colouring.SCALES if scale == state.get().own.get("scale")), None)
+        return _colouring(found, colour, scale, stamp(models))
     return _coding(models, colour.removeprefix(CODE))
 
 
-@cached(64, by=lambda catalogue, name, stamp: (name, stamp))
-def _colouring(catalogue: Catalogue, name: str, stamp: str) -> map_colouring.Colouring:
-    return map_colouring.colouring(catalogue.items, name)
+@cached(64, by=lambda catalogue, name, scale, stamp: (name, scale, stamp))
+def _colouring(
+    catalogue: Catalogue, name: str, scale: map_colouring.Scale | None, stamp: str
+) -> map_colouring.Colouring:
+    return map_colouring.colouring(catalogue.items, name, scale)
 
 
 @cached(16, by=lambda models, name: (name, stamp(models)))
@@ -174,5 +188,5 @@ def _coding(models: Zoo, name: str) -> map_colouring.Colouring:
 
 
 @cached(8, by=lambda catalogue, stamp: stamp)
-def _colourable(catalogue: Catalogue, stamp: str) -> tuple[list[str], list[tuple[str, str]]]:
+def _colourable(catalogue: Catalogue, stamp: str) -> list[str]:
     return map_colouring.possible(catalogue.items)

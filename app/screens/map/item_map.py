@@ -46,7 +46,7 @@ def show(page: MapChoices, place: Place) -> None:
     contents = (
         now.dataset,
         place.digest,
-        colours.name if colours else None,
+        (colours.name, colours.scale) if colours else None,
         marks,
         dark,
         page.beside,
@@ -61,10 +61,8 @@ def show(page: MapChoices, place: Place) -> None:
         models.titles,
         models.item_ids,
         view=drawn.view,
-        height=page.height,
+        height=drawn.height,
     )
-    if page.beside:
-        st.markdown(f"**{place.style.sign} {md(place.title)}**")
     if len(points) > map_points.ALL:
         st.caption(
             f"{len(points):,} items as a density image; on it {map_points.SAMPLE:,} of them as points, the same share of "
@@ -79,6 +77,7 @@ def show(page: MapChoices, place: Place) -> None:
         alt=views.alt(arranged, points, colours, marks),
         table=map_points.marks_table(marks, points, models.titles, models.item_ids),
         take=_take,
+        regions=spaces.regions(models, page.found.items, place),
     )
     _legend(marks, place.style.sign, trouble)
     _trust(place, points, page)
@@ -233,12 +232,12 @@ def chosen_item(page: MapChoices) -> None:
         )
         st.page_link(
             "screens/catalogue/page.py",
-            label="Its card",
+            label="Details",
             icon=":material/badge:",
             query_params=state.link_params(),
         )
         st.button("Zoom to it", key="map_item_zoom", on_click=guard.callback(zoom_to), args=((item,),))
-        st.button("Let go", key="map_item_clear", type="tertiary", on_click=guard.callback(choose), args=(None,))
+        st.button("Deselect", key="map_item_clear", type="tertiary", on_click=guard.callback(choose), args=(None,))
     others = [place for place in spaces.able(models).values() if place.model is None and not place.of_codes]
     neighbours.show(models, item, key="map_item", on_open=choose, k=NEAR, also=others)
 

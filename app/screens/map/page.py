@@ -12,27 +12,19 @@ from app.text import md
 from engine.runtime import Zoo
 
 
-def show() -> None:
-    st.title("Map")
-    page()
-
-
 @st.fragment
 def page() -> None:
-    with guard.watch("the map"):
+    with guard.watch("the map"), st.container(key="map_page", gap="small"):
         now = state.get()
         models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
         if not spaces.able(models):
+            st.title("Map")
             st.info("Nothing of this dataset has a map.", icon=":material/scatter_plot:")
             unable(models)
             st.page_link(
                 "screens/compare/page.py", label="Compare what they recommend", icon=":material/compare_arrows:"
             )
             return
-        st.caption(
-            "What is treated alike lies close together: items by a model or by their words, or the codes that tokenizers make of "
-            "them. Every space has a map of its own."
-        )
         this = controls.show(models, catalogue)
         maps(this)
         note = f" {md(this.colours.note)}" if this.colours is not None else ""
@@ -51,11 +43,12 @@ def page() -> None:
 
 
 def maps(this: MapChoices) -> None:
-    shown = st.columns(len(this.places), gap="medium") if this.beside else [st.container()]
-    for where, place in zip(shown, this.places, strict=True):
-        with where, guard.watch(f"the map of {place.title}"):
-            part = code_map if place.of_codes else item_map
-            part.show(this, place)
+    with st.container(key="map_maps"):
+        shown = st.columns(len(this.places), gap="small") if this.beside else [st.container()]
+        for where, place in zip(shown, this.places, strict=True):
+            with where, guard.watch(f"the map of {place.title}"):
+                part = code_map if place.of_codes else item_map
+                part.show(this, place)
 
 
 def unable(models: Zoo) -> None:
@@ -64,4 +57,4 @@ def unable(models: Zoo) -> None:
             st.caption(f":material/block: **{md(place.title)}**: no map. {md(place.cannot, 400)}")
 
 
-show()
+page()

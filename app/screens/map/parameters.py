@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import spaces
-from app.analysis import map_points
+from app.analysis import map_colouring, map_points
 from app.figures import map_codes
 from app.session.address import decode
 from app.session.pages import Own, Parameter, one_of
@@ -100,6 +100,7 @@ PARAMETERS = (
     Parameter(
         "colour", "of items: a column of the catalogue, code.<tokenizer> for the first code, or none", _is_colour
     ),
+    Parameter("scale", "of colours by a number: linear, log or quantile", one_of("colour scale", map_colouring.SCALES)),
     Parameter("by", "what colours codes", one_of("colours of codes by", map_codes.BY)),
     Parameter("find", "a text that titles are searched for", _is_search),
     Parameter("top", "what is drawn on top: history and next with ~ between them, or none", _are_layers),
