@@ -20,6 +20,10 @@ def _places() -> dict[str, int]:
     return {family: place for place, family in enumerate(untrained(declarations().models))}
 
 
+_NAMED = 6
+"""More rows below the floor are counted and not named."""
+
+
 def needs_training(family: str) -> bool:
     """A family that is not declared here counts as one that does."""
     return family not in _places()
@@ -84,8 +88,10 @@ def below(means: Mapping[str, float], families: Mapping[str, str], called: Mappi
     counted = best(means, families)
     if counted is None:
         return ""
-    lower = [called[row] for row in learned(means, families) if means[row] < counted[1]]
+    trained = learned(means, families)
+    lower = [called[row] for row in trained if means[row] < counted[1]]
     if not lower:
         return ""
     verb = "is" if len(lower) == 1 else "are both" if len(lower) == 2 else "are"
-    return f" {listed(lower)} {verb} below {called[counted[0]]} ({counted[1]:.3f}), which needs no training."
+    names = listed(lower) if len(lower) <= _NAMED else f"{len(lower)} of {len(trained)} trained models"
+    return f" {names} {verb} below {called[counted[0]]} ({counted[1]:.3f}), which needs no training."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from engine.runtime import protocols as naming
 LEVEL = 0.05
 USERS = "+user"
 """Behind a model's name: the row in which its users are known by vectors of their own."""
-ONE_SEED = "One seed per model: intervals are over people, and do not say how far another training would be."
+ONE_SEED = "One seed per model: intervals are over users and do not cover the variance between trainings."
 FEW = 30  # people in a slice below which it says little
 SEED = 0
 SAMPLES = 2_000
@@ -84,9 +85,9 @@ def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
 
 
 def asked(people: int, protocol: str) -> str:
-    """30 people with held-out items, 1 person with a held-out item."""
+    """30 users with held-out items, 1 user with a held-out item."""
     items = "held-out items" if naming.parse(protocol).sets else "a held-out item"
-    return f"{count(people, 'person', 'people')} with {items}"
+    return f"{count(people, 'user')} with {items}"
 
 
 def left_out(people: int) -> str:
@@ -94,7 +95,7 @@ def left_out(people: int) -> str:
     if not people:
         return ""
     were = "was" if people == 1 else "were"
-    return f" {count(people, 'person', 'people')} that not every model was evaluated on {were} left out."
+    return f" {count(people, 'user')} that not every model was evaluated on {were} left out."
 
 
 def held_out_words(info: DatasetInfo) -> list[str]:
@@ -163,29 +164,26 @@ def bold(titles: Mapping[str, str]) -> dict[str, str]:
 def grid(
     table: pd.DataFrame, notes: Mapping[str, str], titles: Mapping[str, str], signs: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per entry of `titles` and one column per metric, as Markdown for st.table; best in bold, those level with it
-    marked ≈. notes: row → what has to be known of it."""
-    rows = []
+    """One row per entry of `titles` and one column per metric, as texts that sort like their numbers: "0.122 (0.117 – 0.128) ≈",
+    where ≈ is not significantly different from the best. titles: not Markdown. notes: row → what has to be known of it."""
     metrics = list(dict.fromkeys(table["metric"]))
-    for name in titles:
-        row = {"Model": f"{signs[name]}\u00a0{md(titles[name])}"}
-        cells = table[table["model"] == name].set_index("metric")
-        for metric in metrics:
-            if metric in cells.index:
-                cell = cells.loc[metric]
-                if cell["note"]:
-                    row[metric] = f"n/a :small[({md(cell['note'])})]"
-                    continue
-                mean = f"**{cell['mean']:.3f}**" if cell["mark"] == "best" else f"{cell['mean']:.3f}"
-                row[metric] = (
-                    f"{mean}{' ≈' if cell['mark'] == 'level' else ''} :small[({cell['low']:.3f}\u00a0–\u00a0{cell['high']:.3f})]"
-                )
-            else:
-                row[metric] = "n/a"
-        row["Note"] = md(notes.get(name, ""))
-        rows.append(row)
+    cells = {(row.model, row.metric): _cell(row) for row in table.itertuples()}
+    rows = [
+        {
+            "Model": f"{signs[name]}\u00a0{title}",
+            **{metric: cells.get((name, metric), "n/a") for metric in metrics},
+            "Note": notes.get(name, ""),
+        }
+        for name, title in titles.items()
+    ]
     frame = pd.DataFrame(rows)
     return frame if notes else frame.drop(columns="Note")
+
+
+def _cell(row: Any) -> str:
+    if row.note:
+        return f"n/a ({row.note})"
+    return f"{row.mean:.3f} ({row.low:.3f}\u2009–\u2009{row.high:.3f})" + (" ≈" if row.mark == "level" else "")
 
 
 def against(people: Mapping[str, judge.Ranks], baseline: str, metric: str) -> pd.DataFrame:
@@ -216,8 +214,8 @@ def better_words(table: pd.DataFrame, baseline: str, called: Mapping[str, str]) 
         many, all_ = len(models_of(better)), count(len(models_of(others)), "other model")
         which = f": {listed([called[row] for row in better])}" if better else ""
         verb = "is" if many == 1 else "are"
-        sentences.append(f"{many} of {all_} {verb} better than {called[baseline]} beyond chance{which}.")
-    how = {"better": "better than", "worse": "worse than", "level": "level with"}
+        sentences.append(f"{many} of {all_} {verb} significantly better than {called[baseline]}{which}.")
+    how = {"better": "better than", "worse": "worse than", "level": "not significantly different from"}
     sentences += [f"{called[row]} is {how[verdicts[row]]} {called[baseline]}." for row in second]
     return " ".join(sentences)
 

@@ -16,7 +16,7 @@ from app.text import label, short
 Looks = Mapping[str, Style]
 Titles = Mapping[str, str]
 
-MARKS = {"best": "best", "level": "level with the best", "": ""}
+MARKS = {"best": "best", "level": "n.s.", "": ""}
 
 
 def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]) -> go.Figure:
@@ -37,7 +37,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
             y=[place],
             error_x=_error(row.mean, row.low, row.high, looks[row.model].colour),
             mode="markers",
-            marker=_marker(looks[row.model], 12),
+            marker=_marker(looks[row.model], _size(len(part))),
             hovertemplate=f"{label(titles[row.model])}<br>{metric} %{{x:.4f}}<br>{row.low:.4f} – {row.high:.4f}<extra></extra>",
         )
         if row.mark:
@@ -50,7 +50,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
     if best is not None:
         fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
     fig.update_xaxes(title=metric, range=[low - 0.06 * span, high + 0.3 * span])
-    return laid_out(fig, 84 + 40 * len(part))
+    return laid_out(fig, _height(len(part)))
 
 
 def differences(
@@ -70,7 +70,7 @@ def differences(
             marker={
                 "color": "rgba(0,0,0,0)" if level else colour,
                 "symbol": looks[row.model].marker,
-                "size": 12,
+                "size": _size(len(part)),
                 "line": {"width": 2, "color": colour},
             },
             hovertemplate=(
@@ -81,7 +81,7 @@ def differences(
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
-    return laid_out(fig, 84 + 40 * len(part))
+    return laid_out(fig, _height(len(part)))
 
 
 def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: Looks) -> go.Figure:
@@ -94,9 +94,9 @@ def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: L
             name=label(titles[row.model]),
             mode="markers",
             marker=_marker(looks[row.model], 13),
-            hovertemplate=f"{label(titles[row.model])}<br>coverage %{{x:.1%}}<br>{metric} %{{y:.4f}}<extra></extra>",
+            hovertemplate=f"{label(titles[row.model])}<br>Coverage@{k} %{{x:.1%}}<br>{metric} %{{y:.4f}}<extra></extra>",
         )
-    fig.update_xaxes(title=f"share of the catalogue in somebody's first {k}", tickformat=".0%", rangemode="tozero")
+    fig.update_xaxes(title=f"Coverage@{k}", tickformat=".0%", rangemode="tozero")
     fig.update_yaxes(title=metric, rangemode="tozero")
     return laid_out(fig, 360, showlegend=True, legend=LEGEND)
 
@@ -183,6 +183,15 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_annotations(font_size=13)
     return laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+
+
+def _height(rows: int) -> int:
+    return 84 + (40 if rows <= 12 else 26) * rows
+
+
+def _size(rows: int) -> int:
+    """Of a marker."""
+    return 12 if rows <= 12 else 8
 
 
 def _marker(look: Style, size: int) -> dict[str, object]:

@@ -16,6 +16,7 @@ history) and "new".
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -110,6 +111,24 @@ def main(repeats: str | None, split: str | None = None, refit: bool = False) -> 
 def in_order(names: Iterable[str]) -> list[str]:
     """Each name once: full rankings first, then by name; plain ones before their variants, and these before refits."""
     return sorted(set(names), key=lambda name: (not parse(name).full, parse(name).refit, parse(name).base, name))
+
+
+def title(name: str) -> str:
+    """What pages call a protocol: Full ranking; 100 sampled negatives; 100 popular negatives, repeats."""
+    protocol = parse(name)
+    base = {
+        "full": "Full ranking",
+        "given split": "Full ranking, given split",
+        "held-out users": "Full ranking, held-out users",
+    }
+    if protocol.sampled:
+        words = f"{protocol.sampled:,} {'sampled' if protocol.base[0] == 'u' else 'popular'} negatives"
+    else:
+        words = base.get(protocol.base, protocol.base)
+    users = ", user vectors" if protocol.trained_users else ""
+    return f"{dataclasses.replace(protocol, base=words, trained_users=False, part='')}{users}" + (
+        f", {protocol.part}" if protocol.part else ""
+    )
 
 
 def sentence(name: str, items: int) -> str:

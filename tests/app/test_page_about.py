@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import glossary
 from app.screens.about import cards as views
 from app.text import md
 from engine.runtime import STILL_IMPROVING, Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 
-@pytest.mark.parametrize("entry", [*views.METRICS, *views.CODES, *views.VIEWS], ids=lambda entry: entry.term)
-def test_two_sentences_and_a_source(entry: views.Entry) -> None:
+@pytest.mark.parametrize("entry", list(glossary.TERMS.values()), ids=lambda entry: entry.term)
+def test_two_sentences_and_a_source(entry: glossary.Entry) -> None:
     assert len(re.findall(r"[.](?: |$)", entry.meaning)) == 2, entry.meaning
     assert entry.source
 

@@ -166,11 +166,13 @@ def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    def make(change: Callable[[Path], object] = toy_studies) -> AppTest:
+    def make(change: Callable[[Path], object] = toy_studies, section: str = "ablations") -> AppTest:
         path = make_zoo(tmp_path / "exports")
         change(path)
         monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
-        return AppTest.from_function(_script, default_timeout=60).run()
+        page = AppTest.from_function(_script, default_timeout=60)
+        page.query_params["section"] = section
+        return page.run()
 
     return make
 
@@ -194,13 +196,18 @@ def test_the_page(opened: Opened) -> None:
     page = opened()
     assert not page.exception and not page.error and not page.warning
     text = words(page)
-    assert "What \\<b\\>pieces\\</b\\> add" in text and "<b>pieces" not in text
+    assert "<b>pieces" not in text + " ".join(heading.value for heading in page.subheader)
     assert "**better** (+" in text and "are level with it" in text
-    assert "Along a setting" in text and "Along a setting of the tokenizer" in text
     assert "Paired over the same 400 people" in text and "Means of 2 seeds" in text
     assert next(table for table in page.table if "Verdict" in table.value.columns).value["Variant"].tolist() == [
         "plain", "better", "level", "torn",
     ]  # fmt: skip
+
+
+def test_sweeps_have_a_section_of_their_own_where_there_are_any(opened: Opened) -> None:
+    page = opened(section="sweeps")
+    assert not page.exception and not page.error and not page.warning
+    assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.subheader] == ["Of the tokenizer"]
 
 
 def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:
@@ -214,7 +221,7 @@ def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:
 def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:
     page = opened(lambda path: None)
     assert not page.exception and not page.error
-    assert "`seqscope study`" in words(page)
+    assert "`seqscope study`" in words(page) and "Hyper-parameter sweeps" not in [tab.label for tab in page.tabs]
 
 
 def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:

@@ -80,13 +80,13 @@ def _metrics() -> None:
 def test_metrics_shows_them_under_a_protocol_of_their_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
     page = AppTest.from_function(_metrics, default_timeout=60)
-    page.query_params["protocol"] = "full, refit"
+    page.query_params["protocol"], page.query_params["section"] = "full, refit", "runs"
     page.run()
     assert not page.exception
     words = " ".join(element.value for kind in (page.markdown, page.caption, page.info) for element in kind)
     assert not page.error and "fitted on training and validation events" in words
     assert "Nothing validated these trainings" in words
-    standing, *_, made = (table for table in page.table if "Model" in table.value)
-    models = standing.value["Model"].tolist()
+    (made,) = (table for table in page.table if "Model" in table.value)
+    models = page.dataframe[0].value["Model"].tolist()
     assert len(models) == 2 and all("refit" in model for model in models)
     assert made.value["Fitted on"].tolist().count("training and validation") == 2

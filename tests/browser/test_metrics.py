@@ -1,4 +1,4 @@
-"""Metrics in a real browser: choices stay in the link, studies are drawn and come down as a file, a history opens in Compare."""
+"""Metrics in a real browser: its sections stay in view, and a user's history opens in Compare."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-LAST = "What each piece adds"
-
 
 def test_a_persons_history_opens_in_compare(visit: Callable[[str], Page]) -> None:
     page = visit("/metrics?ds=hostile")
-    page.get_by_role("heading", name=LAST).wait_for()
+    page.get_by_role("tab", name="Per user").click()
+    page.get_by_role("button", name="Open in Compare").wait_for()
     settle(page)
     page.get_by_role("button", name="Open in Compare").click()
     page.wait_for_url(re.compile(r"://[^/]+/(compare)?\?(.*&)?u=u"))
     page.get_by_role("heading", level=1, name=re.compile("^What did u. choose next")).wait_for()
+
+
+def test_sections_stay_in_view_and_open_from_their_beginning(visit: Callable[[str], Page]) -> None:
+    page = visit("/metrics?ds=films")
+    tab = page.get_by_role("tab", name="Slices")
+    tab.wait_for()
+    settle(page)
+    page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, main.scrollHeight)")
+    expect(tab).to_be_in_viewport()
+    tab.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(re.compile("section=beyond"))
+    settle(page)
+    top = page.locator(".st-key-sections_metrics").evaluate("row => row.getBoundingClientRect().top")
+    assert 0 <= top < 100
+    page.go_back()
+    expect(page.get_by_role("tab", name="Comparison")).to_have_attribute("aria-selected", "true")

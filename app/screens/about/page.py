@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import guard, zoo
+from app import glossary, guard, zoo
 from app.analysis import model_card
 from app.screens.about import cards as views
 from app.session import state
@@ -24,9 +24,9 @@ def page() -> None:
     for part, words in ((_data, "the data"), (_models, "the models")):
         with guard.watch(words):
             part(models)
-    _entries("Metrics", "metrics", views.METRICS)
-    _entries("Codes of items", "codes", views.CODES)
-    _entries("Views", "views", views.VIEWS)
+    _entries("Metrics", "metrics", glossary.METRICS)
+    _entries("Codes of items", "codes", glossary.CODES)
+    _entries("Views", "views", glossary.VIEWS)
     st.header("Limits", anchor="limits")
     st.markdown("\n".join(f"- {words}" for words in views.LIMITS))
 
@@ -70,7 +70,7 @@ def _card(card: dict[str, str], alt: str) -> None:
     st.table(rows, border="horizontal", hide_header=True, alt=alt)
 
 
-def _entries(title: str, anchor: str, entries: Sequence[views.Entry]) -> None:
+def _entries(title: str, anchor: str, entries: Sequence[glossary.Entry]) -> None:
     st.header(title, anchor=anchor)
     for entry in entries:
         st.markdown(f"**{md(entry.term)}**  \n{md(entry.meaning, 1_000)} :small[:gray[{md(entry.source)}]]")

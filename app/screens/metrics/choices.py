@@ -65,7 +65,7 @@ class MetricsChoices:
         notes = {}
         for row in self.rows:
             if row not in self.people:
-                notes[row] = f"not evaluated under “{self.protocol}”"
+                notes[row] = f"not evaluated under “{naming.title(self.protocol)}”"
             elif self.models.bundles[metrics.model_of(row)].improving:
                 notes[row] = STILL_IMPROVING
         return notes
@@ -88,8 +88,8 @@ class MetricsChoices:
     def beams(self) -> str:
         """Rows that have nothing at this cut-off, and why; "" where there are none."""
         reasons = {row: ranks.beyond_beam(self.metric) for row, ranks in self.people.items()}
-        entries = [f"{self.titles[row]} (ranked by a {why})" for row, why in reasons.items() if why]
-        return f"Left out, as nothing is known of places beyond the beam: {listed(entries)}." if entries else ""
+        entries = [f"{md(self.titles[row])} (ranked by a {why})" for row, why in reasons.items() if why]
+        return f"n/a, as ranks beyond the beam are unknown: {listed(entries)}." if entries else ""
 
 
 def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
@@ -97,7 +97,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
         protocol = choice.segmented(
             "Protocol",
             "protocol",
-            {name: md(name) for name in protocols},
+            {name: md(naming.title(name)) for name in protocols},
             protocols[0],
             key=f"metrics_protocol_{models.info.name}",
             clears=("baseline", "first", "second", "person"),
@@ -109,7 +109,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             "Metric", "metric", {name: name for name in names}, names[0], key=f"metrics_name{'_sets' if sets else ''}"
         )
         k = choice.segmented(
-            "Among the first", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
+            "k", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
         kinds = usual_models.by_kind(models) if len(models.bundles) > _FEW else {}
@@ -121,25 +121,15 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
         kind = "all"
         if len(learning) > 1:
             kind = choice.segmented(
-                "Beside the floor", "kind", {"all": "All", **learning}, "all", key="metrics_kind", wrap=True,
+                "Models", "kind", {"all": "All", **learning}, "all", key="metrics_kind", wrap=True,
                 clears=("baseline", "first", "second", "person"),
             )  # fmt: skip
     this = MetricsChoices(models, protocol, name, int(k), kind)
-    n = next((ranks.people for ranks in this.people.values()), 0)
-    split = models.info.split.get("kind", "unknown")
-    note = (
-        f"{naming.sentence(this.protocol, len(models))} Split: {split}; {metrics.asked(n, this.protocol)}. Intervals: "
-        f"95 %, bootstrap over people, {metrics.SAMPLES:,} samples, seed {metrics.SEED}."
-    )
-    note += metrics.left_out(this.left_out)
-    if models.info.simulated:
-        note += " The people of this dataset are simulated."
-    st.caption(md(note, 2_000))
-    alike: dict[str, list[str]] = {}  # what is said of a model → the names of all of whom it is said
-    for bundle in models.bundles.values():
-        if bundle.cannot("identifiers") is None and bundle.name in this.people:
-            words = metrics.beam_words("", this.protocol, bundle.manifest.metrics, len(models))
-            alike.setdefault(words, []).append(f"{this.looks[bundle.name].sign} {md(bundle.manifest.title)}")
-    for words, alike_models in alike.items():
-        st.caption(", ".join(alike_models) + md(words, 1_000))
+    users = next((ranks.people for ranks in this.people.values()), 0)
+    usual = protocol == naming.main(models.info.repeats, models.info.split.get("kind"))
+    words = [
+        naming.title(protocol) if usual else naming.sentence(protocol, len(models)),
+        metrics.asked(users, protocol),
+    ]
+    st.caption(md(" · ".join(words), 1_000) + (" · **simulated users**" if models.info.simulated else ""))
     return this

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from app import examples
 from app.analysis import evaluation, metrics, usual_models
-from app.session.pages import Own, Parameter, one_of
+from app.session.pages import Own, Parameter, one_of, section
 from app.text import listed, short
 from engine.runtime import Zoo, judge
 
 ALONG = ("epoch", "seconds", "step")
+SECTIONS = {
+    "comparison": "Comparison",
+    "beyond": "Beyond accuracy",
+    "slices": "Slices",
+    "users": "Per user",
+    "ablations": "Ablations",
+    "sweeps": "Hyper-parameter sweeps",
+    "runs": "Training runs",
+    "protocol": "Protocol",
+}
+"""Name in the address → its tab."""
 
 
 def protocol(models: Zoo, own: Own) -> str | None:
@@ -53,7 +64,7 @@ def _slicing(text: str, models: Zoo, own: Own) -> str:
         models, protocol(models, own) if text in (evaluation.COLD, evaluation.REPEATED) else None
     ):
         return ""
-    return f"The link groups people by “{short(text)}”, which this dataset does not have."
+    return f"The link groups users by “{short(text)}”, which this dataset does not have."
 
 
 def _person(text: str, models: Zoo, own: Own) -> str:
@@ -63,13 +74,14 @@ def _person(text: str, models: Zoo, own: Own) -> str:
 
 
 PARAMETERS = (
-    Parameter("protocol", "that people were ranked under", _protocol, renewed=metrics.without_users),
-    Parameter("metric", "over people, by its name, such as NDCG; which there are depends on the protocol", _metric),
-    Parameter("at", "how many of the first count", one_of("cut-off", tuple(map(str, judge.CUTOFFS)))),
-    Parameter("kind", "of models that are shown beside the floor: Sequential, Text, …", _kind),
+    section(SECTIONS),
+    Parameter("protocol", "of the evaluation", _protocol, renewed=metrics.without_users),
+    Parameter("metric", "over users, by its name, such as NDCG; which there are depends on the protocol", _metric),
+    Parameter("at", "k, how many of the first count", one_of("cut-off", tuple(map(str, judge.CUTOFFS)))),
+    Parameter("kind", "of models that are shown beside those that need no training: Sequential, Text, …", _kind),
     Parameter("baseline", "the model that others are compared with", _is_evaluated),
-    Parameter("by", "what people are grouped by: popularity-10, repeated, cold, length, attribute:genres, …", _slicing),
-    Parameter("first", "a model, of two that differ on people", _is_evaluated),
+    Parameter("by", "what users are grouped by: popularity-10, repeated, cold, length, attribute:genres, …", _slicing),
+    Parameter("first", "a model, of two that differ on users", _is_evaluated),
     Parameter("second", "the other one", _other),
     Parameter("person", "whose history can be opened, by user_id", _person),
     Parameter("along", "what training is drawn along", one_of("curves along", ALONG)),

@@ -1,4 +1,4 @@
-"""Metrics: what each piece of a model adds, from studies that change one thing at a time."""
+"""Metrics: ablations and hyper-parameter sweeps, from studies that change one thing at a time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from app import export, guard
 from app.analysis import evaluation, floor
 from app.analysis import studies as views
 from app.figures import studies as figures
+from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
 from engine.runtime import Study, Zoo, judge
 from engine.runtime import protocols as naming
 from engine.runtime.studies import MEASURES
 
+_ALIKE = "Variants that differ in one thing and are otherwise trained alike, for these comparisons alone: not the models above."
 ACROSS = 3  # panels side by side; on a phone they stand one below the other
 _FIGURE = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
@@ -23,11 +25,10 @@ _COLUMNS = {
 }
 
 
-def show(models: Zoo, metric: str) -> None:
-    """metric: "NDCG@10", or any other with a cut-off: a study keeps the first ranks alone."""
-    st.subheader("What each piece adds", anchor="pieces")
-    studies = list(models.studies.found.values())
-    for refusal in models.studies.refused:
+def ablations(this: MetricsChoices) -> None:
+    """Variants that differ in one thing, which is no number."""
+    studies = list(this.models.studies.found.values())
+    for refusal in this.models.studies.refused:
         st.warning(md(f"Not shown: {refusal}", 1_000), icon=":material/block:")
     if not studies:
         st.info(
@@ -35,28 +36,36 @@ def show(models: Zoo, metric: str) -> None:
             "them alike, and puts the result here."
         )
         return
-    st.markdown(
-        "Variants that differ in one thing and are otherwise trained alike, for these comparisons alone: their figures are not "
-        "those of the models above."
-    )
+    metric = _metric(this)
+    st.caption(_ALIKE)
     for study in studies:
         if study.axis is None:
             with guard.watch(f"the study {study.name}"):
-                _ablation(study, metric, _counted(models, study, metric))
-    sweeps = [study for study in studies if study.axis is not None]
+                _ablation(study, metric, _counted(this.models, study, metric))
+    _made([study for study in studies if study.axis is None], "ablations")
+
+
+def sweeps(this: MetricsChoices) -> None:
+    """Variants along a number."""
+    studies = [study for study in this.models.studies.found.values() if study.axis is not None]
+    st.caption(_ALIKE)
     for these, draw, words in (
-        ([study for study in sweeps if views.ranked(study)], _ranked, "the sweeps"),
-        ([study for study in sweeps if not views.ranked(study)], _of_codes, "the sweeps of tokenizers"),
+        ([study for study in studies if views.ranked(study)], _ranked, "the sweeps"),
+        ([study for study in studies if not views.ranked(study)], _of_codes, "the sweeps of tokenizers"),
     ):
         if these:
             with guard.watch(words):
-                draw(models, these, metric)
-    with guard.watch("how the studies were made"):
-        _made(studies)
+                draw(this.models, these, _metric(this))
+    _made(studies, "sweeps")
+
+
+def _metric(this: MetricsChoices) -> str:
+    """A study keeps the first ranks alone, so that a metric without a cut-off cannot be had of it."""
+    return this.metric if "@" in this.metric else f"{judge.HEADLINE}@{this.k}"
 
 
 def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
-    """What needs no training, over the study's people, where they were ranked for the same ones."""
+    """What needs no training, over the study's users, where they were ranked for the same ones."""
     protocol = naming.main(models.info.repeats, models.info.split.get("kind"))
     if not views.ranked(study) or protocol not in evaluation.protocols(models):
         return []
@@ -73,7 +82,7 @@ def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
 
 
 def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
-    st.markdown(f"#### {md(study.title)}")
+    st.subheader(md(study.title), anchor=False)
     st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
     if not views.ranked(study):
         _codes_alone(study)
@@ -93,7 +102,7 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
         views.grid(study, table, metric, counted), border="horizontal", hide_index=True,
         alt=f"{clean(study.title)}: {metric} of every variant, with 95 % intervals.",
     )  # fmt: skip
-    st.caption(md(f"{views.how_sure(study, table)} Hollow: level with {clean(baseline)}.", 1_000))
+    st.caption(md(f"{views.how_sure(study, table)} Open marker: n.s. against {clean(baseline)}.", 1_000))
 
 
 def _codes_alone(study: Study) -> None:
@@ -107,7 +116,6 @@ def _codes_alone(study: Study) -> None:
 
 
 def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
-    st.markdown("#### Along a setting")
     tables = {study.name: views.table(study, metric) for study in studies}
     ends = [end for table in tables.values() for column in ("low", "high") for end in table[column]]
     for first in range(0, len(studies), ACROSS):
@@ -132,8 +140,8 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     )
     seeds = {len(study.variants[0].outcomes) for study in studies}
     st.caption(
-        "Diamond: the recipe's own value, with which the others are compared. Pale: level with it. All panels have one scale. "
-        "Intervals: 95 %, over people"
+        "Diamond: the recipe's own value, with which the others are compared. Pale: n.s. All panels have one scale. "
+        "Intervals: 95 %, over users"
         + (
             "; one seed each, so they do not say how far another training would be away."
             if seeds == {1}
@@ -143,7 +151,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
 
 
 def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
-    st.markdown("#### Along a setting of the tokenizer")
+    st.subheader("Of the tokenizer", anchor=False)
     names = [name for name in views.OF_CODES if all(name in study.figures for study in studies)]
     tables = {study.name: views.measured(study, names) for study in studies}
     whole = pd.concat(
@@ -175,12 +183,14 @@ def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
 
 
 def _plain(found: pd.DataFrame) -> pd.DataFrame:
-    """For people: titles in place of names."""
+    """For the eye: titles in place of names."""
     return found.drop(columns=["variant", "value"]).assign(title=[clean(title) for title in found["title"]])
 
 
-def _made(studies: list[Study]) -> None:
-    folded = st.expander("How the studies were made", key="metrics_studies_made", on_change="rerun")
+def _made(studies: list[Study], kind: str) -> None:
+    if not studies:
+        return
+    folded = st.expander("Commands and runs", key=f"metrics_made_{kind}", on_change="rerun")
     if not folded.open:
         return
     with folded:
@@ -188,4 +198,4 @@ def _made(studies: list[Study]) -> None:
             st.markdown(f"**{md(study.title)}**")
             st.code(clean(study.command, 1_000), language="bash", wrap_lines=True)
             st.table(views.made(study), border="horizontal", hide_index=True, alt=f"Runs of {clean(study.title)}.")
-        export.csv_button(views.download(studies), "studies", key="metrics_studies_all", label="Every figure as CSV")
+        export.csv_button(views.download(studies), kind, key=f"metrics_{kind}_all", label="All values as CSV")

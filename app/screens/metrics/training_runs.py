@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import export
+from app import export, guard
 from app.analysis import evaluation, floor, metrics
 from app.components import choice
 from app.figures import metrics as figures
@@ -18,8 +18,14 @@ _FOUR = st.column_config.NumberColumn(format="%.4f")
 _ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True))
 
 
-def curves(this: MetricsChoices) -> None:
-    st.subheader("Training")
+def show(this: MetricsChoices) -> None:
+    with guard.watch("the training curves"):
+        _curves(this)
+    with guard.watch("the training runs"):
+        made(this.models)
+
+
+def _curves(this: MetricsChoices) -> None:
     bundles = this.models.bundles
     table = metrics.curves({name: bundles[name].curve_table() for name in bundles if name in this.titles})
     if table.empty:
@@ -50,7 +56,6 @@ def curves(this: MetricsChoices) -> None:
 
 
 def made(models: Zoo) -> None:
-    st.subheader("How it was made")
     rows = []
     for name in floor.first(models.bundles, evaluation.families(models, models.bundles)):
         bundle = models.bundles[name]
@@ -76,20 +81,15 @@ def made(models: Zoo) -> None:
         table = table.drop(columns="Fitted on", errors="ignore")
     if rows:
         st.table(table, border="horizontal", hide_index=True, alt="How every model was trained.")
-    split = ", ".join(f"{key} {value}" for key, value in models.info.split.items() if value is not None)
-    protocol = f"split {split}. Checkpoints are chosen on validation; the test set is asked once."
-    st.caption(
-        md(
-            f"Dataset {models.info.title}, fingerprint {models.info.fingerprint[:16]}…, "
-            + (protocol if models.has_log else "a catalogue without a log."),
-            1_000,
-        )
-    )
-    for name, bundle in models.bundles.items():
-        folded = st.expander(f"Recipe of {md(bundle.manifest.title)}", key=f"metrics_recipe_{name}", on_change="rerun")
-        if folded.open:
-            with folded:
-                st.code(clean(bundle.manifest.training.command, 1_000), language="bash", wrap_lines=True)
-                st.json(bundle.manifest.training.recipe)
+    if models.bundles:
+        titles = {name: clean(bundle.manifest.title) for name, bundle in models.bundles.items()}
+        chosen = st.selectbox(
+            "Recipe", list(titles), format_func=lambda name: titles.get(name, name), index=None, key="metrics_recipe",
+            placeholder="Choose a model", width=320,
+        )  # fmt: skip
+        if chosen in models.bundles:
+            training = models.bundles[chosen].manifest.training
+            st.code(clean(training.command, 1_000), language="bash", wrap_lines=True)
+            st.json(training.recipe)
     for refusal in models.refused:
         st.warning(md(f"Not shown: {refusal}"), icon=":material/block:")

@@ -1,0 +1,248 @@
+"""What every metric and view means, in two sentences each and with a source: About lists them, tooltips are taken from here.
+
+st.metric("Collision rate", …, help=glossary.tooltip("Collision rate"))
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.runtime import judge
+
+
+class Entry(NamedTuple):
+    """A term, its meaning in two sentences, and where it comes from."""
+
+    term: str
+    meaning: str
+    source: str
+
+
+METRICS = (
+    *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.ACCURACY.values()),
+    Entry(
+        "Rank",
+        "The place of the held-out item among the candidates, 1 is best. Equal scores share the mean of their places.",
+        "Krichene & Rendle, KDD 2020, on why the candidates are the whole catalogue",
+    ),
+    Entry(
+        "Outside the beam",
+        "The share of held-out items that a beam of the given width did not write, in a full ranking by beam. They share the "
+        "mean of the places that are left, so they count as missed in every list.",
+        "after Rajput et al., NeurIPS 2023, who rank by beam search",
+    ),
+    *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.BEYOND.values()),
+    Entry(
+        "95 % interval",
+        "People are drawn anew, with replacement, 2,000 times, and the middle 95 % of the results is kept. "
+        "It covers the choice of people, "
+        "not the luck of one training run.",
+        "Efron & Tibshirani 1993, chapter 13",
+    ),
+    Entry(
+        "Paired comparison",
+        "The difference of two models is taken for each person, then drawn anew in the same way. That is "
+        "much sharper than comparing two "
+        "intervals by eye.",
+        "Efron & Tibshirani 1993",
+    ),
+    Entry(
+        "Holm's correction",
+        "With several comparisons at once, some look significant by chance; p-values are raised so that any "
+        "false alarm stays below 5 %. "
+        "It needs no assumption about how the comparisons depend on each other.",
+        "Holm 1979",
+    ),
+)
+
+CODES = (
+    Entry(
+        "Perplexity of codes",
+        "2 to the power of the entropy of a level's codes over the items: as many codes, evenly used, would be as hard to guess. "
+        "Divided by the number of codes (normalised) it is 1 where all are used alike; random codes come to a little less.",
+        "Shannon 1948; as TIGER's and LETTER's code counts the use of codebooks",
+    ),
+    Entry(
+        "Dead codes",
+        "Codes that no item has. They cost room in the codebook and say nothing.",
+        "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017, on codebooks that collapse",
+    ),
+    Entry(
+        "Items in excess",
+        "Items minus different identifiers, divided by items: the collision rate as LETTER's code has it. A group of three "
+        "counts two.",
+        "Wang et al., CIKM 2024 (LETTER), generate_indices.py",
+    ),
+    Entry(
+        "Items that share",
+        "The share of items whose identifier is another one's as well. A group of three counts three, so it is higher than the "
+        "excess and says for how many items a model's answer is a tie.",
+        "Rajput et al., NeurIPS 2023 (TIGER), section 3.1 on collisions",
+    ),
+    Entry(
+        "Reconstruction error",
+        "The share of the variance of the items' vectors that cannot be recovered from the codes. 0 loses nothing; only "
+        "tokenizers that quantise vectors have it.",
+        "Zeghidour et al. 2021 and Lee et al., CVPR 2022 (residual quantisation)",
+    ),
+    Entry(
+        "Neighbours alike",
+        "Each item is matched with the nearest one by a sequence model's vectors, and the share of levels with the same code is "
+        "averaged. By chance it is the mean over levels of the sum of squared shares of the codes.",
+        "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
+    ),
+    Entry(
+        "Lorenz curve and Gini of codes",
+        "The least used codes first, the curve says which share of the items they have together; the diagonal is even use. Gini "
+        "is twice the area between the two, 0 where all codes are used alike.",
+        "Lorenz 1905; Gini 1912",
+    ),
+    Entry(
+        "Tree of codes",
+        "Every box is a prefix, as wide as it has items; the row below splits it by one more code. Its colour is the commonest "
+        "value of its items, paler where that is a smaller share, or how often they are taken.",
+        "Icicle plot: Kruskal & Landwehr, The American Statistician 1983",
+    ),
+    Entry(
+        "Purity of prefixes",
+        "Of the items that share their first codes with another one, the share that has the commonest category of its group. "
+        "Small groups are pure by chance, so the same is shown with categories dealt out anew.",
+        "Manning, Raghavan & Schütze 2008, section 16.3",
+    ),
+    Entry(
+        "Popularity by code",
+        "A mark for every code: how many items it has, and how often one of them is taken. Rare items squeezed into few codes "
+        "show as marks far to the right and low.",
+        "Seqscope's own",
+    ),
+    Entry(
+        "Where the codes lie",
+        "The vectors of a level's codes on their two principal axes, with clusters found in the full space. The axes show only "
+        "the share of the variance that is written beneath.",
+        "Pearson 1901; clusters as in LETTER's diversity term: Bradley, Bennett & Demiriz 2000",
+    ),
+    Entry(
+        "Generation bias",
+        "The shares of a level's codes in what people took, beside those in what a model put into its lists. The distance is the "
+        "share that would have to move for both to be alike (total variation).",
+        "Wang et al., CIKM 2024 (LETTER), on assignment bias of codes",
+    ),
+)
+
+VIEWS = (
+    Entry(
+        "Lists side by side",
+        "Each model's best items for the same history, with the probability that the model gives each of them (popularity and "
+        "the Markov chain: counts over their sum; generative models: that of the semantic ID) and a bar relative to the list's "
+        "first item. Scores of different models have different units and are never put on one scale.",
+        "Pin and compare, after LIT: Tenney et al., EMNLP 2020",
+    ),
+    Entry(
+        "What came next in the log",
+        "People who have the last item of the history, or its last two directly one after the other where at least ten people "
+        "do, are counted by the item that they had directly after it, held-out items included. It says what people did and not "
+        "what a list should be: everybody has one next item and would have liked others, too.",
+        "Seqscope's own; the counts of a first-order Markov chain, with those held out",
+    ),
+    Entry(
+        "Rank-biased overlap",
+        "How much two lists agree, the top counting more. At p = 0.9 the first ten places carry 86 % of the weight.",
+        "Webber, Moffat & Zobel, TOIS 2010",
+    ),
+    Entry(
+        "Beam",
+        "A model that writes an item's codes keeps the likeliest beginnings at each step, a beam of them, and goes on from these "
+        "alone; codes that continue no item's identifier are left out, and the rest share the probability. What the beam drops "
+        "is never reached, so its list may differ from exact scores of all items.",
+        "Sutskever, Vinyals & Le 2014; constrained: De Cao et al., ICLR 2021; on items: Rajput et al., NeurIPS 2023 (TIGER)",
+    ),
+    Entry(
+        "Beam agreement@k",
+        "How many of the k items with the highest exact probability a beam finds among its own first k. Exact scores come from "
+        "writing the codes of every item of the catalogue.",
+        "on what beams miss: Stahlberg & Byrne, EMNLP 2019",
+    ),
+    Entry(
+        "Attention",
+        "The shares in which a position mixes the others into itself; every row of the map sums to 1. It "
+        "shows what was mixed, "
+        "and does not prove why an item was recommended.",
+        "Vaswani et al. 2017; Jain & Wallace 2019; Wiegreffe & Pinter 2019",
+    ),
+    Entry(
+        "Rollout",
+        "Attention followed through all layers, each taken as half residual and half attention, and "
+        "multiplied. An approximation that "
+        "leaves out the feed-forward layers and drifts towards early positions in causal models.",
+        "Abnar & Zuidema, ACL 2020",
+    ),
+    Entry(
+        "Attention of codes",
+        "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
+        "While codes are written, each one looks back at the history: one column per written code, mean over heads.",
+        "cross-attention: Vaswani et al. 2017; as TIGER has it: Rajput et al., NeurIPS 2023",
+    ),
+    Entry(
+        "Attention to words",
+        "A model that reads words looks from one place, before the first of them, at every word of the history; what an item or "
+        "an attribute gets is the sum over its words. Longer texts may get more by their length alone, so a stroke marks what an "
+        "item would get if every word got the same.",
+        "Li et al., KDD 2023 (Recformer); one place that sees everything: Beltagy, Peters & Cohan 2020 (Longformer)",
+    ),
+    Entry(
+        "Own words left out",
+        "An attribute or a word of the item that is explained is removed, the model reads the item anew, and the change of its "
+        "score is the effect. Later words move up, so it is the effect of another text and not of the word alone.",
+        "Li, Monroe & Jurafsky 2016, on erasing words",
+    ),
+    Entry(
+        "Leave-one-out",
+        "An event is removed and the item ranked anew among what could be recommended after the whole history; the bar is the "
+        "move of its rank on a log scale, as the level of all scores moves with the history, too. One event at a time; events "
+        "that only matter together stay hidden.",
+        "Li, Monroe & Jurafsky 2016",
+    ),
+    Entry(
+        "Map",
+        "Vectors drawn in two dimensions so that near ones stay near: a model's item vectors, or those of the spaces below. "
+        "Distances between far groups and the axes mean nothing.",
+        "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
+    ),
+    Entry(
+        "Map of words",
+        "Items drawn by vectors that a sentence encoder makes of their texts: near are items of which much the same is said. No "
+        "history plays a part, so what lies together here but not on a model's map is what people do not take together.",
+        "Reimers & Gurevych, EMNLP 2019; MiniLM: Wang et al., NeurIPS 2020",
+    ),
+    Entry(
+        "Map of latents",
+        "Items by what a tokenizer's encoder makes of them, before that is rounded to codes; near by Euclidean distance, as when "
+        "it is rounded. Coloured by the first code, a map shows how well its codes follow where the items lie.",
+        "Rajput et al., NeurIPS 2023 (TIGER), section 3.1; Zeghidour et al. 2021",
+    ),
+    Entry(
+        "Map of codes",
+        "The vectors of a tokenizer's codes, all levels on one map; the larger a mark, the more items have the code, and hollow "
+        "ones nobody has. Levels after the first hold what is left over, so they lie apart and mean nothing on their own.",
+        "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017 (codebooks); Zeghidour et al. 2021 (residuals)",
+    ),
+    Entry(
+        "An item's codes",
+        "The path of an item through each tokenizer's tree, and the items that share its first codes. Those at the same last "
+        "code cannot be told apart without a further number.",
+        "Rajput et al., NeurIPS 2023 (TIGER)",
+    ),
+    Entry(
+        "Neighbours",
+        "The nearest items by exact comparison in the space itself, not on the map. Cosine or distance, as the model or the "
+        "tokenizer itself compares; words by cosine.",
+        "the model's paper",
+    ),
+)
+
+TERMS = {entry.term: entry for entry in (*METRICS, *CODES, *VIEWS)}
+
+
+def tooltip(term: str) -> str:
+    """What a term means, as Markdown-free text. Raises KeyError for one that About does not have."""
+    return TERMS[term].meaning

@@ -1,0 +1,120 @@
+"""Metrics: models with their intervals, compared with a baseline, and what is beyond accuracy."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export, glossary
+from app.analysis import evaluation, floor, metrics
+from app.components import choice
+from app.figures import metrics as figures
+from app.screens.metrics.choices import MetricsChoices
+from app.text import clean, count, md
+from engine.runtime import judge
+from engine.runtime import protocols as naming
+
+_FOUR = st.column_config.NumberColumn(format="%.4f")
+_SIGNED = st.column_config.NumberColumn(format="%+.4f")
+
+
+def show(this: MetricsChoices) -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _intervals(this)
+    with right:
+        _against(this)
+
+
+def _intervals(this: MetricsChoices) -> None:
+    st.subheader(f"{this.metric}, 95 % interval", anchor=False)
+    st.caption("Dotted: the best model that needs no training.")
+    table = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
+    part = table[table["metric"] == this.metric]
+    export.figure(
+        export.shared_figure(figures.dots, part, this.metric, this.titles, this.looks, this.families),
+        key="metrics_dots",
+        alt=f"{this.metric} of {count(len(metrics.models_of(part['model'])), 'model')} with 95 % intervals: those that need no "
+        "training first, then the best on top.",
+        table=this.named(table),
+        name=f"metrics {this.protocol} {this.k}",
+        columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR, "p": _FOUR},
+    )
+
+
+def _against(this: MetricsChoices) -> None:
+    models = list(this.people)
+    st.subheader("Difference to a baseline", anchor=False)
+    if len(models) < 2:
+        st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
+        return
+    counted = floor.best(this.means(), this.families)
+    baseline = choice.selected(
+        "Baseline",
+        "baseline",
+        {name: this.titles[name] for name in models},
+        counted[0] if counted else models[-1],
+        key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
+        label_visibility="collapsed",
+    )
+    table = this.of_kind(evaluation.against(this.models, this.protocol, baseline, this.metric))
+    if table.empty:
+        st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller k.")
+        return
+    export.figure(
+        export.shared_figure(
+            figures.differences, table, this.metric, this.titles[baseline], this.titles, this.looks, this.families
+        ),
+        key="metrics_differences",
+        alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
+        table=this.named(table),
+        name=f"against {baseline} {this.metric}",
+        columns={"difference": _SIGNED, "low": _SIGNED, "high": _SIGNED, "p": _FOUR, "holm": _FOUR},
+    )
+    words = metrics.better_words(table, baseline, metrics.bold(this.titles))
+    st.caption(
+        f"{words} Paired over the same users; p adjusted by Holm for {count(len(table), 'comparison')}. Open marker: n.s. "
+        f"{metrics.ONE_SEED}"
+    )
+
+
+def beyond(this: MetricsChoices) -> None:
+    table = this.of_kind(evaluation.beyond(this.models, this.protocol, this.k))
+    heads = {metric.field: metric.at(this.k) for metric in judge.BEYOND.values()}
+    if len(table) and table["note"].all():
+        st.info(
+            md(
+                f"n/a: no bundle keeps the lists of “{naming.title(this.protocol)}” at {this.k}; full rankings have them: "
+                f"choose “{naming.title(naming.main(this.models.info.repeats, this.models.info.split.get('kind')))}” to see them."
+            )
+        )
+        return
+    scored = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
+    scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
+    shown = this.named(table).rename(columns={"model": "Model", "note": "Note", **heads})
+    if not table["note"].any():
+        shown = shown.drop(columns="Note")
+    drawn = table.dropna().merge(scored, on="model")
+    export.figure(
+        export.shared_figure(figures.trade_off, drawn, this.metric, this.k, this.titles, this.looks),
+        key="metrics_beyond",
+        alt=f"{this.metric} against Coverage@{this.k} of every model.",
+        table=shown,
+        name=f"beyond accuracy {this.protocol} {this.k}",
+    )
+    st.dataframe(
+        shown,
+        hide_index=True,
+        column_config={
+            "Model": st.column_config.TextColumn(pinned=True),
+            **{
+                metric.at(this.k): st.column_config.NumberColumn(
+                    format="percent" if metric.form.endswith("%}") else "%.3f", help=glossary.tooltip(metric.title)
+                )
+                for metric in judge.BEYOND.values()
+            },
+        },
+        row_height=30,
+        height=30 * (len(shown) + 1) + 8,
+        alt="Coverage, Gini and novelty of every model's lists.",
+        key="metrics_beyond_all",
+    )

@@ -1,0 +1,53 @@
+"""Metrics: what the numbers are of, and how they were made."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.analysis import metrics
+from app.analysis.model_card import split_words
+from app.screens.metrics.choices import MetricsChoices
+from app.text import md
+from engine.runtime import protocols as naming
+
+
+def show(this: MetricsChoices) -> None:
+    st.table(
+        {f"**{term}**": md(words, 2_000) for term, words in _facts(this).items() if words},
+        border="horizontal",
+        hide_header=True,
+        alt="The protocol of the evaluation.",
+    )
+
+
+def _facts(this: MetricsChoices) -> dict[str, str]:
+    """Term → words, not escaped."""
+    info = this.models.info
+    users = next(ranks.people for ranks in this.people.values())
+    known = any(row.endswith(metrics.USERS) for row in this.people)
+    return {
+        "Ranking": naming.sentence(this.protocol, len(this.models)),
+        "Split": split_words(info.split),
+        "Users": f"{metrics.asked(users, this.protocol)}{', simulated' if info.simulated else ''}."
+        f"{metrics.left_out(this.left_out)}",
+        "Held-out items": " ".join(metrics.held_out_words(info)),
+        "Intervals": f"95 %, bootstrap over users, {metrics.SAMPLES:,} samples, seed {metrics.SEED}. {metrics.ONE_SEED}",
+        "Significance": "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted "
+        "p > .05, or an interval of the difference that contains 0.",
+        "Model selection": "By validation NDCG; the test set is used once.",
+        "User vectors": "The trained user's own vector, in place of what the model makes of the history alone."
+        if known
+        else "",
+        "Beam search": " ".join(_beams(this)),
+        "Dataset": f"{info.title}, fingerprint {info.fingerprint}",
+    }
+
+
+def _beams(this: MetricsChoices) -> list[str]:
+    """Where the ranks of generative models come from; models of which the same is said together."""
+    alike: dict[str, list[str]] = {}
+    for bundle in this.models.bundles.values():
+        if bundle.cannot("identifiers") is None and bundle.name in this.people:
+            words = metrics.beam_words("", this.protocol, bundle.manifest.metrics, len(this.models))
+            alike.setdefault(words, []).append(bundle.manifest.title)
+    return [", ".join(titles) + words for words, titles in alike.items()]

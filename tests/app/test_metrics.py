@@ -1,0 +1,266 @@
+"""Metrics: what is computed from ranks, and its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from app import zoo
+from app.analysis import evaluation, floor, metrics
+from app.figures import metrics as figures
+from app.zoo import Style
+from engine.cards import declarations
+from engine.runtime import Zoo, judge
+from tests.runtime.bundles import TOYS, make_zoo
+
+LOOKS = {name: Style("#0072b2", "circle", "●", "solid") for name in "abcd"}
+FAMILIES = {"a": "sasrec", "b": "tiger", "c": "popularity", "d": "markov"}
+TITLES = {"a": "A", "b": "<script>B</script>", "c": "$C$", "d": "D"}
+
+
+def ranks(values: np.ndarray, users: np.ndarray | None = None) -> judge.Ranks:
+    n = len(values)
+    user = np.arange(n, dtype=np.int32) if users is None else users.astype(np.int32)
+    return judge.Ranks(user, user % 5, np.full(n, 3, np.int32), np.asarray(values, float))
+
+
+def table(protocols: dict[str, np.ndarray]) -> pa.Table:
+    parts = [
+        pa.table(
+            {
+                "user": pa.array(np.arange(len(values))[::-1].copy(), pa.int32()),
+                "target": pa.array(np.arange(len(values))[::-1] % 5, pa.int32()),
+                "history_length": pa.array(np.full(len(values), 3), pa.int32()),
+                "protocol": [protocol] * len(values),
+                "rank": values[::-1].astype(float),
+            }
+        )
+        for protocol, values in protocols.items()
+    ]
+    return pa.concat_tables(parts)
+
+
+def people(**means: float) -> dict[str, judge.Ranks]:
+    """Models whose chance of rank 1 is as given, else rank 100."""
+    rng = np.random.default_rng(1)
+    draw = rng.random(600)
+    return {name: ranks(np.where(draw < mean, 1.0, 100.0)) for name, mean in means.items()}
+
+
+def test_protocols_start_with_full_ranking() -> None:
+    found = metrics.protocols(
+        {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
+    )
+    assert found == ["full", "u100"]
+
+
+def test_vectors_of_users_are_a_second_row_of_the_model() -> None:
+    tables = {
+        "a": table({"full": np.ones(3), "full+user": np.full(3, 2.0)}),
+        "b": table({"full": np.ones(3)}),
+        "c": None,
+    }
+    found = metrics.ranked(tables, {"a": {}, "b": {}, "c": {}}, "full")
+    assert {row: one.rank[0] for row, one in found.items()} == {"a": 1.0, "a+user": 2.0, "b": 1.0}
+    assert metrics.titled(TITLES, found)["a+user"] == "A, user vectors"
+
+
+def test_a_beam_says_nothing_beyond_its_width() -> None:
+    measured = {"a": {"full": {"outside@20": 0.5}}, "b": {}}
+    tables = {"a": table({"full": np.array([1.0, 3, 21, 300])}), "b": table({"full": np.array([2.0, 4, 40, 50])})}
+    found = metrics.ranked(tables, measured, "full")
+    judged = metrics.standing(found, ["HR@20", "HR@50"]).set_index(["model", "metric"])
+    assert judged.loc[("a", "HR@20"), "mean"] == 0.5 and judged.loc[("b", "HR@20"), "mark"] == "level"
+    assert judged.loc[("a", "HR@50"), "note"] == "beam of 20" and np.isnan(judged.loc[("a", "HR@50"), "mean"])
+    assert judged.loc[("b", "HR@50"), "mark"] == ""  # nobody to be better than
+    assert metrics.against(found, "b", "HR@50").empty and metrics.against(found, "a", "HR@50").empty
+    shown, why = metrics.exposures({"a": None, "b": None}, found, "full", 50, 9)
+    assert shown["a"] is None and why["a"] == "beam of 20" and "no lists" in why["b"]
+    assert set(
+        evaluation.means_by_slice(found, evaluation.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]
+    ) == {"b"}
+    assert metrics.wins(found["a"], found["b"]) == (2, 0, 2)  # beyond the beam nobody's place is known
+    assert metrics.disputed(found["a"], found["b"])["user"].tolist() == [0, 1]
+    figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
+
+
+@pytest.mark.parametrize("model", ["attrec", "lightgcn", "ngcf"])
+def test_a_row_with_users_vectors_looks_other_than_the_model_beside_it(tmp_path: Path, model: str) -> None:
+    look = zoo.style(Zoo.open(make_zoo(tmp_path, TOYS[:1])), model)
+    assert zoo.with_users(look).marker != look.marker and zoo.with_users(look).sign != look.sign
+
+
+def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
+    source = table({"full": np.array([1.0, 2, 3]), "u100": np.array([9.0, 9, 9])})
+    found = judge.ranks(source, "full")
+    assert found is not None
+    assert found.user.tolist() == [0, 1, 2] and found.rank.tolist() == [1, 2, 3]
+    assert judge.ranks(source, "full+user") is None
+
+
+def test_only_people_of_every_model_are_compared() -> None:
+    shared, left_out = judge.common(
+        {"a": ranks(np.ones(3), np.array([1, 2, 3])), "b": ranks(np.ones(3), np.array([2, 3, 9]))}
+    )
+    assert [one.user.tolist() for one in shared.values()] == [[2, 3], [2, 3]]
+    assert left_out == 2
+    assert judge.common({}) == ({}, 0)
+
+
+def test_the_same_person_with_another_target_is_not_compared() -> None:
+    other = judge.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
+    shared, left_out = judge.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
+    assert len(shared["a"]) == 0 and left_out == 1
+
+
+def test_who_lacks_several_held_out_items_is_one_person() -> None:
+    user, target = np.array([1, 1, 1, 2], np.int32), np.array([4, 5, 6, 4], np.int32)
+    whole = judge.Ranks(user, target, np.ones(4, np.int32), np.ones(4), protocol="held-out users")
+    shared, left_out = judge.common({"a": whole, "b": whole.take(np.array([0, 3]))})
+    assert shared["a"].target.tolist() == [4, 4] and left_out == 1
+
+
+def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
+    found = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    assert found.loc["a", "mark"] == "best"
+    assert found.loc["b", "mark"] == "level"  # the same ranks
+    assert found.loc["d", "mark"] == ""
+    assert found.loc["a", "mean"] == pytest.approx(judge.accuracy(people(a=0.5)["a"].rank)["HR@10"])
+    assert (found["low"] <= found["mean"]).all() and (found["mean"] <= found["high"]).all()
+    again = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    pd.testing.assert_frame_equal(found, again)
+
+
+def test_one_model_alone_is_not_crowned() -> None:
+    assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}
+
+
+def test_models_below_the_floor_are_named() -> None:
+    called = metrics.bold(TITLES)
+    assert floor.below({"a": 0.5, "d": 0.2}, FAMILIES, called) == ""
+    assert "**A** is below **D** (0.900)" in floor.below({"a": 0.1, "d": 0.9}, FAMILIES, called)
+    means = {"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}
+    assert "**A** and **\\<script\\>B\\</script\\>** are both below **D**" in floor.below(means, FAMILIES, called)
+    assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+    assert "baselines markov" in floor.missing({"a": "sasrec", "c": "popularity"})
+
+
+def test_what_needs_no_training_is_what_declares_so() -> None:
+    counting = {name for name, model in declarations().models.items() if not model.learns}
+    assert {"popularity", "markov", "text-neighbours"} <= counting
+    assert all(floor.needs_training(name) == (name not in counting) for name in declarations().models)
+    assert floor.needs_training("of another installation")
+
+
+def test_cells_sort_like_their_numbers_and_give_reasons() -> None:
+    found = metrics.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
+    signs = dict.fromkeys(TITLES, "●")
+    grid = metrics.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
+    assert list(grid.columns) == ["Model", "NDCG@10", "HR@10", "Note"]
+    assert grid["NDCG@10"].iloc[0].startswith("0.5") and grid["NDCG@10"].iloc[1].endswith("≈")
+    assert grid["NDCG@10"].iloc[2] == "n/a" and grid["Note"].iloc[2] == "not evaluated"
+
+
+def test_against_a_baseline_with_holm() -> None:
+    found = metrics.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
+    assert found["verdict"].to_dict() == {"b": "level", "c": "worse", "d": "better"}
+    assert found["holm"].tolist() == judge.holm(found["p"].tolist())
+
+
+def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
+    found = people(a=0.9, d=0.1)
+    compared = metrics.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
+    called = metrics.titled(TITLES, [*compared["model"], "d"])
+    assert "1 of 2 other models is significantly better than D" in metrics.better_words(compared, "d", called)
+    compared = metrics.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
+    words = metrics.better_words(compared, "a", called)
+    assert "1 of 1 other model is" in words and words.endswith("A, user vectors is better than A.")
+
+
+def test_beyond_accuracy_or_the_reason() -> None:
+    source = pa.table({"protocol": ["full"] * 2, "k": [10, 10], "item": [0, 1], "count": [5, 5]})
+    popularity = np.array([8, 8, 0, 0])
+    shown = {
+        "a": metrics.exposure(source, "full", 10, 4),
+        "b": metrics.exposure(source, "u100", 10, 4),
+        "c": metrics.exposure(None, "full", 10, 4),
+    }
+    found = metrics.beyond(shown, popularity, dict.fromkeys("bc", "no lists")).set_index("model")
+    assert found.loc["a", ["coverage", "gini", "novelty"]].tolist() == pytest.approx([0.5, 0.5, 1.0])
+    assert found.loc[["b", "c"], "note"].tolist() == ["no lists", "no lists"]
+    assert found.loc["b", "coverage"] != found.loc["b", "coverage"]
+
+
+def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
+    found = evaluation.by_number(np.arange(100), 10, "event", "events")
+    assert [int(mask.sum()) for mask in found.groups.values()] == [10] * 10
+    assert next(iter(found.groups)) == "0 – 9 events"
+    same = evaluation.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
+    assert {label: int(mask.sum()) for label, mask in same.groups.items()} == {"1 event": 4, "7 events": 1}
+    assert evaluation.by_number(np.array([np.nan]), 3, "", "").groups == {}
+    assert list(evaluation.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
+
+
+def test_items_in_nobodys_training_are_a_group_of_their_own() -> None:
+    found = evaluation.by_training(np.array([0, 3, 0, 9, 1]))
+    assert {label: np.flatnonzero(mask).tolist() for label, mask in found.groups.items()} == {
+        "in nobody's training": [0, 2],
+        "in somebody's training": [1, 3, 4],
+    }
+    assert list(evaluation.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
+
+
+def test_values_of_lists_and_categories() -> None:
+    lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
+    found = evaluation.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
+    assert {label: int(mask.sum()) for label, mask in found.groups.items()} == {"x": 3, "y": 2, "z": 1}
+    few = evaluation.by_value(lists, np.array([0, 1, 4, 0]), most=2)
+    assert {label: int(mask.sum()) for label, mask in few.groups.items()} == {"x": 3, "any of 2 others": 3}
+    flags = evaluation.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
+    assert {label: int(mask.sum()) for label, mask in flags.groups.items()} == {"False": 2, "True": 1}
+    alike = evaluation.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
+    assert list(alike.groups) == ["a", "a (2)"]
+    assert (
+        evaluation.by_attribute(pa.chunked_array([pa.array([None, None], pa.int32())]), np.array([0, 1])).groups == {}
+    )
+
+
+def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
+    found = people(a=0.5, b=0.3)
+    mask = np.zeros(600, bool)
+    mask[:29] = True
+    frame = evaluation.means_by_slice(found, evaluation.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
+    assert frame.groupby("slice")["few"].first().to_dict() == {"few": True, "<b>many</b>": False}
+    fig = figures.slices(frame, "HR@10", TITLES, LOOKS)
+    assert [trace.opacity for trace in fig.data] == [1, 0.45, 1, 0.45]
+    assert "<b>" not in fig.to_json() and "<script>" not in fig.to_json()
+
+
+def test_disputed_people_come_first() -> None:
+    first, second = ranks(np.array([1.0, 50, 100, 3])), ranks(np.array([64.0, 100, 2, 3]))
+    found = metrics.disputed(first, second)
+    assert found["user"].tolist() == [0, 2, 1]
+    assert found["ratio"].tolist() == pytest.approx([64, 50, 2])
+    assert metrics.wins(first, second) == (2, 1, 1)
+    assert metrics.disputed(first, first).empty
+    assert metrics.among(ranks(np.ones(3)), [2, 0, 9]).tolist() == [0, 2]
+
+
+def test_curves_of_models_that_were_trained() -> None:
+    curve = pa.table(
+        {"step": [1, 2], "epoch": [1.0, 2.0], "seconds": [1.0, 2.0], "loss": [2.0, None], "valid_ndcg": [None, 0.1]}
+    )
+    found = metrics.curves({"a": curve, "b": None})
+    assert found["model"].tolist() == ["a", "a"]
+    assert found["ndcg"].isna().tolist() == [True, False]
+    assert metrics.curves({}).empty
+    figures.validation(found, "epoch", "epochs", TITLES, LOOKS)
+    figures.losses(found, "epoch", "epochs", TITLES, LOOKS)
+
+
+def test_spans() -> None:
+    assert [metrics.span(x) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]
