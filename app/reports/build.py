@@ -11,6 +11,7 @@ from app.reports import provenance
 from app.reports.document import Asked, Report, sealed
 from app.reports.part import Source, person_of, positions
 from app.reports.parts import PARTS
+from app.reports.summary import summary
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -67,7 +68,8 @@ def build(
         **made,
         notes=provenance.notes(models, narrowed, narrowed.parts),
     )
-    return sealed(report if "history" in made else _without_history(report))
+    report = report if "history" in made else _without_history(report)
+    return sealed(report.model_copy(update={"summary": summary(report)}))
 
 
 def now() -> str:

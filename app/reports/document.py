@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, create_model, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
 from app.limits import MAX_HISTORY
-from app.reports.fields import ItemId, Name, ReportModel, Sha256
+from app.reports.fields import ItemId, Name, ReportModel, Sha256, SummaryLine
 from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.styles import Style
@@ -130,7 +130,7 @@ class Model(ReportModel):
 class _Document(ReportModel):
     """The document. A part that was not wanted is None."""
 
-    LATER = tuple(part.field for part in _PARTS.values() if part.field not in _ORIGINAL)
+    LATER = ("summary", *(part.field for part in _PARTS.values() if part.field not in _ORIGINAL))
 
     format: Literal["seqscope-report"] = "seqscope-report"
     schema_version: Literal[1, 2] = 2
@@ -142,6 +142,8 @@ class _Document(ReportModel):
     dataset: Dataset
     asked: Asked
     models: list[Model]
+    summary: list[SummaryLine] = []
+    """What it opens with (app/reports/summary.py); empty in reports of before."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Any:

@@ -44,6 +44,14 @@ class Item(ReportModel):
     """As people see it, not escaped."""
 
 
+class SummaryLine(ReportModel):
+    """Of the summary."""
+
+    about: str
+    """What it tells: Compared, Best, For whom, Beware, Check."""
+    text: str
+
+
 def number(value: float) -> float:
     """As many digits as a float32 has."""
     return float(f"{value:.7g}")

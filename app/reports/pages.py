@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from app.reports import provenance
+from app.reports import provenance, summary
 from app.reports.blocks import Block, Figure
 from app.reports.document import Report
 
@@ -18,13 +18,17 @@ class Section(NamedTuple):
 
 
 def sections(report: Report) -> list[Section]:
-    """The parts that have something to show, then how the report was made."""
+    """The summary, the parts that have something to show, then how the report was made."""
     parts = [
         Section(part.name, part.heading, part.blocks(content, report))
         for part, content in report.content()
         if content != []
     ]
-    return [*parts, Section("made", "How it was made", provenance.blocks(report))]
+    return [
+        Section("summary", "Summary", summary.blocks(report)),
+        *parts,
+        Section("made", "How it was made", provenance.blocks(report)),
+    ]
 
 
 def figures(shown: Iterable[Section]) -> list[Figure]:

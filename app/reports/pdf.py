@@ -123,7 +123,14 @@ def _missing(found: dict[str, str]) -> list[Block]:
 def texts(report: Report) -> list[str]:
     """All foreign texts that stand on its pages."""
     data = report.dataset
-    strings = [report.title, data.title, data.source, data.licence, *report.notes]
+    strings = [
+        report.title,
+        data.title,
+        data.source,
+        data.licence,
+        *report.notes,
+        *(line.text for line in report.summary),
+    ]
     strings += [report.titles[model.name] + model.sign + model.device for model in report.models]
     for part, content in report.content():
         strings += [*(item.title for item in part.items(content)), *part.texts(content)]

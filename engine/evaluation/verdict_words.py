@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from engine.evaluation.memorisation import PLACES
 from engine.evaluation.verdict import FEW, Group, Kind, Side, Verdict
@@ -38,23 +39,33 @@ def group_rows(verdict: Verdict) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def sentences(verdict: Verdict, called: Callable[[str], str] = str) -> str:
+class VerdictWords(NamedTuple):
+    """A verdict's sentences; "" where there is none."""
+
+    outcome: str
+    """Who wins, by how much and how surely."""
+    cost: str
+    for_whom: str
+
+
+def words(verdict: Verdict, called: Callable[[str], str] = str) -> VerdictWords:
     """called: a title → as it is escaped for where it is shown."""
     neural, untrained = verdict.neural, verdict.untrained
     if neural is None or untrained is None:
         side = neural or untrained
         assert side is not None
-        return _alone(verdict, side, called(side.title))
+        return VerdictWords(_alone(verdict, side, called(side.title)), "", "")
     ours, theirs = called(neural.title), called(untrained.title)
-    return " ".join(
-        sentence
-        for sentence in (
-            _outcome(verdict, neural, untrained, ours, theirs),
-            f"{ours} {_cost(neural)}; {theirs} {_cost(untrained)}.",
-            _for_whom(verdict.groups, ours),
-        )
-        if sentence
+    return VerdictWords(
+        _outcome(verdict, neural, untrained, ours, theirs),
+        f"{ours} {_cost(neural)}; {theirs} {_cost(untrained)}.",
+        _for_whom(verdict.groups, ours),
     )
+
+
+def sentences(verdict: Verdict, called: Callable[[str], str] = str) -> str:
+    """`words` in one line."""
+    return " ".join(sentence for sentence in words(verdict, called) if sentence)
 
 
 def _alone(verdict: Verdict, side: Side, title: str) -> str:

@@ -29,7 +29,7 @@ from engine.evaluation.metrics import (
 from engine.evaluation.rank_table import Ranks, common, ranks
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
 from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
-from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows, sentences
+from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows, sentences, words
 
 __all__ = [
     "ACCURACY",
@@ -59,4 +59,5 @@ __all__ = [
     "sentences",
     "verdict",
     "without_seed",
+    "words",
 ]

@@ -237,6 +237,20 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     assert document.read(document.write(report)) == report and pdf.render(report)
 
 
+def test_the_summary_is_written_from_the_data(copied: Path) -> None:
+    ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
+    pq.write_table(ranks.set_column(4, "rank", pa.array([1.0, 1.0, 1.0, 1.0])), copied / "alpha" / "ranks.parquet")
+    seal(copied / "alpha", title="Best of all")
+    models = Zoo.open(copied)
+    lines = {line.about: line.text for line in build(models, Asked(history=["toy-9", "toy-8"], k=5)).summary}
+    assert list(lines) == ["Compared", "Best", "For whom", "Beware", "Check"]
+    assert "a history of 2 items" in lines["Compared"] and "over 4 users" in lines["Compared"]
+    assert lines["Best"].startswith("Best of all has the highest NDCG@5, 1.0000 (95 % interval 1.0000 to 1.0000)")
+    assert "simulated" in lines["Beware"] and "--verify" in lines["Check"]
+    bare = {line.about: line.text for line in build(models, Asked(parts=["codes"])).summary}
+    assert "no metrics" in bare["Best"] and "cannot be checked" in bare["Check"]
+
+
 def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) -> None:
     about = json.loads((copied / "dataset.json").read_text("utf-8"))
     cases = about["counts"]["test"]

@@ -34,10 +34,11 @@ FREE = {
     "asked.protocol",
     "codes",
     "metrics.verdict",
+    "summary",
 }
 """What nobody can ask again, as docs/report.md says: of what was asked for, where what is there does not depend on it, or where
 it only says in words what would be taken anyway; of the code tables, that one was left out where all were asked for; that there
-was a verdict, as reports of before have none."""
+was a verdict or a summary, as reports of before have none."""
 TEXTS = (
     "mean", "rollout", "up", "down", "same", "new", "dropped", "best", "level", "edited", "nothing", "without-last", "swapped",
     "alpha", "beta", "gamma", "rqvae", "letter", "full", "toy-9", "toy-20", "#123456", "0" * 64, "★", "star", "dot", "",

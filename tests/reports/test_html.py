@@ -158,7 +158,7 @@ def texts(value: object) -> list[str]:
 def test_every_part_has_its_section(pages: dict[str, tuple[bytes, Page]], report: Report) -> None:
     page = pages["static"][1]
     sections = [given["id"] for given in page.all("section")]
-    assert sections == [*report.asked.parts, "made"]
+    assert sections == ["summary", *report.asked.parts, "made"]
     assert [given["href"][1:] for given in page.all("a") if given["href"].startswith("#")] == sections
     assert len(page.all("h1")) == 1
     for given in page.all("svg"):

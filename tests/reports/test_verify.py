@@ -115,6 +115,7 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
         (lambda raw: raw["graph"]["models"][1]["layers"]["adds"][1].__setitem__(0, 9.0), "paths of Plain"),
         (lambda raw: raw["map"]["x"].__setitem__(0, 5.0), "map"),
         (lambda raw: raw["history"]["items"][8].update(title="Another"), "history"),
+        (lambda raw: raw["summary"][1].update(text="Alpha is the best by far."), "summary"),
     ],
 )
 def test_every_part_is_asked_again(
@@ -124,13 +125,14 @@ def test_every_part_is_asked_again(
 
 
 def test_a_report_of_before_still_holds(report: Report, models: Zoo) -> None:
-    """It has no log-probabilities, nor what written codes looked at, and a seal over what it has."""
+    """It has no log-probabilities, no summary, nor what written codes looked at, and a seal over what it has."""
     raw = json.loads(document.write(report))
     for one in raw["effects"]["models"]:
         one.pop("log_probability", None)
     for one in raw["attention"]:
         one.pop("written", None)
     raw["map"].pop("latents", None)
+    del raw["summary"]
     raw["schema_version"] = 1
     for one in raw["lists"]:
         one["items"] = [item | {"strength": 0.5} for item in one["items"]]

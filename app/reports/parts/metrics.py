@@ -52,6 +52,13 @@ class MetricsPart(Part[Metrics]):
             raise ValueError("metrics lack a model or a metric")
         if any((estimate.model, estimate.users) not in content.rows for estimate in content.repeats):
             raise ValueError("metrics tell repeats of a model that they do not have")
+        verdict = content.verdict
+        if verdict is not None:
+            both = verdict.neural is not None and verdict.untrained is not None
+            if (verdict.neural or verdict.untrained) is None or any(
+                (value is None) == both for value in (verdict.difference, verdict.low, verdict.high)
+            ):
+                raise ValueError("the verdict lacks a model or the difference of the two")
 
     def tables(self, content: Metrics, report: Report) -> dict[str, Table]:
         kinds = list(dict.fromkeys(estimate.metric for estimate in content.estimates))
