@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import guard, owner, run_queue, work, zoo
 from app.analysis.cache import show_waiting
-from app.components import account, jobs, saved, sidebar, widgets
+from app.components import account, item_panel, jobs, saved, sidebar, widgets
 from app.screens import PAGES
 from app.session import state
 from app.session.pages import Page
@@ -33,6 +33,7 @@ def main() -> None:
     who = owner.get()  # what a tab remembers of another owner is forgotten before it is read
     if who is not None:
         work.came(who.id, st.context.ip_address)
+    details = st.empty()  # always the first element: whether it is there or not moves nothing of the page
     datasets = zoo.datasets()
     menu = _menu(_coming(list(datasets)))
     page = st.navigation(menu)
@@ -57,6 +58,8 @@ def main() -> None:
         saved.problem()
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
+        with guard.watch("the details of the item"):
+            item_panel.show(details, declared.name)
         with guard.watch(f"the page {page.title}"):
             page.run()
         if who is not None and stamp and not declared.without_datasets:

@@ -98,6 +98,15 @@ def able(models: Zoo) -> dict[str, Place]:
     return {place.key: place for place in every(models) if place.cannot is None}
 
 
+def with_neighbours(models: Zoo) -> dict[str, Place]:
+    """Those whose items have neighbours, by their word in the address."""
+    return {
+        place.key: place
+        for place in every(models)
+        if not place.of_codes and (isinstance(place.owner, Space) or place.owner.cannot("neighbours") is None)
+    }
+
+
 def points(models: Zoo, place: Place) -> map_points.Points:
     """Where the items lie; of codes: where they lie, by their row in `codes`."""
     if place.of_codes:

@@ -309,7 +309,7 @@ def test_a_page_that_lacks_something_says_what(tmp_path: Path) -> None:
     page = Page(**entries)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'help'"):
         Page(**{name: value for name, value in entries.items() if name != "help"})  # type: ignore[arg-type]
-    item = Parameter("item", "that is shown", is_item)
+    item = Parameter("aim", "that is shown", is_item)
     for changes, words in (
         ({"help": ""}, "declares no help"),
         ({"script": tmp_path / "gone.py"}, "no file gone.py"),

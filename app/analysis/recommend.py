@@ -29,6 +29,7 @@ from engine.runtime import (
     movement,
     overlap,
     probabilities,
+    rank_and_log_probability,
     rbo,
     rbo_weight,
 )
@@ -74,6 +75,34 @@ def top_k(models: Zoo, model: str, history: History, k: int) -> TopK:
 def ranks(models: Zoo, model: str, history: History, items: tuple[int, ...]) -> list[float]:
     """The rank of each item after the history, 1 is best; for one outside the first k, too."""
     return models.bundles[model].ranks(history, items).tolist()
+
+
+class Placement(NamedTuple):
+    """Where a model places one item."""
+
+    rank: float | None
+    """1 is best; None: behind its first k, of a model that would have to score every item for it."""
+    share: float | None
+    """The item's probability; None where the model gives none."""
+
+
+def placement(models: Zoo, model: str, history: History, item: int, k: int) -> Placement:
+    """Raises SeqscopeError where the model cannot answer."""
+    if not beam_search.slow(models, model, 1):
+        return _placement(models, model, history, item)
+    listed_items = top_k(models, model, history, k)
+    rank = _rank_listed(listed_items, item)
+    if rank is None or listed_items.share is None:
+        return Placement(rank, None)
+    return Placement(rank, float(listed_items.share[listed_items.items == item][0]))
+
+
+@cached(2_000, by=of_model)
+def _placement(models: Zoo, model: str, history: History, item: int) -> Placement:
+    rank, log_share = rank_and_log_probability(models.bundles[model], history, item)
+    if models.bundles[model].cannot("probability") is not None:
+        return Placement(rank, None)
+    return Placement(rank, float(np.exp(log_share)) if np.isfinite(log_share) else 0.0)
 
 
 @cached(500, by=of_model)
@@ -170,7 +199,12 @@ def _rank(models: Zoo, name: str, history: tuple[int, ...], target: int, found: 
     """The target's rank. Of a model that would have to score every item for it: its place in the list, None outside."""
     if not beam_search.slow(models, name, 1):
         return ranks(models, name, history, (target,))[0]
-    score = found.scores[found.items == target]
+    return _rank_listed(found, target)
+
+
+def _rank_listed(found: TopK, item: int) -> float | None:
+    """The rank of an item within a list, None outside."""
+    score = found.scores[found.items == item]
     if not len(score):
         return None
     return float(1 + np.count_nonzero(found.scores > score[0]) + (np.count_nonzero(found.scores == score[0]) - 1) / 2)
@@ -343,6 +377,22 @@ def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: 
             cannot.append(f"{answer.title}: {reason}")
     parts = {answer.name: contributions(models, answer.name, history, item) for answer in answers}
     return Why(able, effects, cannot, {name: sums for name, sums in parts.items() if sums is not None})
+
+
+def strongest(effects: Sequence[LeaveOneOut], most: int) -> list[int]:
+    """The places of the events with the strongest effects in any of the models, in the order of the history: by how far ranks
+    move, then by how much probability changes."""
+    if not effects:
+        return []
+    moves = np.nan_to_num(np.abs([effect.move for effect in effects])).max(axis=0)
+    changes = np.max([_scaled(effect.log_probability_effect) for effect in effects], axis=0)  # where no rank moves
+    places: list[int] = np.sort(np.lexsort((-changes, -moves))[:most]).tolist()
+    return places
+
+
+def _scaled(effect: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    sizes = np.nan_to_num(np.abs(effect.astype(float)))
+    return sizes / sizes.max() if sizes.max(initial=0) > 0 else sizes
 
 
 def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int = 4) -> str:

@@ -26,6 +26,7 @@ _HISTORY = _component("history", "lists.css")
 _RECOMMENDATIONS = _component("recommendations", "lists.css")
 _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css")
+_ITEM_PANEL = _component("item_panel", "item_panel.css")
 _COPY = _component(
     "copy",
     "button.css",
@@ -101,6 +102,12 @@ def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None]) -
     Acts: {"do": "add" | "explain", "id"}.
     """
     _ITEM_RANKS(key=key, data=table, on_act_change=on_act)
+
+
+def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
+    """The details of one item: see `app.figures.item_panel`. Acts: {"do", "id" (of the item that the panel showed), "to" (what
+    it is done with)}; see `app.components.item_panel`."""
+    _ITEM_PANEL(key=key, data=data, on_act_change=on_act)
 
 
 def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from app import styles
 from app.analysis import model_card
 from app.analysis.rank_table import RankTable
-from app.analysis.recommend import Answer, Why, moves, shared, tie_words
+from app.analysis.recommend import Answer, Why, moves, shared, strongest, tie_words
 from app.bars import bar
 from app.figures.attention import beside as lines
 from app.text import clean, label, md, ordinal, percent, short, wide
@@ -220,10 +220,7 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
 
 def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str, Any], str]:
     """(`effect_bars` of the strongest events; a sentence on what is left out, or "")."""
-    moves = np.array([effect.move for effect in found.effects])
-    strongest = np.nan_to_num(np.abs(moves)).max(axis=0)
-    beside = np.max([_scaled(effect.log_probability_effect) for effect in found.effects], axis=0)  # where no rank moves
-    places = np.sort(np.lexsort((-beside, -strongest))[:_SHOWN_EVENTS]).tolist()
+    places = strongest(found.effects, _SHOWN_EVENTS)
     columns = [
         (answer.title, answer.style, effect) for answer, effect in zip(found.answers, found.effects, strict=True)
     ]
@@ -315,11 +312,6 @@ def key_words(answers: Sequence[Answer]) -> str:
     return "  ".join(
         f':color[{answer.style.sign}]{{foreground="{answer.style.colour}"}} {md(answer.title)}' for answer in answers
     )
-
-
-def _scaled(effect: np.ndarray) -> np.ndarray:
-    sizes = np.nan_to_num(np.abs(effect.astype(float)))
-    return sizes / sizes.max() if sizes.max() > 0 else sizes
 
 
 def _ordinal(rank: float) -> str:

@@ -99,6 +99,17 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
     return LeaveOneOut(item, rank, rank_without, whole, log_effect, score, effect, read)
 
 
+def rank_and_log_probability(bundle: Bundle, history: History, item: int) -> tuple[float, float]:
+    """(rank, natural logarithm of the probability) of an item after the whole history, as in `LeaveOneOut`: among the candidates
+    and the item itself. Costs one question to the model."""
+    events, target = bundle.check_history(history), np.array([item], np.int64)
+    bundle.check_items([item])
+    (scores,) = bundle.scores_near([events], target)
+    candidates = bundle.candidates(events)
+    candidates[item] = True
+    return float(mean_rank(scores, item, candidates)), float(log_probability(bundle, scores, item, candidates))
+
+
 def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> Float64:
     """Natural logarithm of the probability of `item` among the candidates; NaN where the model gives none, or gives 0.
 

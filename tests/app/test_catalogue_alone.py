@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import model_card
 from engine import cli
 from engine.data.without_log import fill_catalogue
+from tests.app.test_item_panel import panels
 from tests.training.tiny import text_encoder
 
 PAGES = ("compare", "catalogue", "attention", "semantic_ids", "graph", "map", "metrics", "about")
@@ -110,8 +111,8 @@ def test_what_each_page_says_instead(alone: Path, open_app: Callable[..., AppTes
 
 def test_an_item_s_card(alone: Path, open_app: Callable[..., AppTest]) -> None:
     test = open_app(alone, page="catalogue", ds="shop", item="p4")
-    assert not test.metric
-    assert any("Attributes" in one.value for one in test.subheader)
+    (panel,) = panels(test)
+    assert panel["attributes"] and not panel["standing"]  # nobody took anything, so nothing is popular
 
 
 def test_models_answer(alone: Path, open_app: Callable[..., AppTest]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,12 +108,12 @@ def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
     assert "item" not in app.query_params and not app.warning
 
 
-def test_a_link_to_a_page_changes_one_choice_of_it_and_keeps_the_others(open_app: Open) -> None:
-    app = go(open_app(ds="toys", h="toy-1"), "screens/map/page.py", ds="toys", h="toy-1", space="beta", item="toy-9")
-    assert not app.warning and app.session_state[state._KEY].own == {"space": "beta"}
+def test_a_link_to_a_page_has_the_selected_item_and_what_the_page_last_had(open_app: Open) -> None:
+    app = go(open_app(ds="toys", h="toy-1"), "screens/map/page.py", ds="toys", h="toy-1", space="beta")
     go(app, "screens/catalogue/page.py", ds="toys", h="toy-1", item="toy-3")
-    (link,) = [link for link in app.get("page_link") if link.proto.label == "Show on the map"]
-    assert {"space=beta", "item=toy-3", "h=toy-1"} <= set(link.proto.query_string.split("&"))
+    (panel,) = [one for one in app.get("bidi_component") if '"sections"' in one.proto.json]
+    (link,) = [link for link in json.loads(panel.proto.json)["links"] if link["page"] == "map"]
+    assert {"space=beta", "item=toy-3", "h=toy-1"} <= set(link["href"].partition("?")[2].split("&"))
 
 
 def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

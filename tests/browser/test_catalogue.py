@@ -79,19 +79,22 @@ def test_a_filter_by_keyboard_and_paging(go: Callable) -> None:
     until(page, lambda: rows(page)[:1] + rows(page)[-1:], ["Film 20 (1980)", "Film 39 (1999)"])
 
 
-def test_the_card_is_reached_by_click_and_by_link(go: Callable, console_errors: list[str]) -> None:
+def test_details_open_beside_the_list_and_escape_closes_them(go: Callable, console_errors: list[str]) -> None:
     page = go("/catalogue?ds=codes")
-    page.get_by_role("button", name="기생충 (1963)").first.click()
-    page.get_by_role("heading", level=1, name="기생충 (1963)").wait_for()
-    page.wait_for_url(re.compile(r"[?&]item=toy-3(&|$)"))
-    page.locator("text=Film 8 (1968)").first.wait_for()  # the series, in order
-    page.set_viewport_size({"width": 390, "height": 844})
-    settle(page)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    page.set_viewport_size(WIDE)
-    page = go("/catalogue?ds=codes&item=toy-0")
-    page.get_by_role("heading", level=1, name="<script>alert(1)</script> (1960)").wait_for()
-    page.get_by_role("button", name="All items").click()
-    until(page, lambda: len(rows(page)), 20)
-    until(page, lambda: "item=" in page.url, False)
+    details = page.get_by_role("complementary", name="Details")
+    for size in (WIDE, {"width": 390, "height": 844}):
+        page.set_viewport_size(size)
+        settle(page)
+        title = page.get_by_role("button", name="기생충 (1963)").first
+        title.click()
+        page.wait_for_url(re.compile(r"[?&]item=toy-3(&|$)"))
+        expect(details.get_by_role("heading", level=2)).to_be_in_viewport()
+        expect(title).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= size["width"]
+        details.get_by_role("button", name="Film 8 (1968)").first.click()  # of its series
+        expect(details.get_by_role("heading", level=2)).to_contain_text("Film 8")
+        page.keyboard.press("Escape")
+        expect(details).to_have_count(0)
+        until(page, lambda: "item=" in page.url, False)
+        assert len(rows(page)) == 20
     assert not console_errors

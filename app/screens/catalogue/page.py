@@ -1,4 +1,4 @@
-"""Catalogue: search and filter the items, look at one, build a history. ?item=item_id opens an item."""
+"""Catalogue: search and filter the items, build a history. A click on an item opens its details beside the list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
-from app.components import neighbours
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import MAX_QUERY, Among, Between, Catalogue, Facet, Filters
@@ -23,12 +22,6 @@ LARGEST = 10_000  # rows of a file
 
 
 def show() -> None:
-    now = state.get()
-    models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
-    item = state.selected(models)
-    if item is not None:
-        show_item(models, catalogue, item)
-        return
     st.title("Catalogue")
     browse()
 
@@ -319,126 +312,6 @@ def add(item_id: str) -> None:
 def open_item(item_id: str) -> None:
     state.select(item_id)
     st.rerun()
-
-
-def close_item() -> None:
-    state.select(None)
-
-
-def filter_by(name: str, value: str) -> None:
-    """The list with this value alone."""
-    clear_all()
-    set_filter(name, Among((value,)))
-    close_item()
-
-
-# --- one item
-
-
-def show_item(models: Zoo, found: Catalogue, item: int) -> None:
-    item_id = models.item_ids[item]
-    st.button(
-        "All items",
-        icon=":material/arrow_back:",
-        type="tertiary",
-        key="item_back",
-        on_click=guard.callback(close_item),
-    )
-    st.title(md(zoo.titled(models, item), 300), anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        there = item_id in state.get().current
-        st.button(
-            "Add once more" if there else "Add to history",
-            icon=":material/check:" if there else ":material/add:",
-            type="primary",
-            key="item_add",
-            on_click=guard.callback(state.add),
-            args=(item_id,),
-        )
-        st.page_link(
-            "screens/map/page.py",
-            label="Show on the map",
-            icon=":material/scatter_plot:",
-            query_params=state.link_to("map"),
-        )
-    text = item_card.description(found.items, item)
-    if text:
-        st.markdown(md(text, 4_000), width=720)
-    if models.has_log:
-        popularity(models, item)
-    of = item_card.series_of(found.items, item)
-    left, right = st.columns([3, 2], gap="large") if of else (st.container(), None)
-    with left, guard.watch("the attributes"):
-        attributes(found, item)
-    if of is not None and right is not None:
-        with right, guard.watch("the series"):
-            series(models, item, of)
-    with guard.watch("the neighbours"):
-        st.subheader("Neighbours", anchor=False)
-        neighbours.show(models, item, key="item", on_open=open_item)
-
-
-def popularity(models: Zoo, item: int) -> None:
-    place = item_card.standing(models.popularity, item)
-    with st.container(horizontal=True, gap="medium"):
-        st.metric("Training events", f"{place.events:,}", width="content")
-        st.metric(
-            "Rank",
-            f"{place.rank:,}",
-            f"of {len(models):,}",
-            delta_color="off",
-            delta_arrow="off",
-            width="content",
-        )
-        st.metric(
-            "More popular than",
-            item_card.percentile_words(place.percentile),
-            "of the others",
-            delta_color="off",
-            delta_arrow="off",
-            width="content",
-        )
-
-
-def attributes(found: Catalogue, item: int) -> None:
-    kinds = {facet.name: facet.kind for facet in found.facets}
-    known = item_card.attributes(found.items, item)
-    if not known:
-        return
-    st.subheader("Attributes", anchor=False)
-    for name, called, values in known:
-        with st.container(horizontal=True, gap="small", vertical_alignment="center", wrap=False):
-            st.caption(md(called), width=110)
-            if kinds.get(name) not in ("tags", "category"):
-                st.markdown(md(", ".join(values), 600), width="content")
-                continue
-            with st.container(horizontal=True, gap="xsmall"):
-                for value in values[:20]:
-                    st.button(
-                        md(value, 60),
-                        key=f"item_filter_{name}_{value}",
-                        help=f"All items with this {md(called.lower())}",
-                        on_click=guard.callback(filter_by),
-                        args=(name, value),
-                    )
-
-
-def series(models: Zoo, item: int, of: item_card.Series) -> None:
-    st.subheader(md(f"{caption(of.column)}: {clean(of.name, 80)}"), anchor=False)
-    with st.container(gap="xxsmall"):
-        for member, place in of.members:
-            words = f"{place}. {zoo.titled(models, member)}" if place else zoo.titled(models, member)
-            if member == item:
-                st.markdown(f"**{md(words, 120)}** — this one")
-            else:
-                st.button(
-                    md(words, 120),
-                    key=f"item_series_{member}",
-                    type="tertiary",
-                    wrap=False,
-                    on_click=guard.callback(open_item),
-                    args=(models.item_ids[member],),
-                )
 
 
 show()

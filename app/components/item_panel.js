@@ -1,0 +1,297 @@
+// The details of one item: its card, who recommends it and why, its semantic IDs, its nearest items. Python holds them; this draws
+// them and reports clicks. Escape closes.
+const STATES = new WeakMap() // element → {data, report, stop}
+
+const TITLES = {
+  ranks: "Who recommends it",
+  why: "Why? Leave-one-out effect",
+  codes: "Semantic IDs",
+  near: "Nearest items",
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root")
+  const frame = root.getRootNode().host?.closest(".st-key-item_panel")
+  const before = STATES.get(parentElement)
+  before?.stop()
+  const report = (doing, more) => setTriggerValue("act", { do: doing, id: data.id, ...more })
+  const stop = listen(frame, report)
+  STATES.set(parentElement, { id: data.id, stop })
+
+  const focused = root.getRootNode().activeElement?.dataset?.focus
+  const panel = element("aside", "panel")
+  panel.setAttribute("aria-label", `Details: ${data.title}`)
+  panel.append(head(data, report), ...about(data, report))
+  for (const [name, section] of Object.entries(data.sections)) panel.append(sectioned(name, section, report))
+  root.replaceChildren(panel)
+  if (focused) root.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
+  if (before?.id !== data.id && frame) {
+    frame.scrollTo({ top: 0 })
+    uncover(frame)
+  }
+  return stop
+}
+
+// --- the frame
+
+// Escape closes, unless it is meant for something else; a sheet keeps off the sidebar.
+function listen(frame, report) {
+  const key = event => {
+    if (event.key !== "Escape" || event.defaultPrevented) return
+    const at = event.composedPath()[0]
+    if (at.closest?.("input, textarea, [role=combobox], [role=dialog], [role=listbox], :popover-open")) return
+    if (document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog], [role=listbox]")) return
+    report("close")
+  }
+  const main = frame?.closest("[data-testid=stMain]")
+  const place = () => frame.style.setProperty("--main-left", `${main.getBoundingClientRect().left}px`)
+  const watching = main && new ResizeObserver(place)
+  watching?.observe(main)
+  document.addEventListener("keydown", key)
+  return () => {
+    document.removeEventListener("keydown", key)
+    watching?.disconnect()
+  }
+}
+
+// What was clicked stays in view above a sheet.
+function uncover(frame) {
+  let active = document.activeElement
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement
+  const main = frame.closest("[data-testid=stMain]")
+  if (!active || !main?.contains(document.activeElement) || frame.contains(document.activeElement)) return
+  const [sheet, clicked] = [frame.getBoundingClientRect(), active.getBoundingClientRect()]
+  if (sheet.top > 0 && clicked.bottom > sheet.top - 16) main.scrollBy({ top: clicked.bottom - sheet.top + 48 })
+}
+
+// --- the card
+
+function head(data, report) {
+  const box = element("header")
+  const words = element("div", "words")
+  const title = element("h2", "", data.title)
+  if (data.detail) title.append(" ", element("span", "detail", data.detail))
+  title.setAttribute("aria-live", "polite")
+  words.append(title)
+  if (data.standing) words.append(element("p", "quiet", data.standing))
+  const close = action("close", "×", "Close the details", "close")
+  close.title = "Close (Escape)"
+  close.onclick = () => report("close")
+  box.append(words, close)
+  return box
+}
+
+function about(data, report) {
+  const bar = element("div", "actions")
+  const add = action("strong", data.added ? "Add once more" : "Add to history", null, "add")
+  add.onclick = () => report("add")
+  bar.append(add)
+  if (data.added) {
+    const remove = action("", "Remove from history", null, "remove")
+    remove.onclick = () => report("remove")
+    bar.append(remove)
+  }
+  for (const link of data.links) bar.append(anchor(link.title, link.href, () => report("page", { to: link.page })))
+  const parts = [bar]
+  if (data.description) {
+    const text = element("p", "description", data.description)
+    text.title = data.description
+    parts.push(text)
+  }
+  if (data.attributes.length) {
+    const list = element("dl")
+    for (const { title, values } of data.attributes)
+      list.append(element("dt", "", title), element("dd", "", values.join(", ")))
+    parts.push(list)
+  }
+  if (data.series) parts.push(series(data, report))
+  return parts
+}
+
+function series(data, report) {
+  const box = element("div", "series")
+  box.append(element("p", "quiet", data.series.title))
+  const list = element("ol")
+  for (const item of data.series.items) {
+    const row = element("li")
+    row.append(element("span", "place", item.place), item.id === data.id ? element("b", "", item.title) : chosen(item, report))
+    list.append(row)
+  }
+  box.append(list)
+  return box
+}
+
+// --- the sections
+
+function sectioned(name, section, report) {
+  const box = element("details")
+  box.open = section.open
+  const summary = element("summary", "", TITLES[name])
+  summary.dataset.focus = name
+  summary.onclick = event => {
+    event.preventDefault()
+    box.open = !box.open
+    report("toggle", { to: name })
+  }
+  box.append(summary)
+  if (!section.open) box.append(element("p", "quiet", "…"))
+  else if (section.failed) box.append(element("p", "quiet", section.failed))
+  else if (section.content.empty && !section.content.spaces) box.append(element("p", "quiet", section.content.empty))
+  else box.append(...{ ranks, why, codes, near }[name](section.content, report))
+  return box
+}
+
+function ranks({ rows }) {
+  const table = element("table", "ranks")
+  table.append(header(["Model", "Rank", "Probability"]))
+  for (const model of rows) {
+    const row = element("tr")
+    row.append(named(model))
+    if (model.cannot) {
+      const cell = element("td", "quiet", model.cannot)
+      cell.colSpan = 2
+      row.append(cell)
+    } else {
+      const rank = element("td", "number shaded", model.rank)
+      rank.style.setProperty("--shade", `${Math.round(40 * model.shade)}%`)
+      rank.title = model.help
+      row.append(rank, element("td", "number", model.share || "–"))
+    }
+    table.append(row)
+  }
+  return [table]
+}
+
+function why({ models, events, note, sums, cannot, waiting }, report) {
+  const parts = [element("p", "quiet", "Rank without an event of the history: purple, it would fall, so the event speaks for it; orange, it would rise.")]
+  if (models.length) {
+    const table = element("table", "why")
+    const top = element("tr")
+    top.append(element("th", "", "Rank now"))
+    for (const model of models) {
+      const cell = element("th", "number")
+      const sign = element("span", "sign", model.sign)
+      sign.style.color = model.colour
+      sign.setAttribute("aria-label", model.title)
+      cell.append(sign, element("span", "", model.rank))
+      cell.title = model.title
+      top.append(cell)
+    }
+    table.append(top)
+    for (const event of events) {
+      const row = element("tr")
+      const name = element("th")
+      name.scope = "row"
+      const words = element("div", "event")
+      words.append(element("span", "place", event.place), chosen(event, report))
+      name.append(words)
+      row.append(name)
+      for (const { text, move, help } of event.cells) {
+        const cell = element("td", `number ${move > 0 ? "for" : move < 0 ? "against" : ""}`, text)
+        cell.style.setProperty("--shade", `${Math.round(15 * Math.sign(Math.abs(move)) + 50 * Math.abs(move))}%`)
+        cell.title = help
+        row.append(cell)
+      }
+      table.append(row)
+    }
+    parts.push(table)
+  }
+  for (const text of [note, ...sums, ...cannot]) if (text) parts.push(element("p", "quiet", text))
+  if (waiting) {
+    const ask = action("", `Also compute for ${waiting} (slower)`, null, "slow")
+    ask.onclick = () => {
+      ask.disabled = true
+      report("slow")
+    }
+    parts.push(ask)
+  }
+  return parts
+}
+
+function codes({ rows }, report) {
+  const list = element("ul", "codes")
+  for (const tokenizer of rows) {
+    const row = element("li")
+    const name = element("span", "name")
+    const sign = element("span", "sign", tokenizer.sign)
+    sign.style.color = tokenizer.colour
+    name.append(sign, tokenizer.title)
+    const path = element("span", "path")
+    for (const code of tokenizer.codes) {
+      const chip = action("chip", code.text, `${code.help} (${tokenizer.title})`, `${tokenizer.name} ${code.prefix}`)
+      chip.title = code.help
+      chip.onclick = () => report("prefix", { to: tokenizer.name, prefix: code.prefix })
+      path.append(chip)
+    }
+    row.append(name, path)
+    list.append(row)
+  }
+  return [list]
+}
+
+function near({ spaces, space, rows, empty }, report) {
+  const choice = element("select")
+  choice.setAttribute("aria-label", "Space")
+  choice.dataset.focus = "space"
+  for (const { key, title } of spaces) choice.append(new Option(title, key, key === space, key === space))
+  choice.onchange = () => report("space", { to: choice.value })
+  if (empty) return [choice, element("p", "quiet", empty)]
+  const list = element("ol", "near")
+  rows.forEach((item, place) => {
+    const row = element("li")
+    row.append(element("span", "place", String(place + 1)), chosen(item, report), element("span", "quiet", item.similarity))
+    list.append(row)
+  })
+  return [choice, list]
+}
+
+// --- pieces
+
+// A click selects this item in place of the one that is shown.
+function chosen(item, report) {
+  const title = action("title", item.title, null, `item ${item.id}`)
+  title.onclick = () => report("select", { to: item.id })
+  return title
+}
+
+function named(model) {
+  const cell = element("th")
+  cell.scope = "row"
+  const sign = element("span", "sign", model.sign)
+  sign.style.color = model.colour
+  sign.setAttribute("aria-hidden", "true")
+  cell.append(sign, model.title)
+  return cell
+}
+
+function header(titles) {
+  const row = element("tr")
+  titles.forEach((title, place) => row.append(element("th", place ? "number" : "", title)))
+  return row
+}
+
+function anchor(text, href, follow) {
+  const link = element("a", "", text)
+  link.href = href
+  link.onclick = event => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return // another tab
+    event.preventDefault()
+    follow()
+  }
+  return link
+}
+
+function action(name, text, label, focus) {
+  const made = element("button", name, text)
+  made.type = "button"
+  if (label) made.setAttribute("aria-label", label)
+  if (focus) made.dataset.focus = focus
+  return made
+}
+
+function element(tag, name, text) {
+  const made = document.createElement(tag)
+  if (name) made.className = name
+  if (text !== undefined && text !== null) made.textContent = text
+  return made
+}

@@ -1,0 +1,184 @@
+"""What the detail panel of an item shows, as plain data for `widgets.item_panel`: one function per section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from app import styles
+from app.analysis import beam_search, floor, item_card, recommend, semantic_ids
+from app.text import clean, count, listed, ordinal, percent, short
+from engine.errors import SeqscopeError
+from engine.runtime import LeaveOneOut, Neighbours, Zoo
+
+EVENTS = 10  # of a history that leave-one-out shows: those with the strongest effects
+NEAR = 8
+_SHADED = 3.0  # powers of ten of a rank, or of its move, from the palest colour to the fullest
+
+
+def card(models: Zoo, items: pa.Table, item: int) -> dict[str, Any]:
+    """What the catalogue and the log know. items: the catalogue's table."""
+    title, full = models.titles[item], styles.titled(models, item)
+    standing = ""
+    if models.has_log:
+        place = item_card.standing(models.popularity, item)
+        standing = (
+            f"{count(place.events, 'training event')} · popularity rank {place.rank:,} of {len(models):,} · more popular than "
+            f"{item_card.percentile_words(place.percentile)}"
+        )
+    series = item_card.series_of(items, item)
+    return {
+        "id": models.item_ids[item],
+        "title": clean(title, 300),
+        "detail": full.removeprefix(title).strip(),
+        "standing": standing,
+        "description": clean(item_card.description(items, item), 4_000),
+        "attributes": [
+            {"name": name, "title": title, "values": [clean(value, 80) for value in values[:20]]}
+            for name, title, values in item_card.attributes(items, item)
+        ],
+        "series": None
+        if series is None
+        else {
+            "title": clean(series.name, 80),
+            "items": [{**_item(models, member), "place": place} for member, place in series.members],
+        },
+    }
+
+
+def ranks(models: Zoo, names: Sequence[str], history: recommend.History, item: int, k: int) -> list[dict[str, Any]]:
+    """A row per model, those that need no training first."""
+    rows = []
+    for name in _floor_first(models, names):
+        row = _model(models, name)
+        try:
+            rank, share = recommend.placement(models, name, history, item, k)
+        except SeqscopeError as reason:
+            rows.append({**row, "cannot": clean(reason)})
+            continue
+        if rank is None:
+            rows.append({**row, "rank": f"> {k}", "shade": 0.0, "help": f"not among its first {k} items"})
+            continue
+        rows.append(
+            {
+                **row,
+                "rank": _rank(rank),
+                "share": "" if share is None else percent(share),
+                "shade": round(max(0.0, 1 - float(np.log10(rank)) / _SHADED), 2),
+                "help": f"{ordinal(rank)} of its list",
+            }
+        )
+    return rows
+
+
+def why(models: Zoo, names: Sequence[str], history: recommend.History, item: int, *, slow: bool) -> dict[str, Any]:
+    """Leave-one-out: a row per event of the history, a cell per model. slow: models that take long for it are asked, too."""
+    ordered = _floor_first(models, names)
+    waiting = [] if slow else [name for name in ordered if beam_search.slow(models, name, len(history))]
+    answers = recommend.ask(models, [name for name in ordered if name not in waiting], history, 1)
+    reasons = recommend.why(models, answers, history, item)
+    places = recommend.strongest(reasons.effects, EVENTS)
+    titles = [styles.titled(models, event) for event in history]
+    left_out = len(history) - len(places)
+    return {
+        "models": [
+            {**_model(models, answer.name), "rank": _rank(effect.rank)}
+            for answer, effect in zip(reasons.answers, reasons.effects, strict=True)
+        ],
+        "events": [
+            {
+                **_item(models, history[place]),
+                "place": str(place + 1),
+                "cells": [
+                    _cell(answer.title, titles[place], effect, place)
+                    for answer, effect in zip(reasons.answers, reasons.effects, strict=True)
+                ],
+            }
+            for place in places
+        ],
+        "note": f"The {len(places)} strongest of {len(history)} events." if left_out and places else "",
+        "sums": [
+            recommend.sum_words(
+                clean(models.bundles[name].manifest.title), sums, [clean(title, 60) for title in titles]
+            )
+            for name, sums in reasons.sums.items()
+        ],
+        "cannot": [clean(reason) for reason in reasons.cannot],
+        "waiting": listed([clean(models.bundles[name].manifest.title, 40) for name in waiting]),
+    }
+
+
+def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
+    """A row per tokenizer. help: of each code, how many items have the prefix that ends there."""
+    rows = []
+    for name, tokenization in models.tokenizations.items():
+        path = semantic_ids.path(tokenization.own, item)
+        look = styles.tokenizer_style(models, name)
+        rows.append(
+            {
+                "name": name,
+                "title": clean(tokenization.about.title, 60),
+                "sign": look.sign,
+                "colour": look.colour,
+                "codes": [
+                    {
+                        "text": str(code),
+                        "prefix": "-".join(map(str, path[:depth])),
+                        "help": _sharing(len(semantic_ids.with_prefix(tokenization.own, path[:depth])), path[:depth]),
+                    }
+                    for depth, code in enumerate(path, 1)
+                ],
+            }
+        )
+    return rows
+
+
+def near(models: Zoo, neighbours: Neighbours) -> list[dict[str, Any]]:
+    """A row per neighbour, the nearest first."""
+    items = neighbours.items.tolist()
+    nearest = item_card.Near(items, neighbours.similarity.tolist(), neighbours.measure)
+    return [{**_item(models, other), "similarity": nearest.words(place)} for place, other in enumerate(items)]
+
+
+def _floor_first(models: Zoo, names: Sequence[str]) -> list[str]:
+    return floor.first(names, {name: models.bundles[name].manifest.family for name in names})
+
+
+def _model(models: Zoo, name: str) -> dict[str, Any]:
+    look = styles.style(models, name)
+    title = clean(models.bundles[name].manifest.title, 60)
+    return {"name": name, "title": title, "sign": look.sign, "colour": look.colour}
+
+
+def _item(models: Zoo, item: int) -> dict[str, str]:
+    return {"id": models.item_ids[item], "title": clean(styles.titled(models, item), 120)}
+
+
+def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, Any]:
+    without, move = float(effect.rank_without[place]), float(effect.move[place])
+    if place not in effect.read:
+        return {"text": "·", "move": 0.0, "help": f"{clean(model)} does not read this event"}
+    if np.isnan(move):
+        return {"text": "–", "move": 0.0, "help": f"{clean(model)} has no answer without it"}
+    change = "the same" if move == 0 else "so the event speaks for it" if move > 0 else "so the event speaks against it"
+    return {
+        "text": _rank(without),
+        "move": round(float(np.clip(move / _SHADED * 2, -1, 1)), 3),
+        "help": f"{clean(model)}: {ordinal(effect.rank)} now, {ordinal(without)} without {short(clean(event), 40)}, {change}",
+    }
+
+
+def _sharing(items: int, prefix: Sequence[int]) -> str:
+    return f"{count(items, 'item')} with semantic IDs that begin {semantic_ids.spelled(prefix)}"
+
+
+def _rank(rank: float) -> str:
+    """1, 12, 340, 1.2k: as short as a cell of a table is narrow."""
+    if rank >= 10_000:
+        return f"{rank / 1_000:.0f}k"
+    if rank >= 1_000:
+        return f"{rank / 1_000:.1f}k"
+    return f"{rank:.0f}" if rank == int(rank) else f"{rank:.1f}"

@@ -1,0 +1,131 @@
+"""The detail panel: what it says is what the models say, closed sections ask nothing, clicks are checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import zoo
+from app.analysis import recommend
+from app.components import item_panel
+from app.figures import item_panel as contents
+from app.session import state
+from engine.runtime import Zoo
+
+Open = Callable[..., AppTest]
+HISTORY = (1, 2, 3)
+ADDRESS = {"ds": "toys", "h": "toy-1~toy-2~toy-3", "item": "toy-9"}
+
+
+@pytest.fixture
+def models(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return zoo.open_zoo("toys")
+
+
+def panels(app: AppTest) -> list[dict[str, Any]]:
+    """What the panels on the screen show, of which there should be one at most."""
+    drawn = (json.loads(element.proto.json or "{}") for element in app.get("bidi_component"))
+    return [data for data in drawn if isinstance(data, dict) and "sections" in data]
+
+
+def act(**clicked: object) -> AppTest:
+    """As if the panel had been clicked."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from app import zoo
+        from app.components import item_panel
+        from app.screens import PAGES
+        from app.session import state
+
+        state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["compare"])
+        if "clicked" in st.session_state:
+            item_panel.act(st.session_state.pop("clicked"))
+
+    alone = AppTest.from_function(script, default_timeout=60)
+    for name, value in ADDRESS.items():
+        alone.query_params[name] = value
+    alone.session_state["clicked"] = {"id": "toy-9", **clicked}
+    alone.run()
+    assert not alone.exception
+    return alone
+
+
+def test_the_panel_shows_the_ranks_and_probabilities_that_the_models_give(models: Zoo) -> None:
+    rows = {row["name"]: row for row in contents.ranks(models, list(models.bundles), HISTORY, 9, 10)}
+    for name, bundle in models.bundles.items():
+        assert float(rows[name]["rank"]) == bundle.ranks(HISTORY, [9])[0]
+        everything = recommend.top_k(models, name, HISTORY, 40)
+        if everything.share is None:
+            assert rows[name]["share"] == "" and bundle.cannot("probability") is not None
+        else:
+            share = recommend.placement(models, name, HISTORY, 9, 10).share
+            assert share == pytest.approx(everything.share[everything.items == 9][0])
+    assert next(iter(rows)) == "popular"  # what needs no training stands first
+
+
+def test_a_model_that_cannot_answer_says_why(models: Zoo) -> None:
+    rows = {row["name"]: row for row in contents.ranks(models, ["alpha", "popular"], (), 9, 10)}
+    assert "needs at least one item" in rows["alpha"]["cannot"] and "rank" in rows["popular"]
+
+
+def test_leave_one_out_has_a_cell_per_event_and_model(models: Zoo) -> None:
+    reasons = contents.why(models, ["alpha", "popular"], HISTORY, 9, slow=False)
+    assert [model["name"] for model in reasons["models"]] == ["popular", "alpha"]
+    effect = recommend.leave_one_out(models, "alpha", HISTORY, 9)
+    assert [event["cells"][1]["text"] for event in reasons["events"]] == [f"{rank:.0f}" for rank in effect.rank_without]
+    moves = [event["cells"][1]["move"] for event in reasons["events"]]
+    assert np.array_equal(np.sign(moves), np.sign(effect.move))
+
+
+def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -> None:
+    for page in ("", "catalogue", "metrics", "about"):
+        (panel,) = panels(open_app(page=page, **ADDRESS))
+        assert panel["id"] == "toy-9" and not any("failed" in section for section in panel["sections"].values())
+    assert not panels(open_app(ds="toys"))
+
+
+def test_titles_are_text_and_every_item_has_its_card(open_app: Open) -> None:
+    (panel,) = panels(open_app(ds="hostile", item="a.b"))
+    assert panel["title"] == "<script>alert(1)</script>"
+
+
+def test_sections_that_are_closed_compute_nothing(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_app(page="about", ds="toys")
+    computed: list[str] = []
+    for section in item_panel.SECTIONS:
+        monkeypatch.setattr(contents, section, lambda *args, section=section, **more: computed.append(section))
+    app.query_params["item"] = "toy-9"
+    for name in ("ranks", "why", "near"):  # toys have no tokenizers
+        app.session_state[item_panel._CLOSED] = set(item_panel.SECTIONS) - {name}
+        computed.clear()
+        app.run()
+        assert computed == [name]
+        (panel,) = panels(app)
+        assert [other for other, section in panel["sections"].items() if section["open"]] == [name]
+
+
+def test_what_is_clicked(open_app: Open) -> None:
+    open_app(ds="toys")  # which says where the toys are
+    assert "item" not in act(do="close").query_params
+    assert act(do="select", to="toy-4").query_params["item"] in ("toy-4", ["toy-4"])
+    assert act(do="add").session_state[state._KEY].history == ("toy-1", "toy-2", "toy-3", "toy-9")
+    for clicked in (
+        {"do": "close", "id": "toy-8"},  # of a panel that is no more
+        {"do": "select", "to": "nobody's"},
+        {"do": "remove"},  # it is not in the history
+        {"do": "page", "to": "../secret"},
+        {"do": "prefix", "to": "nothing", "prefix": "1"},
+        {"do": "toggle", "to": ["why"]},
+        {},
+    ):
+        now = act(**clicked).session_state[state._KEY]
+        assert (now.item, now.history) == ("toy-9", ("toy-1", "toy-2", "toy-3"))
