@@ -335,7 +335,7 @@ def by_position(profile: Profile) -> go.Figure:
 
 def _tick(row: object) -> str:
     position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
-    return label(title if position in ("", "next") else f"{position} · {short(title, 20)}", 100)
+    return label(title if position in ("", "next") else f"{position} · {short(title, 28)}", 100)
 
 
 def _every(size: int, most: int) -> list[int]:

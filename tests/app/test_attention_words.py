@@ -278,7 +278,6 @@ def opened(page: AppTest, **address: str) -> AppTest:
 def test_the_page_of_a_reader(page: AppTest) -> None:
     opened(page)
     assert headings(page)[:2] == ["What the prediction looked at", "Word by word"]
-    assert headings(page).index("Is that why?") + 1 == headings(page).index("And its own words?")
     assert "not why an item is recommended" in told(page)
     assert "layer 2 of 2, mean over 2 heads" in told(page)
     assert page.get_by_key("attention_word_layer_2").value == "2"
@@ -286,7 +285,7 @@ def test_the_page_of_a_reader(page: AppTest) -> None:
 
 def test_another_model_has_no_words(page: AppTest) -> None:
     opened(page, model="sasrec", word_layer="1")
-    assert "Word by word" not in headings(page) and "And its own words?" not in headings(page)
+    assert "Word by word" not in headings(page)
     assert "What the prediction looked at" in headings(page)
 
 
@@ -303,7 +302,7 @@ def test_layer_and_head_are_in_the_address(page: AppTest) -> None:
 
 
 def test_the_item_of_the_address_is_the_one_whose_words_are_left_out(page: AppTest) -> None:
-    opened(page, item="metropolis-1927")
+    opened(page, item="metropolis-1927", section="effects")
     assert "does the most for **Metropolis (1927)**" in told(page)
 
 
@@ -313,7 +312,7 @@ def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeyp
     drawn: list[Any] = []
     real = leave_one_out.figures.effects
     monkeypatch.setattr(leave_one_out.figures, "effects", lambda *args: (drawn.append(args), real(*args))[1])
-    opened(page, word_layer="1", word_head="1")
+    opened(page, word_layer="1", word_head="1", section="effects")
     table, _, split = drawn[-1]
     models = zoo.open_zoo("sample")
     found = models.bundles[READER].word_attention(state.numbers(models, HISTORY))
@@ -347,5 +346,5 @@ def test_long_histories_are_shown(page: AppTest) -> None:
 
 
 def test_one_item_is_enough(page: AppTest) -> None:
-    opened(page, h=HISTORY[0])
-    assert "And its own words?" in headings(page)
+    opened(page, h=HISTORY[0], section="effects")
+    assert "Token ablation of the item" in headings(page)

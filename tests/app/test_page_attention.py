@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.analysis import attention as views
 from app.figures import attention as figures
+from app.screens.attention import SECTIONS
 from engine.runtime import AttentionMap, Zoo
 from tests.runtime.bundles import TOYS, Toy, make_zoo, sized
 
@@ -223,14 +224,14 @@ def _script() -> None:
 @pytest.mark.parametrize("model", ["gamma", "popular"])
 def test_the_page_with_every_model(page: AppTest, model: str) -> None:
     page.query_params["model"] = model
-    page.run()
-    assert not page.exception and not page.error
-    headings = [heading.value for heading in page.subheader]
-    assert "Is that why?" in headings
     able = model == "gamma"
-    assert ("Position by position" in headings) == able
-    if not able:
-        assert any("has no attention to show" in info.value for info in page.info)
+    for section in SECTIONS:
+        page.query_params["section"] = section
+        page.run()
+        assert not page.exception and not page.error
+        assert len(page.tabs) == (len(SECTIONS) if able else 1)
+        assert page.get("plotly_chart")
+    assert able or any("has no attention to show" in info.value for info in page.info)
 
 
 def test_without_a_history_one_action_is_offered(page: AppTest) -> None:
@@ -239,8 +240,8 @@ def test_without_a_history_one_action_is_offered(page: AppTest) -> None:
     page.run()
     assert not page.exception and not page.error
     assert any("No history yet" in info.value for info in page.info)
-    assert [button.label for button in page.button] == ["Load an example"]
-    page.button[0].click().run()
+    (example,) = [button for button in page.button if button.label == "Load an example"]
+    example.click().run()
     assert not page.exception and not page.error
     assert "What the prediction looked at" in [heading.value for heading in page.subheader]
 
@@ -253,6 +254,7 @@ def test_a_model_of_another_family_with_many_layers_is_shown(tmp_path: Path, mon
 
 def test_a_link_opens_what_it_names(page: AppTest) -> None:
     address = {"h": "toy-1~toy-2~toy-3", "model": "beta", "view": "head", "layer": "1", "head": "2", "item": "toy-9"}
+    page.query_params["section"] = "positions"
     for name, value in address.items():
         page.query_params[name] = value
     page.run()
@@ -264,17 +266,17 @@ def test_a_link_opens_what_it_names(page: AppTest) -> None:
 
 
 def test_choices_go_into_the_address(page: AppTest) -> None:
+    page.query_params["section"] = "positions"
     page.run()
     page.get_by_key("attention_view").set_value("head").run()
     page.get_by_key("attention_layer").set_value("1").run()
     page.get_by_key("attention_head").set_value("2").run()
     page.get_by_key("attention_scale").set_value("rows").run()
-    page.get_by_key("attention_people").set_value("position").run()
     page.slider[0].set_value(3).run()
     page.selectbox(key="attention_item_alpha").select_index(4).run()
     chosen = page.selectbox(key="attention_item_alpha").value
-    names = ("view", "layer", "head", "scale", "people", "latest", "item")
-    expected = ["head", "1", "2", "rows", "position", "3", f"toy-{chosen}"]
+    names = ("view", "layer", "head", "scale", "latest", "item")
+    expected = ["head", "1", "2", "rows", "3", f"toy-{chosen}"]
     assert [page.query_params[name] for name in names] == expected
     page.get_by_key("attention_model_toys").set_value("beta").run()  # whose layers are others; the item stays
     assert not page.exception and not page.error
@@ -311,6 +313,7 @@ def test_what_truly_came_next_is_offered_where_it_is_known(page: AppTest) -> Non
 def test_a_link_made_with_a_longer_history_shows_what_there_is(page: AppTest) -> None:
     page.query_params["h"] = "toy-1~toy-2~toy-3"
     page.query_params["latest"] = "150"
+    page.query_params["section"] = "positions"
     page.run()
     assert not page.exception and not page.error
     assert page.slider[0].value == 3

@@ -35,14 +35,15 @@ def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
 def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     visit: Callable[[str], Page], console_errors: list[str]
 ) -> None:
-    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10")
+    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10&section=effects")
     page.locator(".st-key-compare_inside").get_by_role("link", name="Alpha").click()
-    page.get_by_role("heading", name="Is that why?").wait_for()
+    page.get_by_role("tab", name="All positions and heads").wait_for()
     settle(page)
     query = parse_qs(urlsplit(page.url).query)
     assert urlsplit(page.url).path == "/attention"
     assert (query["h"], query["model"], query["item"]) == (["toy-21~toy-22~toy-23"], ["alpha"], ["toy-10"])
 
+    page.get_by_role("tab", name="All positions and heads").click()
     page.locator(".st-key-attention_view").get_by_text("One head", exact=True).click()
     page.wait_for_url("**view=head**")
     settle(page)
@@ -57,7 +58,7 @@ def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     page.wait_for_function("!location.search.includes('item=toy-10')")
     settle(page)
     page.reload()  # what the link says is what is there
-    page.get_by_role("heading", name="Is that why?").wait_for()
+    page.get_by_role("tab", name="All positions and heads").wait_for()
     settle(page)
     assert page.get_by_text("Layer 1 of 2, head 1 of 2").is_visible()
     assert "기생충" in page.get_by_role("combobox", name="For which item?").input_value()
@@ -77,9 +78,7 @@ def shares(page: Page) -> list[str]:
 
 
 def test_words_in_cards_and_files(go: Callable[..., Page], console_errors: list[str], tmp_path: Path) -> None:
-    page = go(
-        "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921~nosferatu-1922", "And its own words?"
-    )
+    page = go("/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921~nosferatu-1922", "Word by word")
     expect(cards(page)).to_have_count(3)
     words = page.locator(WORDS).locator(".value .word bdi").all_inner_texts()
     assert {word[:8] for word in words} >= {TITLES[0][:8], "기생충"}  # as text

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.session.pages import Check, Own, Page, Parameter, is_model, one_of, script, up_to
+from app.session.pages import Check, Own, Page, Parameter, is_model, one_of, script, section, up_to
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
 
+SECTIONS = {
+    "weights": "Attention weights",
+    "positions": "All positions and heads",
+    "effects": "Leave-one-out effect",
+    "average": "Average over users",
+}
 UNITS = ("items", "codes")
 VIEWS = ("mean", "head", "rollout")
 SCALES = ("fit", "unit", "rows")
@@ -53,6 +59,7 @@ PAGE = Page(
     help="What a model looked at while it read the history.",
     script=script(__file__),
     parameters=(
+        section(SECTIONS),
         Parameter("model", "that is looked into, by its name", is_model),
         Parameter("unit", "what a position is, where an item is read as several codes", one_of("positions", UNITS)),
         Parameter("decoder", "mean over the layers of the decoder, or one, counted from 1", _is_decoder_layer),

@@ -1,4 +1,4 @@
-"""Is that why? What the removal of each event does to the rank of an item, which may be any of the catalogue."""
+"""What the removal of each event of the history does to the rank of an item, which may be any of the catalogue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import streamlit as st
 from app import export, zoo
 from app.analysis import attention, recommend
 from app.analysis.word_attention import Parts
-from app.components import item_picker
 from app.figures import attention as figures
 from app.figures import word_attention as word_figures
 from app.text import clean, md
@@ -22,6 +21,7 @@ def show(
     models: Zoo,
     name: str,
     history: tuple[int, ...],
+    item: int,
     seen: AttentionMap | None,
     looked_at: dict[int, float] | None = None,
     words: Parts | None = None,
@@ -31,7 +31,6 @@ def show(
     looked_at: place in the history → weight, where it is known for this very item. words: what the items got by attribute, where
     the model reads words.
     """
-    st.subheader("Is that why?")
     st.markdown(
         "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
         "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see where the item "
@@ -39,10 +38,6 @@ def show(
         if seen is not None
         else "Every model can be asked directly: **remove one event and see where the item stands then.**"
     )
-    item = item_picker.choose_explained(models, name, history, key="attention")
-    if item is None:
-        st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
-        return
     with st.spinner("Asking the model without each event …"):
         effects = recommend.leave_one_out(models, name, history, item)
     titles = {event: zoo.titled(models, event) for event in history}
@@ -72,7 +67,7 @@ def show(
         "score: with the event minus without it. It can point the other way, where other items gain or lose more."
     )
     if words is not None:
-        note += " Attention: of the layer and head chosen above."
+        note += " Attention: of the layer and head chosen under Attention weights."
     if len(shown) < len(table):
         note += f" Drawn are the latest {len(shown)} of {len(table)} events; the table has all."
     st.caption(md(note))

@@ -7,9 +7,10 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import attention
-from app.components import choice, item_picker
+from app.components import choice, item_picker, sections
+from app.components import history as history_strip
 from app.figures import attention as figures
-from app.screens.attention import attended, leave_one_out, weights, word_attention
+from app.screens.attention import SECTIONS, attended, leave_one_out, weights, word_attention
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import AttentionMap, Zoo, last_row
@@ -24,75 +25,108 @@ def page() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     st.markdown(
-        "What a model mixed into its answer while it read the history. A way to look inside; by itself no explanation."
+        "Attention weights for this history. Attention is not an explanation: compare with the leave-one-out effect."
     )
     if not models.bundles:
         st.info("There is no model to look into: this dataset has no bundles yet. Export one with `seqscope export`.")
         return
+    history_strip.show()
     history = state.numbers(models, now.current)
     if not history:
         item_picker.no_history("there is nothing to look at")
         return
     name = _choose(models)
+    item = item_picker.choose_explained(models, name, history, key="attention")
     bundle = models.bundles[name]
     reason = bundle.cannot("attention")
-    seen = looked_at = words = None
-    writes = bundle.cannot("identifiers") is None
-    by_code = writes and _unit() == "codes"
-    if bundle.cannot("cross_attention") is None:
-        with guard.watch("what the written codes looked at"):
-            looked_at = weights.written_codes(models, name, history, by_code)
-    elif writes:
-        st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
-    if reason is None:
-        codes = attention.attention(models, name, history)
-        seen = attention.by_item(codes)
-        shown = codes if by_code else seen
-        called = _called(models, shown)
-        if bundle.cannot("words") is None:
-            with guard.watch("the words that the model looked at"):
-                words = word_attention.show(models, name, history)
-        elif looked_at is None:
-            with guard.watch("what the model looked at"):
-                _last(models, name, shown, called, len(history), writes)
-        with guard.watch("the map"):
-            weights.positions(models, name, shown, called, codes)
-        with guard.watch("layers and heads"):
-            weights.heads(name, shown)
+    if reason is not None:
+        silent = bundle.cannot("cross_attention") if bundle.cannot("identifiers") is None else None
+        words = f"{bundle.manifest.title} has no attention to show. {reason} {silent or ''}"
+        st.info(md(words.strip()), icon=":material/visibility_off:")
+    titles = SECTIONS if reason is None else {"effects": SECTIONS["effects"]}
+    with sections.opened(titles, key="attention") as section, guard.watch(titles[section]):
+        if section == "weights":
+            _weights(models, name, history, item)
+        elif section == "positions":
+            seen, codes = _seen(models, name, history)
+            weights.positions(models, name, seen, _called(models, seen), codes)
+            weights.heads(name, seen)
+        elif section == "average":
+            _average(models, name)
+        else:
+            _effects(models, name, history, item)
+
+
+def _weights(models: Zoo, name: str, history: tuple[int, ...], item: int | None) -> None:
+    """What the next item was predicted from."""
+    bundle = models.bundles[name]
+    generates = bundle.cannot("identifiers") is None
+    if bundle.cannot("words") is None:
+        word_attention.show(models, name, history)
+    elif bundle.cannot("cross_attention") is not None:
+        if generates:
+            st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
+        seen, _ = _seen(models, name, history)
+        _last(models, name, seen, _called(models, seen), len(history), generates)
+    elif item is None:
+        st.info("The model has nothing left to recommend after this history, so there are no codes to look at.")
     else:
-        st.info(md(f"{bundle.manifest.title} has no attention to show. {reason}"), icon=":material/visibility_off:")
-    with guard.watch("the effects"):
-        leave_one_out.show(models, name, history, seen, looked_at, words)
+        weights.generated_codes(models, name, history, item, _unit() == "codes")
+
+
+def _seen(models: Zoo, name: str, history: tuple[int, ...]) -> tuple[AttentionMap, AttentionMap]:
+    """(the weights as they are shown, by item unless codes are chosen; the same before codes were grouped by item)"""
+    codes = attention.attention(models, name, history)
+    by_code = models.bundles[name].cannot("identifiers") is None and _unit() == "codes"
+    return (codes if by_code else attention.by_item(codes)), codes
+
+
+def _effects(models: Zoo, name: str, history: tuple[int, ...], item: int | None) -> None:
+    """What removing events, or words of the item, does; beside the attention where there is any."""
+    bundle = models.bundles[name]
+    if item is None:
+        st.info("The model has nothing left to recommend after this history, so there is no item to look at.")
+        return
+    attends = bundle.cannot("attention") is None
+    seen = attention.by_item(attention.attention(models, name, history)) if attends else None
+    words = word_attention.parts(models, name, history) if bundle.cannot("words") is None else None
+    looked_at = None if bundle.cannot("cross_attention") is not None else weights.by_event(models, name, history, item)
+    leave_one_out.show(models, name, history, item, seen, looked_at, words)
     if bundle.manifest.text is not None and bundle.cannot("unseen_items") is None:
-        with guard.watch("the item's own words"):
-            word_attention.token_ablation(models, name, history)
-    if seen is not None:
-        with guard.watch("the mean over people"):
-            _people(models, name, writes)
+        word_attention.token_ablation(models, name, history)
 
 
 def _choose(models: Zoo) -> str:
-    able = [name for name, bundle in models.bundles.items() if bundle.cannot("attention") is None]
+    """The model that is looked into: one that attends, or another that a link names."""
+    chosen = attended(models, state.get().own)
+    silent = [name for name, bundle in models.bundles.items() if bundle.cannot("attention") is not None]
     name = choice.segmented(
         "Model",
         "model",
         {
             name: f"{zoo.style(models, name).sign} {md(bundle.manifest.title)}"
             for name, bundle in models.bundles.items()
+            if name not in silent or name == chosen or len(silent) == len(models.bundles)
         },
-        attended(models, state.get().own),
+        chosen,
         key=f"attention_model_{models.info.name}",
         clears=("layer", "head", "decoder", "unit", "word_layer", "word_head"),
+        wrap=True,
     )
-    silent = [bundle for bundle in models.bundles.values() if bundle.cannot("attention") is not None]
-    if silent and name in able:
-        with st.expander(f"Why {count(len(silent), 'model')} cannot show attention", type="compact"):
-            st.caption(
-                "\n".join(
-                    f"- **{md(bundle.manifest.title)}**: {md(bundle.cannot('attention') or '', 300)}"
-                    for bundle in silent
+    if silent:
+        with st.expander(f"{count(len(silent), 'model')} without attention", type="compact"):
+            for other in silent:
+                bundle = models.bundles[other]
+                st.markdown(
+                    f":small[:gray[**{md(bundle.manifest.title)}**: {md(bundle.cannot('attention') or '', 300)}]]"
                 )
-            )
+                st.button(
+                    "Leave-one-out effect",
+                    key=f"attention_other_{other}",
+                    type="tertiary",
+                    on_click=guard.callback(state.choose),
+                    kwargs={"model": other},
+                )
     return name
 
 
@@ -113,10 +147,10 @@ def _unit() -> str:
     )
 
 
-def _last(models: Zoo, name: str, seen: AttentionMap, called: attention.Names, length: int, writes: bool) -> None:
+def _last(models: Zoo, name: str, seen: AttentionMap, called: attention.Names, length: int, generates: bool) -> None:
     title = models.bundles[name].manifest.title
     looked = last_row(seen)
-    st.subheader("What the latest item looked at" if writes else "What the prediction looked at")
+    st.subheader("What the latest item looked at" if generates else "What the prediction looked at")
     sentence = attention.sentence(title, looked, called, seen.pooled)
     st.markdown(sentence)
     shown, whole = attention.strongest(looked, called)
@@ -133,22 +167,23 @@ def _last(models: Zoo, name: str, seen: AttentionMap, called: attention.Names, l
     )
     read = len({place for place in seen.positions if place is not None})
     note = f"This is {where}, averaged over heads; it sums to {looked.sum():.2f}."
-    if writes:
-        note += " The codes are written by a decoder that reads all rows."
+    if generates:
+        note += " The codes are generated by a decoder that reads all rows."
     if read < length:
         note += f" {title} attends to the latest {read} of {count(length, 'item')}."
     st.caption(md(note))
 
 
-def _people(models: Zoo, name: str, writes: bool) -> None:
-    st.subheader("Over many people")
+def _average(models: Zoo, name: str) -> None:
+    """The mean over users of the dataset."""
+    generates = models.bundles[name].cannot("identifiers") is None
     profile = attention.profile(models, name)
     if profile is None:
         st.info(
-            "No mean over people: the dataset comes without histories, or they are too short. "
-            "Export it with people's histories to see it."
+            "No mean over users: the dataset comes without histories, or they are too short. "
+            "Export it with users' histories to see it."
             if models.has_log
-            else "No mean over people: this is a catalogue without a log."
+            else "No mean over users: this is a catalogue without a log."
         )
         return
     title = models.bundles[name].manifest.title
@@ -160,16 +195,16 @@ def _people(models: Zoo, name: str, writes: bool) -> None:
     export.figure(
         figures.by_position(profile) if paper else figures.by_distance(profile),
         key="attention_people_map" if paper else "attention_people_lines",
-        alt=f"Mean attention of {clean(title)} by how far back an item is, over {count(profile.people, 'person', 'people')}.",
+        alt=f"Mean attention of {clean(title)} by how far back an item is, over {count(profile.people, 'user')}.",
         table=attention.distances(profile),
         name=f"attention {name} over people",
         columns={"weight": _WEIGHT, "even": _WEIGHT, "back": st.column_config.NumberColumn("items back")},
     )
     st.caption(
         md(
-            f"Mean over the {profile.people} of {profile.asked} people drawn at random (seed 0) whose histories fill "
+            f"Mean over the {profile.people} of {profile.asked} users drawn at random (seed 0) whose histories fill "
             f"{len(profile.back)} positions, and over heads. After the figure in the SASRec paper (Kang & McAuley 2018)."
-            + (" Here it is what the latest item looks at, its codes taken together." if writes else "")
+            + (" Here it is what the latest item looks at, its codes taken together." if generates else "")
         )
     )
 

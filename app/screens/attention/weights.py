@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import attention, beam_search
-from app.components import choice, item_picker
+from app.components import choice
 from app.figures import attention as figures
 from app.session import state
 from app.text import clean, count, md
@@ -83,7 +83,7 @@ def _take_latest(key: str, most: int) -> None:
 
 def _how(seen: AttentionMap, view: attention.View, layer: int, head: int) -> str:
     """How to read the map, in words. layer, head: from 1."""
-    words = "Rows look, columns are looked at; oldest to newest, downwards and to the right."
+    words = "Rows are queries, columns are keys; oldest to newest, downwards and to the right."
     if seen.causal:
         words += (
             " Above the diagonal only the codes of one item see each other; the rest is blank, since no code sees later items."
@@ -162,13 +162,23 @@ _DRAWN = 60  # positions; the table has all
 _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
-def written_codes(models: Zoo, name: str, history: tuple[int, ...], by_code: bool) -> dict[int, float] | None:
-    """Draws the section; returns place in the history → mean weight, None where there is nothing to write."""
-    st.subheader("What the written codes looked at")
-    item = item_picker.explained_item(models, name, history)
-    if item is None:
-        st.info("The model has nothing left to recommend after this history, so there are no codes to look at.")
-        return None
+def by_event(models: Zoo, name: str, history: tuple[int, ...], item: int) -> dict[int, float]:
+    """Place in the history → what the codes that were generated looked at there, of the decoder's layer that is chosen."""
+    cross_attention = beam_search.cross_attention(models, name, history, item)
+    titles = {event: zoo.titled(models, event) for event in cross_attention.items}
+    layer = _layer_index(state.get().own.get("decoder", "mean"))
+    whole, _, places = beam_search.weights(cross_attention, titles, layer, False)  # type: ignore[arg-type]
+    return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
+
+
+def _layer_index(chosen: str) -> int | None:
+    """From 0; None for the mean."""
+    return None if chosen == "mean" else int(chosen) - 1
+
+
+def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int, by_code: bool) -> None:
+    """What each code of the item looked at in the history while it was generated."""
+    st.subheader("What the generated codes looked at")
     bundle = models.bundles[name]
     writes = bundle.manifest.generator
     assert writes is not None
@@ -178,8 +188,8 @@ def written_codes(models: Zoo, name: str, history: tuple[int, ...], by_code: boo
     if writes.layers > 1:
         layer = choice.segmented("Layer of the decoder", "decoder", layers, "mean", key=f"attention_decoder_{name}")
     titles = {event: zoo.titled(models, event) for event in cross_attention.items}
-    layer_index = None if layer == "mean" else int(layer) - 1
-    whole, events, places = beam_search.weights(cross_attention, titles, layer_index, False)  # type: ignore[arg-type]
+    layer_index = _layer_index(layer)
+    whole, events, _ = beam_search.weights(cross_attention, titles, layer_index, False)  # type: ignore[arg-type]
     shares, called = whole, events
     if by_code:
         shares, called, _ = beam_search.weights(cross_attention, titles, layer_index, True)  # type: ignore[arg-type]
@@ -194,11 +204,10 @@ def written_codes(models: Zoo, name: str, history: tuple[int, ...], by_code: boo
         name=f"attention {name} written codes",
         columns={"mean": _WEIGHT},
     )
-    note = "One column per code that was written, first to last; the attention of the decoder, mean over heads"
+    note = "One column per code that was generated, first to last; the attention of the decoder, mean over heads"
     note += f", layer {layer}." if layer != "mean" else " and layers."
     if by_code:
         note += " a, b, c, …: the codes of an item."
         if len(called) > _DRAWN:
             note += f" Drawn are the latest {_DRAWN} of {len(called):,} positions."
-    st.caption(md(f"{note} Another item can be chosen under “Is that why?”."))
-    return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
+    st.caption(md(note))

@@ -8,15 +8,39 @@ from app import export, zoo
 from app.analysis import word_attention
 from app.components import choice, item_picker, widgets
 from app.figures import word_attention as figures
+from app.session import state
 from app.text import clean, md
-from engine.runtime import Zoo
+from engine.runtime import WordAttention, Zoo
 
 _CARDS = 12  # items whose words are drawn; the table has all
 _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
-def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Parts:
-    """Draws the section; returns what each item got, for the figure of effects."""
+def parts(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Parts:
+    """What each item of the history got, of the layer and head that are chosen."""
+    attention = word_attention.word_attention(models, name, history)
+    layers, heads = attention.weights.shape[:2]
+    own = state.get().own
+    return _parts(
+        models,
+        name,
+        attention,
+        _index(own.get("word_layer", str(layers)), layers),
+        _index(own.get("word_head", "mean"), heads),
+    )[1]
+
+
+def _parts(
+    models: Zoo, name: str, attention: WordAttention, layer: int | None, head: int | None
+) -> tuple[word_attention.Float, word_attention.Parts]:
+    reads = models.bundles[name].manifest.text
+    assert reads is not None
+    weights = word_attention.weigh(attention, layer, head)
+    titles = {word.item: zoo.titled(models, word.item) for word in attention.words}
+    return weights, word_attention.parts(attention, weights, titles, reads.fields)
+
+
+def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     bundle = models.bundles[name]
     reads = bundle.manifest.text
     assert reads is not None
@@ -28,20 +52,18 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Par
     with st.container(horizontal=True):
         layer = _number("Layer", "word_layer", layers, str(layers))
         head = _number("Head", "word_head", heads, "mean")
-    weights = word_attention.weigh(attention, layer, head)
-    titles = {word.item: zoo.titled(models, word.item) for word in attention.words}
-    parts = word_attention.parts(attention, weights, titles, reads.fields)
-    sentence.markdown(word_attention.sentence(title, attention, weights, parts))
+    weights, shares = _parts(models, name, attention, layer, head)
+    sentence.markdown(word_attention.sentence(title, attention, weights, shares))
     layer_and_head = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
     export.figure(
-        figures.items(parts.strongest()),
+        figures.items(shares.strongest()),
         key="attention_items",
         alt=f"Attention of {clean(title)} by item, oldest on top, split by attribute.",
-        table=parts.table(),
+        table=shares.table(),
         name=f"attention {name} items {layer_and_head}",
         columns={
             column: _WEIGHT
-            for column in ("weight", "words_alike", *(f"in {attribute}" for attribute in parts.attributes))
+            for column in ("weight", "words_alike", *(f"in {attribute}" for attribute in shares.attributes))
         },
     )
     st.caption(md(word_attention.note(attention, weights, layer, head), 2_000))
@@ -51,7 +73,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Par
         "or open the table. A word of several tokens has their sum."
     )
     blocks = word_attention.blocks(
-        attention, weights, parts, _CARDS, word_attention.cut_words(models, name, history), reads.limit
+        attention, weights, shares, _CARDS, word_attention.cut_words(models, name, history), reads.limit
     )
     widgets.shaded_words(
         blocks,
@@ -60,17 +82,18 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Par
         label=f"Words of the history, shaded by the attention of {clean(title)}",
     )
     export.under(
-        word_attention.table(attention, weights, titles),
+        word_attention.table(
+            attention, weights, {word.item: zoo.titled(models, word.item) for word in attention.words}
+        ),
         key="attention_words",
         alt=f"Attention of {clean(title)} to each word, oldest item first.",
         name=f"attention {name} words {layer_and_head}",
         columns={"weight": _WEIGHT},
     )
     shortened = any(line["cut"] for block in blocks for line in block["lines"])
-    rest = word_attention.left_out(attention, parts, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
+    rest = word_attention.left_out(attention, shares, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
     if rest:
         st.caption(md(rest))
-    return parts
 
 
 def _number(label: str, name: str, many: int, default: str) -> int | None:
@@ -80,7 +103,12 @@ def _number(label: str, name: str, many: int, default: str) -> int | None:
     options = {"mean": "Mean", **{str(at): str(at) for at in range(1, many + 1)}}
     ask = choice.segmented if many <= 6 else choice.selected
     chosen = ask(label, name, options, default, key=f"attention_{name}_{many}")
-    return None if chosen == "mean" else int(chosen) - 1
+    return _index(chosen, many)
+
+
+def _index(chosen: str, many: int) -> int | None:
+    """Of a layer or head as the address has it, from 0; None for the mean over `many` of them."""
+    return 0 if many < 2 else None if chosen == "mean" else int(chosen) - 1
 
 
 _WORDS = 20  # words that are drawn; the table has all
@@ -91,7 +119,7 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     if item is None:
         return
     title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
-    st.subheader("And its own words?")
+    st.subheader("Token ablation of the item")
     with st.spinner("Asking the model about the item without each word …"):
         own_words = word_attention.measure(models, name, history, item)
     if own_words is None:

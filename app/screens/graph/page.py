@@ -7,6 +7,7 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import graph_paths
 from app.components import choice, item_picker
+from app.components import history as history_strip
 from app.figures import graph_paths as figures
 from app.session import state
 from app.text import clean, md
@@ -27,6 +28,7 @@ def page() -> None:
     if not able:
         st.info("No model of this dataset carries such a graph. Train and export LightGCN or NGCF.")
         return
+    history_strip.show()
     history = state.numbers(models, now.current)
     if not history:
         item_picker.no_history("no path begins")

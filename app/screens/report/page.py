@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from app import guard, zoo
+from app.components import history
 from app.reports import address, html
 from app.reports import build as building
 from app.reports.document import Asked, Report, sealed
@@ -38,6 +39,7 @@ def page() -> None:
             "No model of this dataset can be opened, so there is nothing to report. Export one with `seqscope export`."
         )
         return
+    history.show()
     chosen = choices.show(models)
     with guard.watch("the report"):
         report = _built(models, chosen, _link(chosen))
