@@ -7,7 +7,6 @@ A row of a table is a model, or a model with its users' vectors (`ranked`); fami
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -260,48 +259,6 @@ def beyond(
         else:
             rows.append((name, *(metric.of_lists(counts, popularity) for metric in judge.BEYOND.values()), ""))
     return pd.DataFrame(rows, columns=["model", *(metric.field for metric in judge.BEYOND.values()), "note"])
-
-
-# --- people on whom two models differ
-
-
-def wins(first: judge.Ranks, second: judge.Ranks) -> tuple[int, int, int]:
-    """Over how many people the first model ranks the held-out item higher, over how many the second, and the rest."""
-    ours, theirs = _told_apart(first, second)
-    better, worse = int((ours < theirs).sum()), int((ours > theirs).sum())
-    return better, worse, len(first) - better - worse
-
-
-def _told_apart(first: judge.Ranks, second: judge.Ranks) -> tuple[Floats, Floats]:
-    """Both ranks, infinite beyond the beams that they come from: places that nobody knows differ in nothing."""
-    reach = min(ranks.width or math.inf for ranks in (first, second))
-    ours, theirs = (np.where(ranks.rank > reach, np.inf, ranks.rank) for ranks in (first, second))
-    return ours, theirs
-
-
-def among(one: judge.Ranks, users: Sequence[int]) -> npt.NDArray[np.intp]:
-    """The rows of some people."""
-    return np.flatnonzero(np.isin(one.user, np.asarray(users, np.int64)))
-
-
-def disputed(first: judge.Ranks, second: judge.Ranks, many: int = 20) -> pd.DataFrame:
-    """row, user, target, length, first, second, ratio: the people with the largest ratio between the two ranks, as seen from
-    the top of the list: from 1 to 10 weighs as much as from 10 to 100. Beyond a beam a rank is NaN, and counts as the next."""
-    ours, theirs = _told_apart(first, second)
-    reach = min(ranks.width or math.inf for ranks in (first, second))
-    ratio = np.log2(np.minimum(theirs, reach + 1) / np.minimum(ours, reach + 1))
-    best = np.minimum(ours, theirs)
-    order = np.lexsort((first.user, best, -np.abs(ratio)))[:many]
-    order = order[ratio[order] != 0]
-    columns = {
-        "user": first.user[order],
-        "target": first.target[order],
-        "length": first.length[order],
-        "first": np.where(np.isinf(ours), np.nan, ours)[order],
-        "second": np.where(np.isinf(theirs), np.nan, theirs)[order],
-        "ratio": 2 ** np.abs(ratio[order]),
-    }
-    return pd.DataFrame(columns)
 
 
 # --- training

@@ -83,8 +83,6 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     assert set(
         evaluation.means_by_slice(found, evaluation.Slicing({"all": np.ones(4, bool)}, False), "HR@50")["model"]
     ) == {"b"}
-    assert metrics.wins(found["a"], found["b"]) == (2, 0, 2)  # beyond the beam nobody's place is known
-    assert metrics.disputed(found["a"], found["b"])["user"].tolist() == [0, 1]
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
 
@@ -238,16 +236,6 @@ def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
     fig = figures.slices(frame, "HR@10", TITLES, LOOKS)
     assert [trace.opacity for trace in fig.data] == [1, 0.45, 1, 0.45]
     assert "<b>" not in fig.to_json() and "<script>" not in fig.to_json()
-
-
-def test_disputed_people_come_first() -> None:
-    first, second = ranks(np.array([1.0, 50, 100, 3])), ranks(np.array([64.0, 100, 2, 3]))
-    found = metrics.disputed(first, second)
-    assert found["user"].tolist() == [0, 2, 1]
-    assert found["ratio"].tolist() == pytest.approx([64, 50, 2])
-    assert metrics.wins(first, second) == (2, 1, 1)
-    assert metrics.disputed(first, first).empty
-    assert metrics.among(ranks(np.ones(3)), [2, 0, 9]).tolist() == [0, 2]
 
 
 def test_curves_of_models_that_were_trained() -> None:

@@ -60,8 +60,7 @@ def words(page: AppTest) -> str:
 
 
 GOOD = {
-    "protocol": "full", "metric": "HR", "at": "5", "baseline": "beta", "by": "length", "first": "beta", "second": "gamma",
-    "person": "u1", "along": "seconds",
+    "protocol": "full", "metric": "HR", "at": "5", "baseline": "beta", "by": "length", "along": "seconds",
 }  # fmt: skip
 
 
@@ -87,9 +86,6 @@ def test_all_choices_are_read_and_written(toys: Zoo) -> None:
         ("at", "٥", "cut-off"),
         ("baseline", "nobody", "not evaluated under this protocol, or that is not here: “nobody”"),
         ("by", "attribute:smell", "groups users by “attribute:smell”"),
-        ("first", "<b>", "that is not here: “<b>”"),
-        ("second", "beta", "the model “beta” with itself"),
-        ("person", "u99", "the person “u99”, whom this dataset does not have"),
         ("along", "miles", "possible is epoch, seconds or step"),
     ],
 )
@@ -105,7 +101,7 @@ def test_a_damaged_file_is_no_end_of_the_address(toys: Zoo, monkeypatch: pytest.
 
     monkeypatch.setattr("app.screens.metrics.parameters.evaluation.people", broken)
     now = state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["metrics"])
-    assert len(now.problems) == 3 and "ranks.parquet: it is damaged" in now.problems[0]
+    assert len(now.problems) == 1 and "ranks.parquet: it is damaged" in now.problems[0]
     assert now.own["by"] == "length" and "baseline" not in now.own
 
 
@@ -121,7 +117,6 @@ def differ(path: Path) -> None:
     [
         ("comparison", {f"metrics_baseline_toys_{len(TOYS)}": "beta"}),
         ("slices", {"metrics_slice_toys": "length"}),
-        ("users", {f"metrics_second_beta_{len(TOYS)}": "gamma", "metrics_person_beta_gamma": "u1"}),
         ("runs", {"metrics_along": "seconds"}),
         ("beyond", {}),
         ("ablations", {}),
@@ -137,13 +132,11 @@ def test_every_section_shows_what_the_address_says(opened: Opened, section: str,
     assert shown.items() <= widgets.items()
 
 
-def test_another_pair_has_other_users(opened: Opened) -> None:
-    page = opened(differ, **GOOD, section="users")
+def test_a_choice_is_in_the_address(opened: Opened) -> None:
+    page = opened(differ, **GOOD)
     page.segmented_control(key="metrics_name").set_value("MRR").run()
-    page.selectbox(key=f"metrics_first_{len(TOYS)}").set_value("alpha").run()
     own = page.session_state["seqscope_state"].own
-    assert own["metric"] == "MRR" and own["first"] == "alpha" and own["baseline"] == "beta"
-    assert "second" not in own and "person" not in own  # they were of another pair
+    assert own["metric"] == "MRR" and own["baseline"] == "beta"
     assert page.query_params["metric"] == "MRR" and not page.exception and not page.error
 
 
@@ -340,15 +333,3 @@ def test_different_people_cannot_be_compared(opened: Opened) -> None:
     page = opened(move)
     assert not page.exception and not page.error
     assert "cannot be compared" in words(page)
-
-
-def test_users_without_a_history_are_listed_but_cannot_be_opened(opened: Opened) -> None:
-    page = opened(lambda path: (path / "users.parquet").unlink(), section="users")
-    assert not page.exception and not page.error
-    assert "metrics_open" not in {button.key for button in page.button}
-
-
-def test_the_largest_difference_comes_first(opened: Opened) -> None:
-    page = opened(differ, section="users")
-    assert not page.exception and not page.error
-    assert page.selectbox(key="metrics_person_alpha_beta").options[0] == "u3"  # from rank 40 to 2

@@ -1,4 +1,4 @@
-"""Metrics in a real browser: its sections stay in view, and a user's history opens in Compare."""
+"""Metrics in a real browser: its sections stay in view."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from tests.browser.conftest import settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-
-def test_a_persons_history_opens_in_compare(visit: Callable[[str], Page]) -> None:
-    page = visit("/metrics?ds=hostile")
-    page.get_by_role("tab", name="Per user").click()
-    page.get_by_role("button", name="Open in Compare").wait_for()
-    settle(page)
-    page.get_by_role("button", name="Open in Compare").click()
-    page.wait_for_url(re.compile(r"://[^/]+/(compare)?\?(.*&)?u=u"))
-    page.get_by_role("heading", level=1, name=re.compile("^What did u. choose next")).wait_for()
 
 
 def test_sections_stay_in_view_and_open_from_their_beginning(visit: Callable[[str], Page]) -> None:

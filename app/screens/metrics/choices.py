@@ -100,7 +100,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             {name: md(naming.title(name)) for name in protocols},
             protocols[0],
             key=f"metrics_protocol_{models.info.name}",
-            clears=("baseline", "first", "second", "person"),
+            clears=("baseline",),
             wrap=True,
         )
         sets = naming.parse(protocol).sets
@@ -122,7 +122,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
         if len(learning) > 1:
             kind = choice.segmented(
                 "Models", "kind", {"all": "All", **learning}, "all", key="metrics_kind", wrap=True,
-                clears=("baseline", "first", "second", "person"),
+                clears=("baseline",),
             )  # fmt: skip
     this = MetricsChoices(models, protocol, name, int(k), kind)
     users = next((ranks.people for ranks in this.people.values()), 0)

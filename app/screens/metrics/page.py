@@ -9,13 +9,12 @@ from app import glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
 from app.analysis import verdict as verdicts
 from app.components import sections
-from app.screens.metrics import comparison, protocol, slices, studies, training_runs, users
+from app.screens.metrics import comparison, protocol, slices, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
 from app.screens.metrics.parameters import SECTIONS
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import judge
-from engine.runtime import protocols as naming
 
 _ROW = 30  # pixels
 
@@ -23,7 +22,6 @@ DRAWN = {
     "comparison": comparison.show,
     "beyond": comparison.beyond,
     "slices": slices.show,
-    "users": users.show,
     "ablations": studies.ablations,
     "sweeps": studies.sweeps,
     "runs": training_runs.show,
@@ -62,12 +60,8 @@ def page() -> None:
 
 def _sections(this: MetricsChoices) -> dict[str, str]:
     """Those that have something to show."""
-    absent = set()
-    if naming.parse(this.protocol).sets:
-        absent.add("users")  # one rank per user is what two models are compared by
-    if not any(study.axis is not None for study in this.models.studies.found.values()):
-        absent.add("sweeps")
-    return {name: title for name, title in SECTIONS.items() if name not in absent}
+    swept = any(study.axis is not None for study in this.models.studies.found.values())
+    return {name: title for name, title in SECTIONS.items() if name != "sweeps" or swept}
 
 
 def _verdict(this: MetricsChoices) -> None:

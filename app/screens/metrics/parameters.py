@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app import examples
 from app.analysis import evaluation, metrics, usual_models
 from app.session.pages import Own, Parameter, one_of, section
 from app.text import listed, short
@@ -13,7 +12,6 @@ SECTIONS = {
     "comparison": "Comparison",
     "beyond": "Beyond accuracy",
     "slices": "Slices",
-    "users": "Per user",
     "ablations": "Ablations",
     "sweeps": "Hyper-parameter sweeps",
     "runs": "Training runs",
@@ -53,24 +51,12 @@ def _is_evaluated(text: str, models: Zoo, own: Own) -> str:
     return f"The link names a model that was not evaluated under this protocol, or that is not here: “{short(text)}”."
 
 
-def _other(text: str, models: Zoo, own: Own) -> str:
-    if text == own.get("first"):
-        return f"The link compares the model “{short(text)}” with itself."
-    return _is_evaluated(text, models, own)
-
-
 def _slicing(text: str, models: Zoo, own: Own) -> str:
     if text in evaluation.sliceable(
         models, protocol(models, own) if text in (evaluation.COLD, evaluation.REPEATED) else None
     ):
         return ""
     return f"The link groups users by “{short(text)}”, which this dataset does not have."
-
-
-def _person(text: str, models: Zoo, own: Own) -> str:
-    if examples.user_row(models, text) is not None:
-        return ""
-    return f"The link names the person “{short(text)}”, whom this dataset does not have."
 
 
 PARAMETERS = (
@@ -81,8 +67,5 @@ PARAMETERS = (
     Parameter("kind", "of models that are shown beside those that need no training: Sequential, Text, …", _kind),
     Parameter("baseline", "the model that others are compared with", _is_evaluated),
     Parameter("by", "what users are grouped by: popularity-10, repeated, cold, length, attribute:genres, …", _slicing),
-    Parameter("first", "a model, of two that differ on users", _is_evaluated),
-    Parameter("second", "the other one", _other),
-    Parameter("person", "whose history can be opened, by user_id", _person),
     Parameter("along", "what training is drawn along", one_of("curves along", ALONG)),
 )
