@@ -204,8 +204,9 @@ VIEWS = (
     ),
     Entry(
         "Map",
-        "Vectors drawn in two dimensions so that near ones stay near: a model's item vectors, or those of the spaces below. "
-        "Distances between far groups and the axes mean nothing.",
+        "Vectors drawn in two dimensions: a model's item vectors, or those of the spaces below. UMAP keeps near ones near; "
+        "distances between far groups and the axes mean nothing. PCA is the plane of the largest variance. Regions are named by "
+        "TF-IDF.",
         "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
     ),
     Entry(

@@ -3,12 +3,14 @@
 places = spaces.able(models)                        # word in the address → Place
 spaces.points(models, places["sasrec"])             # where its items lie
 spaces.codes(models, places["codes.rqvae"])         # where its codes lie
+spaces.mapped(models, "pca.sasrec")                 # word of a map in the address → Place
 spaces.near(models, places["space.minilm"], 5, 8)   # neighbours: computed there, not on the map
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import pyarrow as pa
 
@@ -17,9 +19,12 @@ from app.analysis import map_attributes, map_points, map_regions, recommend
 from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
 from app.styles import Style, tokenizer_style
+from engine.bundle.pca import Plane, pca
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
 
+ProjectionName = Literal["umap", "pca"]
+PROJECTIONS: tuple[ProjectionName, ...] = get_args(ProjectionName)
 _UNOWNED = Style("#6b7f2a", "star-diamond", "✦", "dot")
 """How vectors look that no model owns."""
 
@@ -36,6 +41,8 @@ class Place:
     style: Style
     cannot: str | None
     """Why there is no map, in a sentence."""
+    projection: ProjectionName = "umap"
+    """umap: made at export; pca: the plane of the largest variance."""
 
     @property
     def of_codes(self) -> bool:
@@ -54,16 +61,21 @@ class Place:
     @property
     def slug(self) -> str:
         """For keys of widgets and names of files."""
-        return self.key.replace(".", "-")
+        return self.area.replace(".", "-")
+
+    @property
+    def area(self) -> str:
+        """The word for this map, whose places an address names: the key, with pca. before it where that is the projection."""
+        return self.key if self.projection == "umap" else f"{self.projection}.{self.key}"
 
     @property
     def digest(self) -> str:
         """Changes with the content, for cache keys."""
-        return f"{self.key} {self.owner.digest}"
+        return f"{self.area} {self.owner.digest}"
 
     @property
     def how(self) -> Projection | None:
-        """How its map was made."""
+        """How its map was made at export."""
         if isinstance(self.owner, Bundle):
             return self.owner.manifest.projection
         if isinstance(self.owner, Space):
@@ -107,6 +119,13 @@ def with_neighbours(models: Zoo) -> dict[str, Place]:
     }
 
 
+def mapped(models: Zoo, area: str) -> Place | None:
+    """The place that has this map; None where there is none."""
+    key = area.removeprefix("pca.")
+    place = able(models).get(key)
+    return place if place is None or key == area else replace(place, projection="pca")
+
+
 def points(models: Zoo, place: Place) -> map_points.Points:
     """Where the items lie; of codes: where they lie, by their row in `codes`."""
     if place.of_codes:
@@ -120,7 +139,12 @@ def codes(models: Zoo, place: Place) -> map_codes.Codes:
     table = place.tokenizer.codebooks_map() if place.tokenizer is not None else None
     if place.tokenizer is None or table is None:
         raise SeqscopeError("This export has no map of codes. Export the tokenizer again.")
-    return map_codes.Codes.read(table, place.tokenizer.plane, place.tokenizer.own, models.popularity)
+    codes = map_codes.Codes.read(table, place.tokenizer.plane, place.tokenizer.own, models.popularity)
+    return (
+        codes
+        if place.projection == "umap"
+        else replace(codes, points=map_points.Points(*plane(models, place).places.T))
+    )
 
 
 @cached(8, by=lambda models, items: stamp(models))
@@ -144,7 +168,29 @@ def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:
 
 
 @cached(32, by=lambda models, place: (str(models.path), place.digest))
+def plane(models: Zoo, place: Place) -> Plane:
+    """The principal components of the vectors that a map shows, of items or codes. Raises SeqscopeError where there are none."""
+    owner = place.owner
+    if isinstance(owner, Bundle):
+        return pca(owner.vectors, owner.manifest.index.geometry)
+    if isinstance(owner, Space):
+        return pca(owner.vectors, owner.about.geometry)
+    if not place.of_codes:
+        vectors = owner.latents
+    else:
+        table, codebooks = owner.codebooks_map(), owner.codebooks
+        vectors = None
+        if table is not None and codebooks is not None:
+            vectors = codebooks[table["level"].to_numpy(), table["code"].to_numpy()]
+    if vectors is None:
+        raise SeqscopeError("This export has no vectors to project. Export the tokenizer again.")
+    return pca(vectors, "euclidean")
+
+
+@cached(32, by=lambda models, place: (str(models.path), place.digest))
 def _points(models: Zoo, place: Place) -> map_points.Points:
+    if place.projection == "pca":
+        return map_points.Points(*plane(models, place).places.T)
     owner = place.owner
     table = owner.latents_map() if isinstance(owner, Tokenization) else owner.map_table()
     if table is None:

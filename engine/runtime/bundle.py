@@ -321,6 +321,17 @@ class Bundle:
         nearest = best(near, min(k, len(near) - 1)) if len(near) > 1 else np.empty(0, np.int32)
         return Neighbours(nearest, near[nearest], self.manifest.index.geometry)
 
+    @property
+    def vectors(self) -> Float32:
+        """What `neighbours` compares and the map shows, float32 [items, dim]: item rows (less their mean where that is how they
+        are compared), or what the tokenizer quantised. Raises CapabilityError as `neighbours`."""
+        reason = self.cannot("neighbours")
+        latents = None if self._writer is None else self._writer.latents
+        if reason is not None or (self._writer is not None and latents is None):
+            raise CapabilityError(reason or "Its vectors are not part of this export.")
+        rows = self.index.rows if latents is None else latents
+        return rows - rows.mean(0, dtype=np.float64).astype(np.float32) if self.manifest.index.centred else rows
+
     # --- writing identifiers: CapabilityError where the model does not (`cannot("identifiers")`)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -284,6 +285,10 @@ def charts(page: AppTest) -> list:  # type: ignore[type-arg]
     return page.get("plotly_chart")
 
 
+def pills(page: AppTest, key: str) -> Any:
+    return next(group for group in page.get("button_group") if group.key == key)
+
+
 def figures(page: AppTest) -> list[dict]:
     return [json.loads(chart.proto.spec) for chart in charts(page)]
 
@@ -318,10 +323,22 @@ def test_the_page_of_every_model(root: Path, path: Path) -> None:
     for column in ("none", "code.rqvae", "year"):
         page.selectbox(key="map_colour").set_value(column).run()
         assert not failed(page) and page.query_params["colour"] == column
-    scale = next(group for group in page.get("button_group") if group.key == "map_scale")
-    scale.set_value("quantile").run()
+    pills(page, "map_scale").set_value("quantile").run()
     assert not failed(page) and page.query_params["scale"] == "quantile"
     assert figures(page)[0]["data"][0]["marker"]["colorbar"]["title"]["text"] == "Year (quantile)"
+
+
+def test_pca_is_another_map_of_the_same_space(root: Path, path: Path) -> None:
+    page = opened(root, space="alpha", projection="pca", beside="codes.rqvae")
+    assert not failed(page) and len(charts(page)) == 2
+    assert "PCA of 40 vectors: the axes explain" in words(page) and "Trustworthiness" not in words(page)
+    models = zoo.open_zoo("toys")
+    place = spaces.mapped(models, "pca.alpha")
+    assert place is not None and place.area == "pca.alpha" and spaces.mapped(models, "pca.nothing") is None
+    points = spaces.points(models, place)
+    half = np.flatnonzero(points.x > 0).tolist()
+    assert chart.items_within(models, "pca.alpha~0_-99_99_99").tolist() == half
+    assert chart.items_within(models, "alpha~0_-99_99_99").tolist() != half
 
 
 def test_every_space_is_in_the_one_list(root: Path, path: Path) -> None:
@@ -465,8 +482,8 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
 
 def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: Path) -> None:
     address = {
-        "space": "codes.rqvae", "beside": "latents.rqvae", "colour": "code.rqvae", "scale": "log", "by": "items",
-        "find": "Film", "top": "next",
+        "space": "codes.rqvae", "beside": "latents.rqvae", "projection": "pca", "colour": "code.rqvae",
+        "scale": "log", "by": "items", "find": "Film", "top": "next",
         "item": "toy-9", "code": "rqvae.1-2", "area": "prefix.rqvae~2-1",
     }  # fmt: skip
     page = opened(root, **address)
@@ -476,15 +493,15 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
     assert page.selectbox(key="map_colour").value == "code.rqvae"
     assert page.selectbox(key="map_by").value == "items"
     assert page.text_input(key="map_search").value == "Film"
-    layers = page.get("button_group")[0]
+    layers = pills(page, "map_layers")
     assert layers.options == ["History"] and layers.value == []  # no model's space, so nothing comes next
     layers.set_value(["history"]).run()
     assert "top" not in page.query_params  # what was not offered stays as it was
     page.selectbox(key="map_second").set_value("alpha").run()
-    assert page.get("button_group")[0].value == ["history", "next"]
-    page.get("button_group")[0].set_value([]).run()
+    assert pills(page, "map_layers").value == ["history", "next"]
+    pills(page, "map_layers").set_value([]).run()
     assert page.query_params["top"] == "none"
-    page.get("button_group")[0].set_value(["history", "next"]).run()
+    pills(page, "map_layers").set_value(["history", "next"]).run()
     assert "top" not in page.query_params
     page.text_input(key="map_search").set_value("  ").run()
     assert "find" not in page.query_params and not failed(page)
@@ -496,6 +513,7 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
         ({"space": "nothing"}, "asks for a map that this dataset does not have: “nothing”"),
         ({"space": "latents.old"}, "asks for the map “latents.old”. This export is older"),
         ({"space": "popular"}, "asks for the map “popular”."),
+        ({"projection": "t-sne"}, "projection “t-sne”; possible is umap or pca"),
         ({"beside": "<script>"}, "map that this dataset does not have: “<script>”"),
         ({"colour": "smell"}, "asks for colours by “smell”"),
         ({"colour": "code.nobody"}, "asks for colours by “code.nobody”"),

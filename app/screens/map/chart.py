@@ -7,18 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import export, guard, spaces, zoo
 from app.analysis import map_points
 from app.analysis.map_colouring import Colouring
 from app.analysis.map_regions import Region
 from app.components import widgets
+from app.figures import map as figures
 from app.figures.map import Range
+from app.screens.map import parameters
 from app.session import state
 from app.session.address import decode, encode
 from app.spaces import Place
 from app.store.catalogue import Catalogue
-from app.text import clean, md
+from app.text import clean, count, md, percent
 from engine.runtime import Zoo
 
 _HELD_SELECTION = "map_area"  # (dataset, items): a selection that no address can say
@@ -73,7 +76,7 @@ def items_within(models: Zoo, area: str) -> np.ndarray:
             if tokenization is not None
             else np.empty(0, np.int64)
         )
-    place, outlines = spaces.able(models).get(where), map_points.outlines(selection)
+    place, outlines = spaces.mapped(models, where), map_points.outlines(selection)
     if place is None or outlines is None:
         return np.empty(0, np.int64)
     inside = map_points.within(spaces.points(models, place), outlines)
@@ -103,7 +106,7 @@ def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.O
     points = spaces.points(models, place)
     text = map_points.outline_text(points, outlines)
     if text is not None and map_points.within(points, outlines).tolist() == carried:
-        select(f"{place.key}~{text}")
+        select(f"{place.area}~{text}")
     else:
         items = spaces.codes(models, place).having(carried).tolist() if place.of_codes else carried
         named = f"{map_points.IDS}~{encode(models.item_ids[item] for item in items)}"
@@ -174,8 +177,8 @@ def show_figure(
     table: export.Table,
     take: Callable[[Place], None],
     regions: Sequence[Region] = (),
-) -> None:
-    """The figure of a place with the names of its regions; take: called when something on it is selected."""
+) -> DeltaGenerator:
+    """Draws a place with the names of its regions; returns where words about it stand. take: called on a selection."""
     name = chart_key(place)
     with st.container(key=f"map_frame_{place.slug}"):
         if page.beside:
@@ -194,6 +197,30 @@ def show_figure(
         points = spaces.points(page.models, place)
         names = [(region.x, region.y, region.level, clean(region.name, 40)) for region in regions]
         widgets.over_map(name, names, float(np.nanmax(points.x) - np.nanmin(points.x)))
+        return st.container(gap="xxsmall")
+
+
+def quality(models: Zoo, place: Place, drawn: int, every: int, singular: str) -> None:
+    """How far a map can be believed. drawn: points on it, of `every`; singular: what a point is."""
+    if place.projection == "pca":
+        first, second = spaces.plane(models, place).shares
+        words = (
+            f"PCA of {count(drawn, 'vector')}: the axes explain {percent(first)} and {percent(second)} of their variance. "
+            "What is far apart here is far apart in the space; what is close here need not be close there."
+        )
+        st.caption(md(words, 1_000))
+    elif (how := place.how) is not None:
+        missing = f" {count(every - drawn, singular)} of the catalogue not on the map." if every > drawn else ""
+        words = (
+            "UMAP: read who is next to whom; distances between far clusters are not meaningful, and the axes have no units. "
+            f"Trustworthiness {how.trustworthiness:.2f} of 1. {figures.verdict(how.trustworthiness)}{missing}"
+        )
+        settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
+        meaning = (
+            f"How far the {how.neighbours} {singular}s around each one on the map are also near it in the space itself. "
+            f"{how.method}, made once at export: {settings}"
+        )
+        st.caption(md(words, 1_000), help=md(meaning, 600))
 
 
 def times_moved(name: str) -> int:
@@ -203,9 +230,9 @@ def times_moved(name: str) -> int:
 
 
 def zoom_to(items: tuple[int, ...] | None) -> None:
-    """Shows these items, or their codes, on every map; None: the whole maps."""
+    """Shows these items, or their codes, on the maps of now; None: the whole maps."""
     models = zoo.open_zoo(state.get().dataset)
-    for place in spaces.able(models).values():
+    for place in parameters.shown(models, state.get().own):
         points, name = spaces.points(models, place), chart_key(place)
         shown = items
         if items is not None and place.of_codes:

@@ -17,6 +17,7 @@ from app.screens.map.chart import (
     as_shown,
     chart_key,
     draw_around,
+    quality,
     select,
     show_figure,
     times_moved,
@@ -24,7 +25,7 @@ from app.screens.map.chart import (
 )
 from app.session import state
 from app.spaces import Place
-from app.text import count, md
+from app.text import md
 
 
 def show(page: MapChoices, place: Place) -> None:
@@ -45,7 +46,7 @@ def show(page: MapChoices, place: Place) -> None:
         view=drawn.view,
         height=drawn.height,
     )
-    show_figure(
+    words = show_figure(
         fig,
         page,
         place,
@@ -53,8 +54,9 @@ def show(page: MapChoices, place: Place) -> None:
         table=lambda: views.table(codes, models.titles),
         take=_take,
     )
-    _legend(page, codes, marks)
-    _trust(place, codes)
+    with words:
+        quality(models, place, len(codes), len(codes), "code")
+        _legend(page, codes, marks)
 
 
 def about(page: MapChoices) -> None:
@@ -130,22 +132,6 @@ def _legend(page: MapChoices, codes: views.Codes, marks: views.Marks) -> None:
         st.caption(
             "Clusters are formed within a level: those of the same number at other levels have nothing in common."
         )
-
-
-def _trust(place: Place, codes: views.Codes) -> None:
-    how = place.how
-    if how is None:
-        return
-    settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
-    st.caption(
-        md(
-            f"{count(len(codes), 'code')} of {count(codes.levels, 'level')} by their vectors. Trustworthiness "
-            f"{how.trustworthiness:.2f} of 1: how far the {how.neighbours} codes around each one on the map are also near it "
-            "among all vectors.",
-            1_000,
-        ),
-        help=md(f"{how.method}, made once at export: {settings}", 600),
-    )
 
 
 def _take(place: Place) -> None:

@@ -19,6 +19,7 @@ from app.text import clean, count, md
 from engine.runtime import Zoo
 
 MATCHES = 500  # items that a search marks
+_PROJECTIONS = {"umap": "UMAP", "pca": "PCA"}
 _LAYERS = dict(zip(LAYERS, ("History", "Next items"), strict=True))
 
 
@@ -29,13 +30,14 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="map_controls"):
         st.title("Map", anchor=False, width="content")
         titles = {key: place.title for key, place in able.items()}
-        first, second = parameters.shown(models, page_parameters)
-        first = choice.selected("Space", "space", titles, first, key="map_space", width=190)
+        places = parameters.shown(models, page_parameters)
+        first = choice.selected("Space", "space", titles, places[0].key, key="map_space", width=180)
         others = {NOTHING: "None", **{key: title for key, title in titles.items() if key != first}}
-        second = choice.selected(
-            "Compare with", "beside", others, second or NOTHING, key="map_second", width=170, disabled=len(others) == 1
+        second = places[1].key if len(places) > 1 else NOTHING
+        choice.selected(
+            "Compare with", "beside", others, second, key="map_second", width=160, disabled=len(others) == 1
         )
-        places = [able[key] for key in (first, second) if key in able]
+        choice.segmented("Projection", "projection", _PROJECTIONS, "umap", key="map_projection")
         colour = _colour(models, possible) if any(not place.of_codes for place in places) else NOTHING
         by = "level"
         if any(place.of_codes for place in places):
@@ -59,7 +61,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
     return MapChoices(
         models,
         found,
-        tuple(places),
+        places,
         colours,
         by,
         hits,
@@ -88,7 +90,7 @@ def _colour(models: Zoo, possible: list[str]) -> str:
         for name, tokenization in models.tokenizations.items()
     }
     options = {NOTHING: "None", **{name: caption(name) for name in possible}, **coded}
-    return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=150)
+    return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=140)
 
 
 def _preferred(possible: list[str]) -> str:
@@ -108,7 +110,7 @@ def _search() -> str:
         live="300ms",
         max_chars=MAX_QUERY,
         placeholder="Type a title …",
-        width=190,
+        width=160,
         on_change=guard.callback(_searched),
         args=(key,),
     )

@@ -19,6 +19,7 @@ from app.screens.map.chart import (
     draw_around,
     is_held,
     positions,
+    quality,
     select,
     show_figure,
     times_moved,
@@ -70,7 +71,7 @@ def show(page: MapChoices, place: Place) -> None:
         )
     learned = place.model is not None and place.model.cannot("identifiers") is not None
     arranged = f"as {place.model.manifest.title} arranges them" if learned and place.model else f"by {place.title}"
-    show_figure(
+    words = show_figure(
         fig,
         page,
         place,
@@ -79,8 +80,10 @@ def show(page: MapChoices, place: Place) -> None:
         take=_take,
         regions=spaces.regions(models, page.found.items, place),
     )
-    _legend(marks, place.style.sign, trouble)
-    _trust(place, points, page)
+    with words:
+        quality(models, place, len(points), len(models), "item")
+        _legend(marks, place.style.sign, trouble)
+        _source(place)
 
 
 def _following(page: MapChoices, place: Place, history: tuple[int, ...]) -> tuple[tuple[int, ...], str | None]:
@@ -118,20 +121,8 @@ def _legend(marks: map_points.Marks, sign: str, trouble: str | None) -> None:
         st.caption(f"No next items: {md(trouble)}")
 
 
-def _trust(place: Place, points: map_points.Points, page: MapChoices) -> None:
-    how = place.how
-    if how is not None:
-        missing = len(page.models) - len(points)
-        also = f" {count(missing, 'item')} of the catalogue not on the map." if missing else ""
-        settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
-        st.caption(
-            md(
-                f"Trustworthiness {how.trustworthiness:.2f} of 1: how far the {how.neighbours} items around each one on the "
-                f"map are also near it in the space itself. {views.verdict(how.trustworthiness)}{also}",
-                1_000,
-            ),
-            help=md(f"{how.method}, made once at export: {settings}", 600),
-        )
+def _source(place: Place) -> None:
+    """What the vectors are, where they are no model's item rows."""
     if place.model is not None and place.model.cannot("identifiers") is None:
         st.caption(
             "This model writes codes and has no vectors of items. Drawn is what its tokenizer made the codes of."

@@ -27,11 +27,8 @@ def page() -> None:
             return
         this = controls.show(models, catalogue)
         maps(this)
-        note = f" {md(this.colours.note)}" if this.colours is not None else ""
-        st.caption(
-            "Distances between far clusters are not meaningful, and the axes have no units: read who is next to whom, "
-            f"not how far apart groups are.{note}"
-        )
+        if this.colours is not None and this.colours.note:
+            st.caption(md(this.colours.note))
         unable(models)
         for words, part in (
             ("the chosen code", code_map.about),

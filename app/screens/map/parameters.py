@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app import spaces
 from app.analysis import map_colouring, map_points
 from app.figures import map_codes
 from app.session.address import decode
 from app.session.pages import Own, Parameter, one_of
+from app.spaces import Place, ProjectionName
 from app.store.catalogue import MAX_QUERY
 from app.text import short
 from engine.runtime import Zoo
@@ -19,12 +22,14 @@ NEXT = "next"
 LAYERS = ("history", NEXT)
 
 
-def shown(models: Zoo, own: Own) -> tuple[str, str | None]:
-    """(the map on the left, the one beside it or None). There is at least one."""
-    able = list(spaces.able(models))
-    first = own["space"] if own.get("space") in able else able[0]
+def shown(models: Zoo, own: Own) -> tuple[Place, ...]:
+    """The map on the left, and the one beside it where there is one. There is at least one."""
+    able = spaces.able(models)
+    first = own["space"] if own.get("space") in able else next(iter(able))
     second = own.get("beside")
-    return first, second if second in able and second != first else None
+    keys = [first, second] if second in able and second != first else [first]
+    projection: ProjectionName = "pca" if own.get("projection") == "pca" else "umap"
+    return tuple(replace(able[key], projection=projection) for key in keys if key is not None)
 
 
 def layers(own: Own) -> frozenset[str]:
@@ -87,7 +92,7 @@ def _is_area(text: str, models: Zoo, own: Own) -> str:
         if codes and len(codes) <= len(sizes) and all(c is None or c < n for c, n in zip(codes, sizes, strict=False)):
             return ""
         return f"The link selects items by the codes “{short(text)}”, which no tokenizer of this dataset has."
-    if where in spaces.able(models) and map_points.outlines(selection) is not None:
+    if spaces.mapped(models, where) is not None and map_points.outlines(selection) is not None:
         return ""
     return f"The link selects an area of a map that cannot be read: “{short(text)}”."
 
@@ -97,6 +102,7 @@ PARAMETERS = (
         "space", "whose map is drawn: a model's name, space.<name>, latents.<tokenizer>, codes.<tokenizer>", _is_space
     ),
     Parameter("beside", "the map beside it; none", _is_beside),
+    Parameter("projection", "of the vectors to the map: umap or pca", one_of("projection", spaces.PROJECTIONS)),
     Parameter(
         "colour", "of items: a column of the catalogue, code.<tokenizer> for the first code, or none", _is_colour
     ),
