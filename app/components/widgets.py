@@ -27,6 +27,7 @@ _RECOMMENDATIONS = _component("recommendations", "lists.css")
 _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css")
 _ITEM_PANEL = _component("item_panel", "item_panel.css")
+_MODEL_FLOW = _component("model_flow", "model_flow.css")
 _COPY = _component(
     "copy",
     "button.css",
@@ -108,6 +109,11 @@ def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) ->
     """The details of one item: see `app.figures.item_panel`. Acts: {"do", "id" (of the item that the panel showed), "to" (what
     it is done with)}; see `app.components.item_panel`."""
     _ITEM_PANEL(key=key, data=data, on_act_change=on_act)
+
+
+def model_flow(models: list[dict[str, Any]], *, key: str) -> None:
+    """Boxes from the history to the list, a row per model. models: {"title", "sign", "colour", "steps": {"title", "detail"}}."""
+    _MODEL_FLOW(key=key, data={"models": models})
 
 
 def copy(label: str, address: str, *, key: str, help: str = "", opened: bool = False) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from app import styles
-from app.analysis import model_card
+from app.analysis import model_card, model_flow
 from app.analysis.rank_table import RankTable
 from app.analysis.recommend import Answer, Why, moves, shared, strongest, tie_words
 from app.bars import bar
@@ -144,6 +144,23 @@ def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]
         "detail": full.removeprefix(title).strip(),
         **more,
     }
+
+
+def flows(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...]) -> list[dict[str, Any]]:
+    """How each model came to its list, for `widgets.model_flow`."""
+    return [
+        {
+            "title": clean(answer.title, 60),
+            "sign": answer.style.sign,
+            "colour": answer.style.colour,
+            "steps": [
+                {"title": step.title, "detail": clean(step.detail, 300)}
+                for step in model_flow.steps(models, answer.name, history, answer.top)
+            ],
+        }
+        for answer in answers
+        if answer.top is not None
+    ]
 
 
 def truth_words(models: Zoo, answers: Sequence[Answer], target: int) -> str:

@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
-from app.analysis import rank_table, recommend, usual_models
+from app.analysis import model_flow, rank_table, recommend, usual_models
 from app.figures import compare
 from app.session import address, history_edits, state
 from app.text import percent
@@ -244,6 +244,15 @@ def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
     assert table.mean == pytest.approx(np.minimum(table.ranks, 6).mean(axis=1)) and (np.diff(table.mean) >= 0).all()
     shown = compare.rank_table(models, table, (1, 2), 5, target=30)
     assert json.loads(json.dumps(shown)) == shown and sum(row["truth"] for row in shown["rows"]) == 1
+
+
+def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo) -> None:
+    for answer in recommend.ask(models, list(models.bundles), (1, 2), 5):
+        assert answer.top is not None
+        flow = model_flow.steps(models, answer.name, (1, 2), answer.top)
+        assert flow[0].title == "History" and models.titles[answer.items[0]][:6] in flow[-1].detail
+        attends = models.bundles[answer.name].manifest.attention is not None
+        assert attends == any(step.title == "Self-attention" for step in flow)
 
 
 # --- the page

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 VIEWS = {"lists": "Lists", "ranks": "Rank table"}
 SECTIONS = {
     "overview": "Overview",
+    "flow": "How it works",
     "agreement": "Agreement",
     "effects": "Leave-one-out effect",
     "beam": "Beam search",

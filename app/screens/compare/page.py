@@ -79,6 +79,8 @@ def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
     ):
         if section == "overview":
             _overview(models, answers, current)
+        elif section == "flow":
+            widgets.model_flow(compare.flows(models, answers, current), key="compare_flow")
         elif section == "agreement":
             _agreement(answers, state.get().k)
         elif section == "effects":

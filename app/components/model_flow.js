@@ -1,0 +1,30 @@
+// How each model comes from the history to its list: boxes in a row, below one another on a phone. Texts only.
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".root")
+  root.replaceChildren(...(data?.models ?? []).map(flow))
+}
+
+function flow(model) {
+  const row = element("section", "flow")
+  const name = element("h4")
+  const sign = element("span", "sign", model.sign)
+  sign.style.color = model.colour
+  sign.setAttribute("aria-hidden", "true")
+  name.append(sign, element("span", "", model.title))
+  const list = element("ol")
+  list.style.setProperty("--colour", model.colour)
+  for (const step of model.steps) {
+    const box = element("li")
+    box.append(element("strong", "", step.title), element("span", "", step.detail))
+    list.append(box)
+  }
+  row.append(name, list)
+  return row
+}
+
+function element(tag, name, text) {
+  const made = document.createElement(tag)
+  if (name) made.className = name
+  if (text !== undefined) made.textContent = text
+  return made
+}
