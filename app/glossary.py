@@ -57,26 +57,26 @@ METRICS = (
 
 CODES = (
     Entry(
-        "Perplexity of codes",
-        "2 to the power of the entropy of a level's codes over the items: as many codes, evenly used, would be as hard to guess. "
-        "Divided by the number of codes (normalised) it is 1 where all are used alike; random codes come to a little less.",
-        "Shannon 1948; as TIGER's and LETTER's code counts the use of codebooks",
-    ),
-    Entry(
-        "Dead codes",
-        "Codes that no item has. They cost room in the codebook and say nothing.",
+        "Codebook utilisation",
+        "The share of a level's codes that some item has. The others are dead codes: they cost room in the codebook and say "
+        "nothing.",
         "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017, on codebooks that collapse",
     ),
     Entry(
-        "Items in excess",
-        "Items minus different identifiers, divided by items: the collision rate as LETTER's code has it. A group of three "
-        "counts two.",
+        "Normalised perplexity",
+        "Perplexity, 2 to the power of the entropy of a level's codes over the items, is the effective number of codes in use. "
+        "Divided by the number of codes it is 1 where all are used alike; random codes come to a little less.",
+        "Shannon 1948; as TIGER's and LETTER's code counts the use of codebooks",
+    ),
+    Entry(
+        "Collision rate",
+        "1 − unique IDs / items, as LETTER's code has it. A group of three items with one ID counts two.",
         "Wang et al., CIKM 2024 (LETTER), generate_indices.py",
     ),
     Entry(
-        "Items that share",
-        "The share of items whose identifier is another one's as well. A group of three counts three, so it is higher than the "
-        "excess and says for how many items a model's answer is a tie.",
+        "Items in collision",
+        "The share of items whose ID is another one's as well. A group of three counts three, so it is higher than the collision "
+        "rate and says for how many items a model's answer is a tie.",
         "Rajput et al., NeurIPS 2023 (TIGER), section 3.1 on collisions",
     ),
     Entry(
@@ -86,7 +86,7 @@ CODES = (
         "Zeghidour et al. 2021 and Lee et al., CVPR 2022 (residual quantisation)",
     ),
     Entry(
-        "Neighbours alike",
+        "Shared codes with nearest CF neighbour",
         "Each item is matched with the nearest one by a sequence model's vectors, and the share of levels with the same code is "
         "averaged. By chance it is the mean over levels of the sum of squared shares of the codes.",
         "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
@@ -98,33 +98,33 @@ CODES = (
         "Lorenz 1905; Gini 1912",
     ),
     Entry(
-        "Tree of codes",
+        "Prefix tree",
         "Every box is a prefix, as wide as it has items; the row below splits it by one more code. Its colour is the commonest "
-        "value of its items, paler where that is a smaller share, or how often they are taken.",
+        "value of its items, paler where that is a smaller share, or how popular they are.",
         "Icicle plot: Kruskal & Landwehr, The American Statistician 1983",
     ),
     Entry(
-        "Purity of prefixes",
+        "Prefix purity",
         "Of the items that share their first codes with another one, the share that has the commonest category of its group. "
-        "Small groups are pure by chance, so the same is shown with categories dealt out anew.",
+        "Small groups are pure by chance, so a permutation baseline, the same with categories shuffled, is shown with it.",
         "Manning, Raghavan & Schütze 2008, section 16.3",
     ),
     Entry(
         "Popularity by code",
-        "A mark for every code: how many items it has, and how often one of them is taken. Rare items squeezed into few codes "
-        "show as marks far to the right and low.",
+        "A mark for every code: how many items it has, and how many training events one of them has on average. Long-tail items "
+        "concentrated in few codes show as marks far to the right and low.",
         "Seqscope's own",
     ),
     Entry(
-        "Where the codes lie",
+        "Codebook vectors",
         "The vectors of a level's codes on their two principal axes, with clusters found in the full space. The axes show only "
         "the share of the variance that is written beneath.",
         "Pearson 1901; clusters as in LETTER's diversity term: Bradley, Bennett & Demiriz 2000",
     ),
     Entry(
         "Generation bias",
-        "The shares of a level's codes in what people took, beside those in what a model put into its lists. The distance is the "
-        "share that would have to move for both to be alike (total variation).",
+        "The shares of a level's codes among held-out items and among those in a model's lists. Their total variation distance "
+        "is 0 where both are alike and 1 where no code is in both.",
         "Wang et al., CIKM 2024 (LETTER), on assignment bias of codes",
     ),
 )
@@ -204,9 +204,9 @@ VIEWS = (
     ),
     Entry(
         "Map",
-        "Vectors drawn in two dimensions: a model's item vectors, or those of the spaces below. UMAP keeps near ones near; "
-        "distances between far groups and the axes mean nothing. PCA is the plane of the largest variance. Regions are named by "
-        "TF-IDF.",
+        "Vectors in two dimensions: a model's items, or one of the spaces below, by UMAP, which keeps near ones near while axes and "
+        "distances between far groups mean nothing, or by PCA, the plane of the largest variance. Regions are named by TF-IDF of "
+        "titles and attributes.",
         "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
     ),
     Entry(

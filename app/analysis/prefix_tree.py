@@ -1,4 +1,4 @@
-"""The tree of codes: every prefix a node, as wide as it has items; and what its items have in common."""
+"""The prefix tree: every prefix a node, as wide as it has items; and what its items have in common."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.analysis.map_colouring import GROUPS, PALETTE, SCALE
-from app.analysis.semantic_ids import NONE, Labels, spelled
+from app.analysis.semantic_ids import NONE, Labels, spelled, with_prefix
 from engine.bundle.codes import Ints
 
-NODES = 1_500
-"""Of a figure; smaller branches are drawn as one."""
-DEEP = 3
+NODES = 400
+"""Of a figure; smaller branches are drawn as one, and have room once their parent is opened."""
+DEEP = 2
+"""Levels beneath the root of a figure."""
 QUIET = (138, 148, 150)
 _PALE = "#8a9496"
 
@@ -40,17 +41,21 @@ class Tree:
         return len(self.prefix) - 1
 
 
-def build(codes: Ints, *, deep: int = DEEP, nodes: int = NODES) -> Tree:
-    """At most about `nodes` prefixes of up to `deep` codes. Where there are more, branches of few items are drawn as one."""
-    deep = min(deep, codes.shape[1])
+def build(codes: Ints, prefix: tuple[int, ...] = (), *, deep: int = DEEP, nodes: int = NODES) -> Tree:
+    """The branch of `prefix`: at most about `nodes` prefixes of up to `deep` codes more. Where there are more, branches of few
+    items are drawn as one."""
+    deep = min(len(prefix) + deep, codes.shape[1])
+    items = with_prefix(codes, prefix)
+    branch = codes[items]
     counts = [
-        np.unique(codes[codes[:, depth] != NONE, : depth + 1], axis=0, return_counts=True)[1] for depth in range(deep)
+        np.unique(branch[branch[:, depth] != NONE, : depth + 1], axis=0, return_counts=True)[1]
+        for depth in range(len(prefix), deep)
     ]
     least = 1
-    while sum(int((items >= least).sum()) for items in counts) > nodes:
+    while sum(int((sizes >= least).sum()) for sizes in counts) > nodes:
         least += 1
     tree = Tree()
-    root = tree.add((), -1, np.arange(len(codes)))
+    root = tree.add(prefix, -1, items)
     _grow(tree, codes, root, deep, least)
     return tree
 
@@ -125,7 +130,7 @@ def name(tree: Tree, node: int, *, short_form: bool = False) -> str:
     """What a node is called: its codes, or the last of them."""
     prefix = tree.prefix[node]
     if tree.parent[node] < 0:
-        return "all items"
+        return spelled(prefix) if prefix else "all items"
     if tree.branches[node] > 1 or (tree.parent[node] >= 0 and prefix == tree.prefix[tree.parent[node]]):
         number = tree.branches[node]
         return f"{number:,} more" if short_form else f"{spelled(prefix)} and {number:,} more".removeprefix(" and ")

@@ -17,7 +17,6 @@ from engine.bundle.codes import Depth, Ints, Usage
 from engine.bundle.tokenizers import Alike, Teacher
 from engine.runtime import Tokenization
 
-_SHOWN = 6  # levels that a cell tells one by one
 _TITLES = 12  # titles of a group in a cell
 
 
@@ -47,71 +46,46 @@ _POLICIES = {
 
 
 def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
-    """What is said of one tokenizer; the same names in the same order for all. titles: of the models, by name."""
+    """What is measured of one tokenizer as a whole; the same names in the same order for all. titles: of the models, by name."""
     said = one.about.figures
     lost = "–" if said.reconstruction is None else f"{said.reconstruction:.1%}"
     near = said.neighbours
-    among = f" in {titles.get(near.of, near.of)}" if near else ""
+    among = f", by {titles.get(near.of, near.of)}" if near else ""
     ranked, taught = said.ranking, one.about.teacher
     judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
     return [
-        Line("Codes used", "per level, of those there are; more is better", _joined([f"{x.used:,}" for x in levels])),
-        Line("Dead codes", "per level: codes that no item has", _joined([f"{x.dead:,}" for x in levels])),
         Line(
-            "Perplexity",
-            "per level: as many codes, evenly used, would be as hard to guess",
-            _joined([f"{x.perplexity:.1f}" for x in levels]),
-        ),
-        Line(
-            "Normalised perplexity",
-            "per level: perplexity as a share of the codes, 100 % where all are used alike; in brackets of random codes",
-            normalised_words(one, levels),
-        ),
-        Line(
-            "Gini",
-            "per level: 0 where all codes have as many items, towards 1 where one has all",
-            _joined([f"{x.gini:.2f}" for x in levels]),
-        ),
-        Line(
-            "Items in excess",
-            "(items − different identifiers) / items, as LETTER counts collisions; as given → in use",
+            "Collision rate",
+            "1 − unique IDs / items; as learned → in use",
             _change(said.before.excess, said.after.excess),
         ),
         Line(
-            "Items that share",
-            "share of items whose identifier is another one's as well; as given → in use",
+            "Items in collision",
+            "share of items whose ID is another one's as well; as learned → in use",
             _change(said.before.sharing, said.after.sharing),
         ),
         Line(
-            "Largest group",
-            "most items with one identifier; as given → in use",
+            "Largest collision",
+            "most items with one ID; as learned → in use",
             f"{said.before.largest:,} → {said.after.largest:,}",
         ),
         Line("Reconstruction error", "share of the item vectors’ variance that codes lose", lost),
         Line(
-            "Neighbours alike",
-            f"share of its codes that an item has in common with its nearest one{among}, mean over levels: by dot product · "
-            "by cosine; in brackets by chance",
+            "Shared codes with nearest CF neighbour",
+            f"mean over levels{among}: by dot product · by cosine (by chance)",
             "–" if near is None else _neighbours(near, len(levels)),
         ),
         Line(
-            "Recommending by codes",
-            f"NDCG@10{judge} with vectors that codes alone make up, in place of its own; in brackets with its own",
+            "NDCG@10 with quantised item vectors",
+            f"the ranking{judge} with vectors rebuilt from codes (with its own)",
             "–" if ranked is None else f"{ranked.quantised:.3f} ({ranked.own:.3f})",
         ),
         Line(
-            "Learned from",
-            "the model whose item vectors the codes learned from, and how well it recommended in validation",
+            "Teacher",
+            "the model whose item vectors the codes learned from, and its NDCG@10 in validation",
             "–" if taught is None else _teacher(taught, titles),
         ),
     ]
-
-
-def normalised_words(one: Tokenization, levels: Sequence[Usage]) -> str:
-    """90 % · 71 % · 40 % (98 %): per level; in brackets of random codes, level by level where these differ."""
-    chance = [f"{semantic_ids.normalised_by_chance(len(one.own), level.size):.0%}" for level in levels]
-    random = chance[0] if len(set(chance)) == 1 else _joined(chance)
-    return f"{_joined([f'{level.normalised:.0%}' for level in levels])} ({random})"
 
 
 def _neighbours(near: Alike, levels: int) -> str:
@@ -120,31 +94,33 @@ def _neighbours(near: Alike, levels: int) -> str:
 
 
 def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> pd.DataFrame:
-    """A row per level, so that tokenizers of different depth are compared level by level, each beside random codes."""
-    deepest = max(len(levels) for _, _, levels in found)
-    columns: dict[str, list[str]] = {"Level": [str(at + 1) for at in range(deepest)]}
+    """A row per level and tokenizer, level by level, so that tokenizers of other depth or codebook size can be compared; each
+    with what random codes give. Shares in percent."""
+    rows = []
     for title, tokenizer, levels in found:
         shares = semantic_ids.alike(tokenizer.own)
         chance = semantic_ids.alike_by_chance(len(tokenizer.own), [level.size for level in levels])
-        none = ["no such level"] * (deepest - len(levels))
-        columns[f"{title}: normalised perplexity"] = [
-            f"{level.normalised:.0%} ({semantic_ids.normalised_by_chance(len(tokenizer.own), level.size):.0%})"
-            for level in levels
-        ] + none
-        columns[f"{title}: items with the same codes so far"] = [
-            f"{share:.1%} ({random:.1%})" for share, random in zip(shares, chance, strict=True)
-        ] + none
-    return pd.DataFrame(columns)
+        for at, level in enumerate(levels):
+            rows.append(
+                {
+                    "Level": at + 1,
+                    "Tokenizer": clean(title),
+                    "Codes": level.size,
+                    "Utilisation": 100 * level.used / max(level.size, 1),
+                    "Normalised perplexity": 100 * level.normalised,
+                    "Perplexity by chance": 100 * semantic_ids.normalised_by_chance(len(tokenizer.own), level.size),
+                    "Gini": level.gini,
+                    "Shared prefix": 100 * shares[at],
+                    "Shared prefix by chance": 100 * chance[at],
+                }
+            )
+    return pd.DataFrame(rows).sort_values("Level", kind="stable", ignore_index=True)
 
 
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
     well = f", NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
     at = f" after {taught.best_epoch:,} epochs" if taught.best_epoch else ""
     return f"{titles.get(taught.run, taught.run)}{at}{well}"
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " · ".join(words[:_SHOWN]) + (f" … (+{len(words) - _SHOWN})" if len(words) > _SHOWN else "")
 
 
 def _change(before: float, after: float) -> str:

@@ -35,17 +35,19 @@ def groups(one: Tokenization) -> list[npt.NDArray[np.int64]]:
     return semantic_ids.groups(one.own)
 
 
-@cached(32, by=of_digest)
-def tree(one: Tokenization) -> prefix_tree.Tree:
-    return prefix_tree.build(one.own)
+@cached(64, by=lambda one, prefix: (one.digest, prefix))
+def tree(one: Tokenization, prefix: tuple[int, ...]) -> prefix_tree.Tree:
+    return prefix_tree.build(one.own, prefix)
 
 
-@cached(64, by=_of_column)
-def colours(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> prefix_tree.Colours:
+@cached(64, by=lambda models, items, one, column, prefix: (_of_column(models, items, one, column), prefix))
+def colours(
+    models: Zoo, items: pa.Table, one: Tokenization, column: str, prefix: tuple[int, ...]
+) -> prefix_tree.Colours:
     """Of the nodes of `tree`, by a column of categories or by POPULARITY."""
     if column == POPULARITY:
-        return prefix_tree.by_popularity(tree(one), models.popularity)
-    return prefix_tree.by_category(tree(one), labels(models, items, column))
+        return prefix_tree.by_popularity(tree(one, prefix), models.popularity)
+    return prefix_tree.by_category(tree(one, prefix), labels(models, items, column))
 
 
 @cached(64, by=_of_column)

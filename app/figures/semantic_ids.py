@@ -218,29 +218,44 @@ def _different(found: Sequence[tuple[Named, Usage]]) -> list[tuple[Named, Usage]
 
 
 def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints, dark: bool) -> go.Figure:
-    """An icicle from all items at the top down to the prefixes; a click opens a branch. titles: of every item, not escaped."""
+    """An icicle from the branch's own prefix at the top down to longer ones; the point's number is the node's. titles: of every
+    item, not escaped.
+
+    Bars, not Plotly's icicle: that one sends no click to the server, and hides its labels while it is zoomed.
+    """
     ink = "#e6ecea" if dark else _INK
-    # a line around a box that is hardly wider than the line would be all there is to see
-    lines = [1 if len(items) > 0.015 * len(titles) else 0 for items in prefixes.items]
+    sizes = np.array([len(items) for items in prefixes.items])
+    depth, left = np.zeros(len(prefixes), int), np.zeros(len(prefixes))
+    taken = np.zeros(len(prefixes))  # by the children before
+    for node, parent in enumerate(prefixes.parent):
+        if parent >= 0:
+            depth[node], left[node] = depth[parent] + 1, left[parent] + taken[parent]
+            taken[parent] += sizes[node]
+    wide = (
+        sizes > 0.012 * sizes[0]
+    )  # a line around a box that is hardly wider than the line would be all there is to see
     fig = go.Figure(
-        go.Icicle(
-            ids=[str(node) for node in range(len(prefixes))],
-            parents=["" if parent < 0 else str(parent) for parent in prefixes.parent],
-            values=[len(items) for items in prefixes.items],
-            labels=[name(prefixes, node, short_form=True) for node in range(len(prefixes))],
-            branchvalues="total",
-            sort=False,
-            maxdepth=3,
+        go.Bar(
+            x=left + sizes / 2,
+            y=np.ones(len(prefixes)),
+            base=-depth - 1,
+            width=sizes,
             customdata=[
                 _prefix_hover(prefixes, node, colours.words[node], titles, events) for node in range(len(prefixes))
             ],
             hovertemplate="%{customdata}<extra></extra>",
-            text=[name(prefixes, node, short_form=True) if lines[node] else "" for node in range(len(prefixes))],
-            texttemplate="%{text}",
-            textfont={"color": [_readable(colour) for colour in colours.of]},
-            marker={"colors": colours.of, "line": {"width": lines, "color": "#111718" if dark else "#fcfcfb"}},
-            tiling={"orientation": "v", "pad": 0},
-            pathbar={"visible": True, "thickness": 24, "textfont": {"size": 12}},
+            text=[name(prefixes, node, short_form=True) if wide[node] else "" for node in range(len(prefixes))],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            insidetextfont={"color": [_readable(colour) for colour in colours.of]},
+            marker={
+                "color": colours.of,
+                "line": {"width": wide.astype(int), "color": "#111718" if dark else "#fcfcfb"},
+            },
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+            showlegend=False,
         )
     )
     for colour, title in colours.legend:
@@ -269,14 +284,16 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints, 
                 },
             },
         )  # fmt: skip
-    fig.update_xaxes(visible=False)
-    fig.update_yaxes(visible=False)
+    rows = int(depth.max()) + 1
+    fig.update_xaxes(visible=False, range=[0, int(sizes[0])], fixedrange=True)
+    fig.update_yaxes(visible=False, range=[-rows, 0], fixedrange=True)
     return fig.update_layout(
-        height=440,
+        height=60 + 70 * rows,
         dragmode=False,
+        bargap=0,
         showlegend=bool(colours.legend),
         font={"color": ink},
-        uniformtext={"minsize": 9, "mode": "hide"},
+        uniformtext={"minsize": 10, "mode": "hide"},
         legend={"orientation": "h", "yanchor": "top", "y": -0.01, "x": 0, "itemclick": False, "itemdoubleclick": False},
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import zoo
+from app.analysis import prefix_tree
 from app.components import item_picker
 from app.screens import PAGES, semantic_ids
+from app.screens.semantic_ids import prefixes
 from app.session import state
 from tests.app.conftest import HOSTILE, at_page, rename
 from tests.app.test_page_catalogue import failed
@@ -45,20 +48,32 @@ def test_two_tokenizers_side_by_side(root: Path, path: Path) -> None:
     assert not failed(app) and not app.warning
     assert app.selectbox(key="semantic_left_toys").value == "rqvae"
     assert app.selectbox(key="semantic_right_toys").value == "letter"
-    assert len(app.get("plotly_chart")) == 8  # use, inequality, popularity, two planes, two trees, purity
-    assert [one.value for one in app.subheader] == [
-        "An item's codes",
-        "How the codes are used",
-        "Popularity by code, level 1",
-        "Where the codes lie, level 1",
-        "The tree of codes",
-        "Do prefixes mean something?",
-        "Items with the same codes",
-        "What models write",
-        "Items by their codes",
-    ]
-    assert "<script>" not in app.markdown[1].value
-    assert "None of this dataset's models writes identifiers" in words(app)
+    levels = app.dataframe[0].value
+    assert levels["Level"].tolist() == [1, 1, 2, 2] and "<script>" not in words(app)
+    assert (levels["Shared prefix by chance"] <= 100).all() and levels["Utilisation"].gt(0).all()
+    assert app.metric[0].help and not app.get("plotly_chart")
+
+
+@pytest.mark.parametrize(
+    ("section", "figures"),
+    [("overview", 0), ("codebooks", 5), ("tree", 3), ("collisions", 0), ("item", 0), ("generated", 0)],
+)
+def test_every_section(root: Path, path: Path, section: str, figures: int) -> None:
+    app = opened(root, section=section)
+    assert not failed(app) and not app.warning
+    assert len(app.get("plotly_chart")) == figures
+    assert [tab.label for tab in app.tabs if len(tab.children)] == [semantic_ids.SECTIONS[section]]
+
+
+def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Path, path: Path) -> None:
+    write_tokenization(path, "deep", np.arange(40, dtype=np.int32)[:, None] % [3, 5, 7, 40], own=(3, 5, 7, 40), order=4)
+    levels = opened(root, left="words", right="deep").dataframe[0].value
+    assert levels["Level"].tolist() == [1, 1, 2, 2, 3, 4] and levels["Codes"].tolist() == [3, 3, 4, 5, 7, 40]
+    assert levels["Shared prefix by chance"].iloc[-1] < levels["Shared prefix by chance"].iloc[0]
+
+
+def test_collisions_are_listed_the_largest_first(root: Path, path: Path) -> None:
+    app = opened(root, section="collisions")
     groups = [table.value for table in app.dataframe if "Titles" in table.value.columns]
     assert len(groups) == 2 and groups[0]["Items"].is_monotonic_decreasing
 
@@ -67,7 +82,6 @@ def test_choices_are_in_the_address(root: Path, path: Path) -> None:
     app = opened(root, left="letter", right="words", level="2", item="toy-9", of="words", prefix="1", colour="genres")
     assert not failed(app) and not app.warning
     assert app.selectbox(key="semantic_left_toys").value == "letter"
-    assert "Its codes have no vectors" in words(app) and "they are tied" in words(app)
     table = app.dataframe[-1].value
     assert sorted(table["Item id"]) == sorted(f"toy-{n}" for n in range(40) if n % 3 == 1)
     app.selectbox(key="semantic_right_toys").set_value(semantic_ids.NOBODY).run()
@@ -92,7 +106,7 @@ def test_links_to_nothing_are_told(path: Path, address: dict[str, str], says: st
 
 
 def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
-    app = opened(root, item="toy-9")
+    app = opened(root, item="toy-9", section="item")
     codes = toy_codes()
     chips = [button for button in app.button if (button.key or "").startswith("semantic_chip_rqvae_")]
     assert [chip.label for chip in chips] == [str(code) for code in codes[9, :2]]
@@ -102,7 +116,11 @@ def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
     other = int((sibling.key or "").rsplit("_", 1)[1])
     assert codes[other, 0] == codes[9, 0] and codes[other, 1] != codes[9, 1]
     app.button(key="semantic_chip_rqvae_1").click().run()
-    assert not failed(app) and state_of(app).own["prefix"] == str(codes[9, 0])
+    assert (
+        not failed(app) and state_of(app).own["prefix"] == str(codes[9, 0]) and state_of(app).own["section"] == "tree"
+    )
+    app.query_params["section"] = "item"
+    app.run()
     before = state_of(app).history
     app.button(key="semantic_item_add").click().run()
     assert state_of(app).history == (*before, "toy-9")
@@ -112,13 +130,17 @@ def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
 
 def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> None:
     codes = toy_codes()
-    app = opened(root)
+    app = opened(root, section="tree")
     assert app.button(key="semantic_add").disabled and app.button(key="semantic_map").disabled
-    app.selectbox(key="semantic_prefix_rqvae_0").set_value(2).run()
-    app.selectbox(key="semantic_prefix_rqvae_1").set_value(int(codes[codes[:, 0] == 2][0, 1])).run()
+    app.selectbox(key="semantic_next_rqvae_").set_value(2).run()
+    app.selectbox(key="semantic_next_rqvae_2").set_value(int(codes[codes[:, 0] == 2][0, 1])).run()
     assert not failed(app)
+    assert len(app.get("plotly_chart")) == 1  # the branch alone
     wanted = np.flatnonzero((codes[:, :2] == codes[codes[:, 0] == 2][0, :2]).all(1))
     assert len(app.dataframe[-1].value) == len(wanted)
+    app.button(key="semantic_crumb_1").click().run()
+    assert not failed(app) and state_of(app).own["prefix"] == "2"
+    app.selectbox(key="semantic_next_rqvae_2").set_value(int(codes[codes[:, 0] == 2][0, 1])).run()
     before = state_of(app).history
     app.button(key="semantic_add").click().run()
     assert set(state_of(app).history[len(before) :]) == {f"toy-{item}" for item in wanted}
@@ -189,7 +211,34 @@ def test_one_alone(root: Path, path: Path) -> None:
 
 def test_what_a_generator_writes(root: Path, path: Path) -> None:
     write_generator(path, ToyGenerator())
-    app = opened(root)
+    app = opened(root, section="generated")
     assert not failed(app)
-    assert "would have to move to be alike" in words(app)
-    assert len(app.get("plotly_chart")) == 9
+    assert "Total variation distance" in words(app)
+    assert len(app.get("plotly_chart")) == 1
+
+
+class Clicked:
+    """As Streamlit keeps what was clicked in a figure or a table."""
+
+    def __init__(self, **selection: object) -> None:
+        self.selection = SimpleNamespace(**selection)
+
+
+@pytest.mark.parametrize(("point", "prefix"), [(1, "0"), (0, None), (-1, ""), (99, ""), ("1", ""), (None, "")])
+def test_a_click_on_a_box_opens_its_branch(monkeypatch: pytest.MonkeyPatch, point: object, prefix: str | None) -> None:
+    chosen: list[object] = []
+    monkeypatch.setattr(prefixes, "choose_prefix", lambda name, codes: chosen.append("-".join(map(str, codes)) or None))
+    monkeypatch.setattr(prefixes.st, "session_state", {"tree": Clicked(points=[{"point_index": point}])})
+    prefixes._clicked("tree", "rqvae", prefix_tree.build(np.array([[0, 1], [1, 2], [0, 2]])))
+    assert chosen == ([] if prefix == "" else [prefix])
+
+
+@pytest.mark.parametrize(("rows", "selected"), [([1], ["b"]), ([], []), ([2], []), ([-1], []), (["0"], [])])
+def test_a_click_on_a_row_selects_its_item(
+    monkeypatch: pytest.MonkeyPatch, rows: list[object], selected: list[str]
+) -> None:
+    chosen: list[str | None] = []
+    monkeypatch.setattr(state, "select", chosen.append)
+    monkeypatch.setattr(prefixes.st, "session_state", {"items": Clicked(rows=rows)})
+    prefixes._picked("items", ["a", "b"])
+    assert chosen == selected

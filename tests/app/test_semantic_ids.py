@@ -145,6 +145,18 @@ def test_the_tree_has_a_box_for_every_prefix() -> None:
         assert tree.prefix[node][:-1] == tree.prefix[parent] and set(tree.items[node]) <= set(tree.items[parent])
 
 
+def test_a_branch_is_drawn_under_its_own_prefix_and_boxes_stand_within_their_parents() -> None:
+    deep = np.column_stack([CODES, np.arange(7)]).astype(np.int32)
+    branch = prefix_tree.build(deep, (0,))
+    assert branch.prefix == [(0,), (0, 1), (0, 1, 0), (0, 1, 1), (0, 1, 6), (0, 2), (0, 2, 2)]
+    assert prefix_tree.name(branch, 0) == "0" and branch.items[0].tolist() == [0, 1, 2, 6]
+    bars = figures.tree(branch, kinds_of(branch), list("abcdefg"), EVENTS, False).data[0]
+    left, right = np.array(bars.x) - np.array(bars.width) / 2, np.array(bars.x) + np.array(bars.width) / 2
+    for node in range(1, len(branch)):
+        parent = branch.parent[node]
+        assert left[parent] <= left[node] < right[node] <= right[parent] and bars.base[node] == bars.base[parent] - 1
+
+
 def test_a_large_tree_is_cut_and_loses_nobody() -> None:
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 60, (5_000, 3)) * rng.random((5_000, 1))).astype(np.int32)
@@ -201,7 +213,7 @@ def test_titles_in_figures_are_text(dark: bool) -> None:
     ):
         text += fig.to_json()
     assert "<script" not in text and "<i>" not in text and "$x" not in text and "<b>" not in text
-    assert json.loads(figures.tree(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"] == "icicle"
+    assert json.loads(figures.tree(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"] == "bar"
 
 
 def kinds_of(tree: prefix_tree.Tree) -> prefix_tree.Colours:
@@ -227,9 +239,10 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     plain = json.loads((write_tokenization(tmp_path, "plain") / "about.json").read_text("utf-8"))
     ranking = {"of": "alpha", "own": 0.2, "quantised": 0.125}
     write_tokenization(tmp_path, "taught", teacher=teacher, figures=plain["figures"] | {"ranking": ranking})
-    assert (said("plain")["Learned from"], said("plain")["Recommending by codes"]) == ("–", "–")
-    assert said("taught")["Learned from"] == "Alpha after 1,200 epochs, NDCG@10 0.250"
-    assert said("taught")["Recommending by codes"] == "0.125 (0.200)"
+    ranked = "NDCG@10 with quantised item vectors"
+    assert (said("plain")["Teacher"], said("plain")[ranked]) == ("–", "–")
+    assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, NDCG@10 0.250"
+    assert said("taught")[ranked] == "0.125 (0.200)"
 
 
 def test_tables_say_the_same() -> None:

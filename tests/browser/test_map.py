@@ -152,7 +152,6 @@ def test_from_a_code_to_its_items_to_semantic_ids(
     page.get_by_text(f"{items} items.").wait_for()
     settle(page)
     page.get_by_role("link", name="Open in Semantic IDs").click()
-    page.get_by_role("heading", name="Items by their codes").wait_for()
     page.wait_for_url(re.compile(r"[?&]prefix=2(&|$)"))
     page.get_by_text(re.compile(f"^{items} items? with codes that begin 2")).wait_for()
     assert not console_errors and not foreign_requests

@@ -21,7 +21,7 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/catalogue?ds=codes": ("link", "These items as CSV", 0),
     "/attention?ds=hostile&u=u0": ("heading", "Is that why?", 2),
     "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "And its own words?", 2),
-    "/semantic_ids?ds=codes&prefix=2": ("heading", "Items by their codes", 8),
+    "/semantic_ids?ds=codes&section=codebooks": ("heading", "Codebook vectors", 5),
     "/graph?ds=films": ("heading", "What each layer adds", 2),
     "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
         ("heading", "An item and its neighbours", 2),

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from app.session.pages import Own, Page, Parameter, is_model, script, up_to
+from app.session.pages import Own, Page, Parameter, is_model, script, section, up_to
 from app.text import short
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
 
 NOBODY = "none"
+SECTIONS = {
+    "overview": "Overview",
+    "codebooks": "Codebook use",
+    "tree": "Prefix tree",
+    "collisions": "Collisions",
+    "item": "Item lookup",
+    "generated": "Generation bias",
+}
+"""Name in the address → its tab."""
 _PREFIX = re.compile(r"[0-9]{1,8}(-[0-9]{1,8}){0,63}")
 
 
@@ -29,6 +38,11 @@ def browsed(models: Zoo, own: Own) -> str:
     """The tokenizer whose codes are filtered by: the one that was chosen, where it is on the page, else the left one."""
     shown = tokenizers(models, own)
     return own["of"] if own.get("of", "") in shown else shown[0]
+
+
+def opens_with(own: Own) -> str:
+    """The section that is open unless another one is chosen: a link to a prefix leads to its branch."""
+    return "tree" if own.get("prefix") else "overview"
 
 
 def prefix_codes(own: Own) -> tuple[int, ...]:
@@ -74,16 +88,17 @@ PAGE = Page(
     icon=":material/account_tree:",
     section="Look inside",
     order=2,
-    help="The codes that tokenizers give to items.",
+    help="The codes that tokenizers give to items: use, prefix tree, collisions.",
     script=script(__file__),
     hidden=lambda models: models is None or not models.tokenizations,
     parameters=(
+        section(SECTIONS),
         Parameter("left", "the tokenizer, by its name", _is_tokenizer),
         Parameter("right", "the one beside it; none", _is_second),
         Parameter("level", "of codes, counted from 1", up_to("level", 1, _levels)),
         Parameter("colour", "of the tree: a column of the catalogue", _is_column),
-        Parameter("model", "whose written codes are compared with those that people took", is_model),
-        Parameter("of", "the tokenizer whose codes are filtered by", _is_tokenizer),
-        Parameter("prefix", "codes to begin with, such as 12-200", _is_prefix),
+        Parameter("model", "whose generated codes are compared with those of held-out items", is_model),
+        Parameter("of", "the tokenizer whose branch is opened", _is_tokenizer),
+        Parameter("prefix", "the branch of the tree, by its codes, such as 12-200", _is_prefix),
     ),
 )

@@ -1,23 +1,32 @@
-"""Semantic IDs: the codes that tokenizers give to items, any two side by side; an item's codes, and the items of some codes."""
+"""Semantic IDs: the codes that tokenizers give to items, any two side by side, a section at a time."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from app import guard, zoo
-from app.components import choice
-from app.screens.semantic_ids import NOBODY, measures, prefixes, tokenizers
+from app.components import choice, sections
+from app.screens.semantic_ids import NOBODY, SECTIONS, codebook_use, item, measures, opens_with, prefixes, tokenizers
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
 from app.text import md
 from engine.errors import SeqscopeError
 
+DRAWN = {
+    "overview": measures.overview,
+    "codebooks": codebook_use.show,
+    "tree": prefixes.show,
+    "collisions": measures.collisions,
+    "item": item.show,
+    "generated": measures.generation_bias,
+}
+
 
 def show() -> None:
     st.title("Semantic IDs")
     st.markdown(
-        "A tokenizer gives every item a short sequence of codes, from rough to fine. Models that write identifiers write these "
-        "codes, so what the codes have in common is what such a model can learn at once."
+        "A tokenizer gives every item a short sequence of codes, its semantic ID, from coarse to fine; generative models "
+        "recommend by generating these."
     )
     now = state.get()
     models = zoo.open_zoo(now.dataset)
@@ -33,17 +42,9 @@ def show() -> None:
         )
     else:
         page = chosen()
-        for words, part in (
-            ("the figures", measures.figures_of_each),
-            ("the item's codes", prefixes.item_codes),
-            ("the use of the codes", measures.usage),
-            ("the tree", prefixes.code_tree),
-            ("the groups", measures.collisions),
-            ("what models write", measures.written),
-            ("the items by their codes", prefixes.items_by_codes),
-        ):
-            with guard.watch(words):
-                part(page)
+        opened = sections.opened(SECTIONS, key="semantic_ids", default=opens_with(now.own))
+        with opened as section, guard.watch(SECTIONS[section].lower()):
+            DRAWN[section](page)
     for refusal in refused:
         st.caption(f":material/block: {md(f'Refused: {refusal}', 600)}")
 
@@ -60,7 +61,7 @@ def chosen() -> Selection:
         )
         beside = {NOBODY: "None", **{name: title for name, title in titles.items() if name != left}}
         choice.selected(
-            "Beside it",
+            "Compare with",
             "right",
             beside,
             right or NOBODY,

@@ -1,4 +1,4 @@
-"""Prefixes of codes: their tree, the path of one item through it, and the items that begin alike."""
+"""Semantic IDs: the tree of prefixes, a branch of it and the items of that; the path of one item."""
 
 from __future__ import annotations
 
@@ -21,8 +21,35 @@ from app.text import clean, count, md
 from engine.runtime import Tokenization, Zoo
 
 
-def code_tree(page: Selection) -> None:
-    st.subheader("The tree of codes", anchor=False)
+def show(page: Selection) -> None:
+    """The trees of all items, or one branch of one of them, and its items."""
+    own = state.get().own
+    name = browsed(page.models, own)
+    name = name if name in page.names else page.names[0]
+    prefix = prefix_codes(own)
+    column, kinds = _colour(page)
+    if prefix:
+        branch = page.models.tokenizations[name]
+        _breadcrumb(page, branch, prefix)
+        _tree(page, branch, column, prefix)
+    else:
+        for tokenization in page.shown:  # one below the other: a box of one code in a hundred needs all the width
+            st.markdown(page.heading(tokenization))
+            _tree(page, tokenization, column, ())
+    words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch"
+    words += ", the top one to go back." if prefix else "."
+    if column in kinds:
+        words += " Colour: the commonest value (of several the first), paler for a smaller share of the items."
+    st.caption(md(words))
+    with guard.watch("the items of the branch"):
+        _items(page, name, prefix)
+    if not prefix:
+        with guard.watch("the prefix purity"):
+            _purity(page, column if column in kinds else (kinds or [""])[0])
+
+
+def _colour(page: Selection) -> tuple[str, list[str]]:
+    """(what the trees are coloured by, the columns of categories)"""
     models, items = page.models, page.found.items
     kinds = tokenizers.columns(models, items)
     options = {
@@ -31,31 +58,49 @@ def code_tree(page: Selection) -> None:
     column = choice.selected(
         "Colour by", "colour", options, next(iter(options)), key=f"semantic_colour_{models.info.name}", width=220
     )
-    dark = st.context.theme.type == "dark"
-    for place, tokenization in zip(page.columns(), page.shown, strict=True):
-        with place:
-            st.markdown(page.heading(tokenization))
-            tree, colours = tokenizers.tree(tokenization), tokenizers.colours(models, items, tokenization, column)
-            export.figure(
-                export.shared_figure(
-                    _tree_figure,
-                    models,
-                    tree,
-                    colours,
-                    dark,
-                    about=(tokenization.digest, column, dark, tokenizers.stamp(models)),
-                ),
-                key=f"semantic_tree_{tokenization.name}_{column}",
-                alt=f"Tree of the codes of {clean(tokenization.about.title)}, as wide as a branch has items, coloured by "
-                f"{caption(column).lower()}.",
-                table=lambda tree=tree, colours=colours: semantic_ids_tables.tree_table(tree, colours),  # type: ignore[misc]
-                name=f"code tree {tokenization.name}",
+    return column, kinds
+
+
+def _breadcrumb(page: Selection, one: Tokenization, prefix: tuple[int, ...]) -> None:
+    """The way back, code by code."""
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="semantic_crumbs"):
+        st.markdown(page.heading(one), width="content")
+        for depth in range(len(prefix)):
+            st.button(
+                str(prefix[depth - 1]) if depth else "All items",
+                type="tertiary",
+                key=f"semantic_crumb_{depth}",
+                on_click=guard.callback(choose_prefix),
+                args=(one.name, prefix[:depth]),
             )
-    words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch, the bar on top to go back."
-    if column in kinds:
-        words += " The colour is the commonest value of the box's items (of several the first); the paler, the smaller its share."
-    st.caption(md(words))
-    _purity(page, column if column in kinds else (kinds or [""])[0])
+            st.markdown("›", width="content")
+        st.markdown(f"**{prefix[-1]}**", width="content")
+
+
+def _tree(page: Selection, one: Tokenization, column: str, prefix: tuple[int, ...]) -> None:
+    models, items = page.models, page.found.items
+    dark = st.context.theme.type == "dark"
+    branch, colours = tokenizers.tree(one, prefix), tokenizers.colours(models, items, one, column, prefix)
+    key = f"semantic_tree_{one.name}_{column}_{'-'.join(map(str, prefix))}"
+    about = (one.digest, column, prefix, dark, tokenizers.stamp(models))
+    export.figure(
+        export.shared_figure(_tree_figure, models, branch, colours, dark, about=about),
+        key=key,
+        alt=f"Prefix tree of {clean(one.about.title)}{f' from {semantic_ids.spelled(prefix)} on' if prefix else ''}: branches as "
+        f"wide as they have items, coloured by {caption(column).lower()}.",
+        table=lambda: semantic_ids_tables.tree_table(branch, colours),
+        name=f"prefix tree {one.name} {'-'.join(map(str, prefix))}",
+        on_select=guard.callback(functools.partial(_clicked, key, one.name, branch)),
+    )
+
+
+def _clicked(key: str, name: str, tree: prefix_tree.Tree) -> None:
+    """What comes from the browser is not believed: it must be a node."""
+    points = getattr(getattr(st.session_state.get(key), "selection", None), "points", None) or [{}]
+    node = points[0].get("point_index")
+    if not isinstance(node, int) or not 0 <= node < len(tree):
+        return
+    choose_prefix(name, tree.prefix[node] if node else tree.prefix[0][:-1])
 
 
 def _tree_figure(models: Zoo, tree: prefix_tree.Tree, colours: prefix_tree.Colours, dark: bool) -> go.Figure:
@@ -67,7 +112,7 @@ def _purity(page: Selection, column: str) -> None:
     if not column:
         st.caption("The catalogue has no categories to compare prefixes with.")
         return
-    st.subheader("Do prefixes mean something?", anchor=False)
+    st.subheader("Prefix purity", anchor=False)
     purities = [
         (page.named(tokenization), tokenizers.purity(page.models, page.found.items, tokenization, column))
         for tokenization in page.shown
@@ -83,172 +128,43 @@ def _purity(page: Selection, column: str) -> None:
     st.caption(
         md(
             "Of the items that have company at their prefix, the share that has its commonest value of "
-            f"{caption(column).lower()} (of several the first). Small groups are pure by themselves: compare with the dotted "
-            "line, the same with values dealt out anew."
+            f"{caption(column).lower()} (of several the first). Small groups are pure by chance: "
+            "dotted, the permutation baseline."
         )
     )
-
-
-SIBLINGS = 3
-
-
-def item_codes(page: Selection) -> None:
-    st.subheader("An item's codes", anchor=False)
-    models, now = page.models, state.get()
-    item_picker.search(
-        "Look up an item",
-        key="semantic_item",
-        act="pick",
-        on_pick=state.select,
-        icon=":material/arrow_forward:",
-        width=420,
-    )
-    item = _looked_up(page)
-    if item is None:
-        st.caption("No item yet. Type a title above.")
-        return
-    item_id = models.item_ids[item]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{md(zoo.titled(models, item), 200)}**", width="content")
-        st.button(
-            "Add to history",
-            icon=":material/add:",
-            key="semantic_item_add",
-            on_click=guard.callback(state.add),
-            args=(item_id,),
-        )
-    if now.item is None:
-        st.caption("The latest item of the history. Look up another one above.")
-    for place, tokenization in zip(page.columns(), page.shown, strict=True):
-        with place, guard.watch(f"the codes by {tokenization.about.title}"):
-            _path(page, tokenization, item)
-    table = _path_table(page, item)
-    export.under(table, key="semantic_item", alt="The item's codes and who shares them", name=f"codes {item_id}")
-
-
-def _looked_up(page: Selection) -> int | None:
-    now = state.get()
-    item = state.selected(page.models)
-    if item is None and now.current:
-        item = page.models.position(now.current[-1])
-    return item
-
-
-def _path(page: Selection, one: Tokenization, item: int) -> None:
-    codes, models = semantic_ids.path(one.own, item), page.models
-    st.markdown(page.heading(one))
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{one.name}"):
-        for depth, code in enumerate(codes, 1):
-            st.button(
-                str(code),
-                key=f"semantic_chip_{one.name}_{depth}",
-                help=f"Level {depth}: list the items that begin with {semantic_ids.spelled(codes[:depth])}",
-                on_click=guard.callback(choose_prefix),
-                args=(one.name, codes[:depth]),
-            )
-        rest = semantic_ids.path(one.identifiers.codes, item)[len(codes) :]
-        if rest:
-            st.markdown(
-                f":gray-badge[{md(semantic_ids.spelled(rest))}]",
-                help="A further number that only tells apart items with the same codes.",
-                width="content",
-            )
-    for depth in range(len(codes), 0, -1):
-        others = semantic_ids.with_prefix(one.own, codes[:depth])
-        others = others[others != item]
-        longer = semantic_ids.with_prefix(one.own, codes[: depth + 1]) if depth < len(codes) else np.empty(0, np.int64)
-        new = others[~np.isin(others, longer)]
-        with st.container(gap=None):
-            st.caption(_sharing(len(new), depth, len(codes)))
-            order = new[np.argsort(-models.popularity[new], kind="stable")][:SIBLINGS]
-            for sibling in order.tolist():
-                st.button(
-                    md(zoo.titled(models, sibling), 80),
-                    key=f"semantic_sibling_{one.name}_{depth}_{sibling}",
-                    type="tertiary",
-                    wrap=False,
-                    on_click=guard.callback(state.select),
-                    args=(models.item_ids[sibling],),
-                )
-            if len(new) > len(order):
-                st.caption(f"and {len(new) - len(order):,} more" + (", less taken" if models.has_log else ""))
-
-
-def _sharing(number: int, depth: int, most: int) -> str:
-    """How many items share so many codes, and no more than that."""
-    if depth == most:
-        return f"{count(number, 'other item')} with the same codes" if number else "No other item with the same codes"
-    first = "the first code" if depth == 1 else f"the first {depth} of {most} codes"
-    return f"{count(number, 'more item', 'more items')} with {first}" if number else f"No more with {first}"
-
-
-def _path_table(page: Selection, item: int) -> pd.DataFrame:
-    rows = []
-    for tokenization in page.shown:
-        codes = semantic_ids.path(tokenization.own, item)
-        for depth in range(1, len(codes) + 1):
-            others = semantic_ids.with_prefix(tokenization.own, codes[:depth])
-            others = others[others != item]
-            shown = others[np.argsort(-page.models.popularity[others], kind="stable")][:20]
-            rows.append(
-                {
-                    "Tokenizer": clean(tokenization.about.title),
-                    "Codes": semantic_ids.spelled(codes[:depth]),
-                    "Other items": len(others),
-                    "Most taken": "; ".join(clean(zoo.titled(page.models, other), 60) for other in shown.tolist()),
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 ROWS = 200
 _ANY = -1
 
 
-def items_by_codes(page: Selection) -> None:
-    st.subheader("Items by their codes", anchor=False)
-    parameters = state.get().own
-    name = browsed(page.models, parameters)
-    name = name if name in page.names else page.names[0]
-    if len(page.names) > 1:
-        options = {
-            tokenization.name: f"{page.look(tokenization).sign} {md(tokenization.about.title)}"
-            for tokenization in page.shown
-        }
-        name = choice.segmented("Codes by", "of", options, name, key="semantic_of", clears=("prefix",))
+def _items(page: Selection, name: str, prefix: tuple[int, ...]) -> None:
     tokenization = page.models.tokenizations[name]
-    prefix = prefix_codes(parameters)
-    _levels(tokenization, prefix)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(page.names) > 1 and not prefix:
+            options = {one.name: f"{page.look(one).sign} {md(one.about.title)}" for one in page.shown}
+            choice.segmented("Items by the codes of", "of", options, name, key="semantic_of", clears=("prefix",))
+        _next_code(tokenization, prefix)
     items = semantic_ids.with_prefix(tokenization.own, prefix)
     order = items[np.lexsort((items, -page.models.popularity[items]))]
     _listed(page, tokenization, prefix, order)
 
 
-def _levels(one: Tokenization, prefix: tuple[int, ...]) -> None:
-    """A list of codes for every level chosen so far, and the next one."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        for depth in range(min(len(prefix) + 1, len(one.about.shape.own))):
-            possible = semantic_ids.following(one.own, prefix[:depth])
-            if not possible:
-                break
-            items = dict(possible)
-            key = f"semantic_prefix_{one.name}_{depth}"
-            chosen = prefix[depth] if depth < len(prefix) else _ANY
-            st.session_state[key] = chosen if chosen in items else _ANY
-            st.selectbox(
-                f"Level {depth + 1}",
-                [_ANY, *items],
-                format_func=functools.partial(_called, items),
-                key=key,
-                width=170,
-                on_change=guard.callback(_take),
-                args=(one.name, key, prefix[:depth]),
-            )
-        if prefix:
-            st.button(
-                "All items", type="tertiary", key="semantic_prefix_clear", on_click=guard.callback(choose_prefix),
-                args=(one.name, ()),
-            )  # fmt: skip
+def _next_code(one: Tokenization, prefix: tuple[int, ...]) -> None:
+    """The tree by keyboard."""
+    items = dict(semantic_ids.following(one.own, prefix))
+    if not items:
+        return
+    key = f"semantic_next_{one.name}_{'-'.join(map(str, prefix))}"
+    st.selectbox(
+        f"Code of level {len(prefix) + 1}",
+        [_ANY, *items],
+        format_func=functools.partial(_called, items),
+        key=key,
+        width=220,
+        on_change=guard.callback(_take),
+        args=(one.name, key, prefix),
+    )
 
 
 def _called(items: dict[int, int], code: int) -> str:
@@ -257,8 +173,8 @@ def _called(items: dict[int, int], code: int) -> str:
 
 def _take(name: str, key: str, before: tuple[int, ...]) -> None:
     code = st.session_state.get(key)
-    if isinstance(code, int):
-        choose_prefix(name, before if code == _ANY else (*before, code))
+    if isinstance(code, int) and code != _ANY:
+        choose_prefix(name, (*before, code))
 
 
 def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: np.ndarray) -> None:
@@ -269,7 +185,7 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
     words = (
         f"{count(len(order), 'item')} with codes that begin {semantic_ids.spelled(prefix)}" if prefix else "All items"
     )
-    most = "most taken" if models.has_log else "first"
+    most = "most popular" if models.has_log else "first"
     more = f", the {ROWS} {most} listed" if len(order) > ROWS else ""
     st.caption(md(f"{words}{more}."))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -292,13 +208,24 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
         export.csv_button(
             lambda: _items_table(page, one, order), f"{one.name} {'-'.join(map(str, prefix))}", key="semantic_browse"
         )
+    key = f"semantic_items_{one.name}_{'-'.join(map(str, prefix))}"
+    listed = [models.item_ids[item] for item in order[:ROWS].tolist()]
     st.dataframe(
         _items_table(page, one, order[:ROWS]),
         hide_index=True,
-        height=min(420, 36 * (min(len(order), ROWS) + 1) + 2),
-        alt="The items with these codes" + (", the most taken first" if models.has_log else ""),
-        key="semantic_browse_table",
+        height=min(420, 36 * (len(listed) + 1) + 2),
+        alt="The items with these codes" + (", the most popular first" if models.has_log else ""),
+        key=key,
+        on_select=guard.callback(functools.partial(_picked, key, listed)),
+        selection_mode="single-row",
     )
+
+
+def _picked(key: str, listed: list[str]) -> None:
+    """What comes from the browser is not believed: it must be a row."""
+    rows = getattr(getattr(st.session_state.get(key), "selection", None), "rows", None) or [None]
+    if isinstance(rows[0], int) and 0 <= rows[0] < len(listed):
+        state.select(listed[rows[0]])
 
 
 def _items_table(page: Selection, one: Tokenization, order: np.ndarray) -> pd.DataFrame:

@@ -59,5 +59,5 @@ class Selection:
 
 
 def choose_prefix(name: str, codes: tuple[int, ...]) -> None:
-    """Shows the items of these codes; no codes: of any."""
-    state.choose(of=name, prefix="-".join(map(str, codes)) or None)
+    """Opens the branch of these codes in the tree; no codes: all items."""
+    state.choose(section="tree", of=name, prefix="-".join(map(str, codes)) or None)

@@ -1,0 +1,116 @@
+"""Semantic IDs: how the codes of a level are used: items and popularity by code, inequality, and where the vectors lie."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import export
+from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
+from app.figures import semantic_ids as figures
+from app.screens.semantic_ids.selection import Selection
+from app.text import clean, listed, md
+
+
+def show(page: Selection) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        level = page.level()
+        log = st.toggle("Logarithmic", key="semantic_log", persist_state="session")
+    there = page.at(level)
+    for tokenization in page.shown:
+        if tokenization not in there:
+            st.caption(f"{page.heading(tokenization)} has no level {level + 1}.")
+    usages = [(page.named(tokenization), tokenizers.usage(tokenization)[level]) for tokenization in there]
+    titled = [(tokenization.about.title, tokenizers.usage(tokenization)[level]) for tokenization in there]
+    names = listed([clean(title) for title, _ in titled])
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**Items per code**")
+        export.figure(
+            export.shared_figure(figures.usage, usages, log),
+            key="semantic_usage",
+            alt=f"Items per code of level {level + 1}, the most used first, for {names}, beside even use.",
+            table=lambda: semantic_ids_tables.counts_table(titled),
+            name=f"code usage level {level + 1}",
+        )
+    with right:
+        st.markdown("**Inequality**")
+        export.figure(
+            export.shared_figure(figures.lorenz, usages),
+            key="semantic_lorenz",
+            alt=f"Lorenz curves of the codes of level {level + 1} for {names}; the diagonal is even use.",
+            table=lambda: semantic_ids_tables.lorenz_table(titled),
+            name=f"lorenz level {level + 1}",
+        )
+    words = [
+        f"{clean(title)}: {level_usage.used:,} of {level_usage.size:,} codes used, "
+        f"perplexity {level_usage.perplexity:.1f}, Gini {level_usage.gini:.2f}"
+        for title, level_usage in titled
+    ]
+    st.caption(md(". ".join(words) + ".", 1_000))
+    if page.models.has_log:
+        _popularity(page, level)
+    _plane(page, level)
+
+
+def _popularity(page: Selection, level: int) -> None:
+    st.subheader(f"Popularity by code, level {level + 1}", anchor=False)
+    events = page.models.popularity
+    there = page.at(level)
+    popularities = [
+        (page.named(tokenization), semantic_ids.popularity(tokenization.own, level, events)) for tokenization in there
+    ]
+    titled = [(named.title, popularity) for named, popularity in popularities]
+    export.figure(
+        export.shared_figure(figures.popularity, popularities),
+        key="semantic_popularity",
+        alt=f"Each code of level {level + 1} by its items and their mean training events.",
+        table=lambda: semantic_ids_tables.popularity_table(titled),
+        name=f"popularity by code level {level + 1}",
+    )
+    words = []
+    for tokenization in there:
+        head, _, tail = semantic_ids.thirds(tokenization.own, events)
+        ratio = tail.perplexity / max(head.perplexity, 1e-9)
+        verdict = "concentrated in fewer first codes" if ratio < 0.9 else "not concentrated in few codes"
+        words.append(
+            f"{clean(tokenization.about.title)}: long-tail items are {verdict} (perplexity of the first "
+            f"code {tail.perplexity:.1f} in the least popular third, {head.perplexity:.1f} in the most popular)"
+        )
+    st.caption(md(". ".join(words) + ".", 1_000))
+
+
+def _plane(page: Selection, level: int) -> None:
+    st.subheader(f"Codebook vectors, level {level + 1}", anchor=False)
+    there = page.at(level)
+    for place, tokenization in zip(page.columns(), page.shown, strict=True):
+        with place:
+            st.markdown(page.heading(tokenization))
+            table, how = tokenization.plane, tokenization.about.plane
+            if tokenization not in there:
+                st.caption(f"It has no level {level + 1}.")
+                continue
+            if table is None or how is None:
+                st.info("Its codes have no vectors: they are names, not places in a space.", icon=":material/block:")
+                continue
+            counts = tokenizers.usage(tokenization)
+            export.figure(
+                export.shared_figure(
+                    figures.plane,
+                    table,
+                    level,
+                    counts[level].counts,
+                    page.named(tokenization),
+                    st.context.theme.type == "dark",
+                ),
+                key=f"semantic_plane_{tokenization.name}",
+                alt=f"Vectors of the codes of level {level + 1} of {clean(tokenization.about.title)} on a plane, "
+                "coloured by cluster.",
+                table=lambda table=table, counts=counts: semantic_ids_tables.plane_table(table, counts),  # type: ignore[misc]
+                name=f"code vectors {tokenization.name} level {level + 1}",
+            )
+            st.caption(
+                md(
+                    f"{how.method.capitalize()}; the plane shows {how.shares[level]:.0%} of the variance. Clusters: {how.source} "
+                    "in the full space. Larger marks have more items, hollow ones none."
+                )
+            )
