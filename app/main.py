@@ -49,6 +49,8 @@ def main() -> None:
         zoo.keep(state.get().dataset)
         stamp = zoo.own_stamp(state.get().dataset)
         guard.pending()
+        with guard.watch("the details of the item"):
+            item_panel.show(details, declared.name)
         with st.sidebar, guard.watch("the history"):
             widgets.browser()
             sidebar.show(datasets)
@@ -58,8 +60,6 @@ def main() -> None:
         saved.problem()
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
-        with guard.watch("the details of the item"):
-            item_panel.show(details, declared.name)
         with guard.watch(f"the page {page.title}"):
             page.run()
         if who is not None and stamp and not declared.without_datasets:

@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from app.store.attributes import OWN, PROSE, caption, is_place, is_year, names_items
-from app.store.catalogue import Among, Between, Facet, spaced, words_of
+from app.store.catalogue import Among, Between, Facet
+from app.store.normalisation import title_words, words_and_numbers, words_of
 from app.text import clean
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
@@ -124,7 +125,8 @@ def row_words(row: Mapping[str, Any], facets: Sequence[Facet]) -> list[str]:
 
 def matched(row: Mapping[str, Any], searched: Sequence[str], text: str) -> list[str]:
     """By which attributes an item matches words that are not in its title: "Director: Ridley Scott"; not escaped."""
-    left = [word for word in words_of(text) if not _holds(str(row["title"]), word)]
+    title = title_words(str(row["title"]), row.get("year"))
+    left = [word for word in words_of(text) if f" {word}" not in title]
     passages = []
     for name in sorted(searched, key=lambda name: name in PROSE):  # short ones first, as the search ranks them
         value = row.get(name)
@@ -137,7 +139,7 @@ def matched(row: Mapping[str, Any], searched: Sequence[str], text: str) -> list[
 
 
 def _holds(text: str, start: str) -> bool:
-    return f" {start}" in spaced(text)
+    return f" {start}" in words_and_numbers(text)
 
 
 def _around(text: str, start: str) -> str:

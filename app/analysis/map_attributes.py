@@ -12,7 +12,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from app.store.attributes import caption, is_place, is_year, names_items, prose
-from app.store.catalogue import spaced
+from app.store.normalisation import spaced
 from app.text import clean
 
 MOST = 1_000  # values of an attribute that are told apart, the most frequent ones

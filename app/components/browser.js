@@ -1,4 +1,4 @@
-// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search, and shows a section that is
+// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others, and shows a section that is
 // opened from its beginning.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
@@ -52,8 +52,22 @@ export default function () {
     }, STEP)
   }
 
+  // Down from a search to its results, up and down among them.
+  const step = event => {
+    const at = event.target
+    const name = around(at).find(key => /_(search|hits)$/.test(key))?.replace(/_(search|hits)$/, "")
+    if (!name) return
+    const hits = [...document.querySelectorAll(`.${CSS.escape(`${name}_hits`)} [data-testid="stBaseButton-tertiary"]`)]
+    const place = hits.indexOf(at) + (event.key === "ArrowDown" ? 1 : -1)
+    if (!hits.length || (place < 0 && !hits.includes(at))) return
+    event.preventDefault()
+    const next = place < 0 ? document.querySelector(`.${CSS.escape(`${name}_search`)} input`) : hits[place]
+    next?.focus()
+  }
+
   const down = event => {
     stop()
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") return step(event)
     if (event.key !== "Enter" && event.key !== " ") return
     const at = event.target
     const keys = around(at)

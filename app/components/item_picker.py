@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import guard, zoo
-from app.analysis import recommend
+from app.analysis import facets, recommend
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import Zoo
@@ -20,25 +20,31 @@ _HITS = 6
 def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], icon: str, **more: Any) -> None:
     """on_pick: called with the item_id that was clicked. key, act: of the widgets' keys. more: for st.text_input."""
     with guard.watch("the search"):
+        now = state.get()
+        if st.session_state.get(f"{key}_dataset") != now.dataset:  # what was looked for in another one
+            st.session_state.update({f"{key}_dataset": now.dataset, f"{key}_search": ""})
         text = st.text_input(
             label,
             key=f"{key}_search",
             type="search",
             live="250ms",
             max_chars=100,
-            **{"placeholder": "Type a title …"} | more,
+            **{"placeholder": "Title, person, genre …"} | more,
         )
         if not text or not text.strip():
             return
-        now = state.get()
-        hits = zoo.open_catalogue(now.dataset).search(text, _HITS)
-        models = zoo.open_zoo(now.dataset)
+        catalogue, models = zoo.open_catalogue(now.dataset), zoo.open_zoo(now.dataset)
+        hits = catalogue.search(text, _HITS, everywhere=True)
         if not hits:
-            st.caption(f"Nothing like “{md(text, 40)}” among {len(models):,} titles.")
+            st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
         with st.container(gap=None, key=f"{key}_hits"):
             for hit in hits:
+                reason = ""
+                if hit.how in ("facts", "prose"):
+                    (row,) = catalogue.rows([hit.item]).to_pylist()
+                    reason = f"  :gray[{md(' · '.join(facets.matched(row, catalogue.searched, text)), 120)}]"
                 st.button(
-                    md(zoo.titled(models, hit.item), 80),
+                    md(zoo.titled(models, hit.item), 80) + reason,
                     key=f"{key}_{act}_{hit.item}",
                     icon=icon,
                     type="tertiary",

@@ -1,7 +1,7 @@
 """A dataset's items in a small database: searched, filtered, counted and paged. Safe to ask from many threads at once.
 
     catalogue = Catalogue(zoo.items)
-    for hit in catalogue.search("emprie strikes"):  # in titles
+    for hit in catalogue.search("emprie strikes"):  # in titles; everywhere=True: in attributes, too
         print(hit.title)
     page = catalogue.page("kubrick space", {"genres": Among(("Sci-Fi",)), "year": Between(1970, 1990)}, sort="year", limit=20)
 
@@ -13,10 +13,8 @@ a cursor per question: DuckDB answers wrongly, without an error, where threads s
 from __future__ import annotations
 
 import json
-import re
 import secrets
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -25,18 +23,14 @@ import duckdb
 import pyarrow as pa
 
 from app.store.attributes import PROSE, is_year, names_items, tidied
+from app.store.normalisation import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
 from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError
 
-MAX_QUERY = 200  # characters of a search
-MAX_TOKENS = 8
 MAX_LIMIT = 1_000
 MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
 _OWN = ("item", "item_id", "title", "popularity")
-_WORD = re.compile(r"[^\W_]+")
-_PLAIN = str.maketrans({chr(code): "" if chr(code) in "'`" else " " for code in range(128) if not chr(code).isalnum()})
 _LIKENESS = 0.86  # Jaro–Winkler similarity from which two words are taken for the same, mistyped
-_APOSTROPHES = str.maketrans("", "", "'`")
 _HANDFUL = 5  # fewer matches to the letter than this, and similar words are looked for as well
 _READ = 4_000  # characters of an attribute that are searched
 _HELD = 8  # times the bytes of the items: as they are, folded, and as words
@@ -64,8 +58,8 @@ class Between:
 
 Filters = Mapping[str, Among | Between]
 Values = dict[str, Any]
-How = Literal["prefix", "word", "inside", "words", "similar"]
-_KINDS: tuple[How, ...] = ("prefix", "word", "inside", "words", "similar")
+How = Literal["prefix", "word", "inside", "words", "facts", "prose", "similar"]
+_KINDS: tuple[How, ...] = ("prefix", "word", "inside", "words", "facts", "prose")
 
 
 class Hit(NamedTuple):
@@ -75,7 +69,8 @@ class Hit(NamedTuple):
     item_id: str
     title: str
     how: How
-    """How it matches: the title begins so, a word does, it stands inside, all words are there, or similar ones."""
+    """How it matches: the title begins so, a word does, it stands inside, all words are there; with short attributes, or with
+    prose, they are; the title has similar ones."""
 
 
 @dataclass(frozen=True)
@@ -171,22 +166,21 @@ class Catalogue:
 
     # --- searching
 
-    def search(self, text: str, limit: int = 20, exclude: Sequence[int] = ()) -> list[Hit]:
+    def search(self, text: str, limit: int = 20, exclude: Sequence[int] = (), *, everywhere: bool = False) -> list[Hit]:
         """The best titles: what begins with the text, has a word that does, holds it, has all its words, then similar ones.
 
-        Upper case, accents and apostrophes do not matter; within one kind of match the more popular item is first. Titles
-        with similar words are looked for where fewer than a handful match to the letter.
+        Upper case, accents and apostrophes do not matter, numbers are the same as words, digits and Roman numerals, and a title's
+        year counts as a word of it; within one kind of match the more popular item is first. Titles with similar words are looked
+        for where fewer than a handful match to the letter. everywhere: items whose attributes have the words come after all
+        titles that do.
         """
         query = _Query.read(text)
         if query is None:
             return []
         limit = _bounded(limit)
-        rows = self._ask(
-            f"""select c_item, c_item_id, c_title, {query.kind} as kind from catalogue
-            where {query.title} and not list_contains($exclude::int[], c_item)
-            order by kind, c_popularity desc, length(folded), c_item limit $limit""",
-            {**query.values, "exclude": list(exclude), "limit": limit},
-        )
+        rows = self._matches(query, query.title, exclude, limit)
+        if everywhere and len(rows) < limit:  # a title or two letters of it are the rule, and found sooner alone
+            rows += self._matches(query, f"{query.anything} and not {query.title}", exclude, limit - len(rows))
         hits = [Hit(item, item_id, title, _KINDS[kind]) for item, item_id, title, kind in rows]
         if len(hits) < min(limit, _HANDFUL):
             known = {hit.item for hit in hits}.union(exclude)
@@ -263,6 +257,15 @@ class Catalogue:
         return rows(self.items, items)
 
     # --- inside
+
+    def _matches(self, query: _Query, condition: str, exclude: Sequence[int], limit: int) -> list[tuple[Any, ...]]:
+        """(item, item_id, title, place in `_KINDS`) of the best."""
+        return self._ask(
+            f"""select c_item, c_item_id, c_title, {query.kind} as kind from catalogue
+            where {condition} and not list_contains($exclude::int[], c_item)
+            order by kind, c_popularity desc, length(folded), c_item limit $limit""",
+            {**query.values, "exclude": list(exclude), "limit": limit},
+        )
 
     def _ask(self, sql: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         try:
@@ -387,11 +390,12 @@ def _texts(part: pa.RecordBatch) -> pa.RecordBatch:
     """The columns as the database calls them, then folded, words (of the title), facts, prose (of attributes)."""
     names = searched(part)
     folded = [fold(title) for title in part["title"].to_pylist()]
+    years = part["year"].to_pylist() if "year" in part.schema.names else [None] * len(folded)
     texts = {
         "folded": folded,
-        "words": [spaced(text) for text in folded],
-        "facts": _words(part, [name for name in names if name not in PROSE]),
-        "prose": _words(part, [name for name in names if name in PROSE]),
+        "words": [title_words(title, year) for title, year in zip(folded, years, strict=True)],
+        "facts": _words(part, [name for name in names if name not in PROSE], words_and_numbers),
+        "prose": _words(part, [name for name in names if name in PROSE], spaced),
     }
     part = part.rename_columns([_column(name) for name in part.schema.names])
     for name, values in texts.items():
@@ -462,7 +466,7 @@ class _Query:
         tokens = words_of(text)
         if not whole:
             return None
-        values: Values = {"whole": whole, "phrase": f" {' '.join(_WORD.findall(whole)) or whole}"}
+        values: Values = {"whole": whole, "phrase": f" {' '.join(WORD.findall(whole)) or whole}"}
         values.update({f"t{number}": f" {token}" for number, token in enumerate(tokens)})
 
         def every(*columns: str) -> str:
@@ -487,11 +491,6 @@ def searched(items: pa.Table | pa.RecordBatch) -> list[str]:
     ]
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """The different words of a search, folded."""
-    return tuple(dict.fromkeys(_WORD.findall(fold(text[:MAX_QUERY]))))[:MAX_TOKENS]
-
-
 def _is_words(kind: pa.DataType, name: str) -> bool:
     inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
     return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner)) or (
@@ -499,30 +498,14 @@ def _is_words(kind: pa.DataType, name: str) -> bool:
     )
 
 
-def _words(items: pa.RecordBatch, names: Sequence[str]) -> list[str]:
+def _words(items: pa.RecordBatch, names: Sequence[str], words_in: Callable[[str], str]) -> list[str]:
     """Per item the words of these attributes, each with a blank before it."""
     words = [""] * len(items)
     for name in names:
         for item, value in enumerate(items[name].to_pylist()):
             if value:
-                words[item] += spaced((" ".join(map(str, value)) if isinstance(value, list) else str(value))[:_READ])
+                words[item] += words_in((" ".join(map(str, value)) if isinstance(value, list) else str(value))[:_READ])
     return words
-
-
-def spaced(text: str) -> str:
-    """The words of a text, folded, each with a blank before it: " star" is in it where a word begins so."""
-    if text.isascii():  # the same, twice as fast
-        return f" {' '.join(text.lower().translate(_PLAIN).split())}"
-    return f" {' '.join(_WORD.findall(fold(text)))}"
-
-
-def fold(text: str) -> str:
-    """Text as it is compared: lower case, without accents, apostrophes and double spaces, in any script."""
-    if text.isascii():  # the same, many times as fast
-        return " ".join(text.lower().translate(_APOSTROPHES).split())
-    apart = unicodedata.normalize("NFKD", text).casefold()
-    plain = "".join(c for c in apart if not unicodedata.combining(c) and c not in "'’‘`´")
-    return " ".join(unicodedata.normalize("NFC", plain).split())
 
 
 def _connect(database: str, spill: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:

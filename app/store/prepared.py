@@ -42,7 +42,7 @@ from engine.bundle import items
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.store")
-VERSION = 1
+VERSION = 2
 """Of what is written; another one is made anew."""
 SIZES, OF = "sizes.json", "of.txt"
 HOURS = 1.0

@@ -11,7 +11,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from app.store.catalogue import Among, Between, Catalogue, fold
+from app.store.catalogue import Among, Between, Catalogue
+from app.store.normalisation import fold
 
 TITLES = [
     "Star Wars",
@@ -109,6 +110,24 @@ def test_better_matches_come_first(catalogue: Catalogue) -> None:
 def test_what_people_mean(catalogue: Catalogue, text: str, title: str | None) -> None:
     hits = found(catalogue, text)
     assert (hits[0] if hits else None) == title or (title is None and len(text) > 1_000)
+
+
+@pytest.mark.parametrize("text", ["ocean's 11", "Oceans eleven", "OCEAN’S XI"])
+def test_numbers_are_the_same_as_words_digits_and_roman_numerals(text: str) -> None:
+    assert found(Catalogue(table(["Ocean's Eleven", "Ocean's Twelve", "Eleven"])), text)[0] == "Ocean's Eleven"
+
+
+def test_a_year_is_a_word_of_the_title_and_titles_come_before_attributes() -> None:
+    titles, directors = (
+        ["Alien", "Aliens", "Predator", "Alien 3"],
+        ["Ridley Scott", "James Cameron", "Alien Scott", None],
+    )
+    catalogue = Catalogue(table(titles, director=directors, year=pa.array([1979, 1986, 1987, 1992], pa.int32())))
+    assert [hit.title for hit in catalogue.search("1979 alien", everywhere=True) if hit.how != "similar"] == ["Alien"]
+    hits = [(hit.title, hit.how) for hit in catalogue.search("alien", everywhere=True)]
+    assert hits[-1] == ("Predator", "facts") and len(hits) == 4
+    assert "Predator" not in found(catalogue, "alien")  # titles alone unless attributes are wanted, too
+    assert [hit.title for hit in catalogue.search("ridley sc", everywhere=True)] == ["Alien"]
 
 
 def test_some_items_can_be_left_out(catalogue: Catalogue) -> None:

@@ -209,12 +209,20 @@ def test_the_list_and_a_search(page: AppTest) -> None:
     page.run()
     assert not failed(page)
     assert len(titles(page)) == 20 and titles(page)[0].startswith("<script>")
-    page.text_input(key="catalogue_q").set_value("기생충").run()
+    page.text_input(key="catalogue_search").set_value("기생충").run()
     assert not failed(page) and titles(page) == ["기생충 (1963)"]
-    page.text_input(key="catalogue_q").set_value("xyzzyqwv").run()
+    page.text_input(key="catalogue_search").set_value("xyzzyqwv").run()
     assert not failed(page) and "None of 40 items" in page.info[0].value
     page.button(key="catalogue_clear_nothing").click().run()
     assert len(titles(page)) == 20
+
+
+def test_another_dataset_is_looked_at_without_the_search_of_before(page: AppTest) -> None:
+    page.run()
+    page.text_input(key="catalogue_search").set_value("기생충").run()
+    page.session_state["catalogue_dataset"] = "another"
+    page.run()
+    assert not failed(page) and page.text_input(key="catalogue_search").value == "" and len(titles(page)) == 20
 
 
 def test_filters_and_their_chips(page: AppTest) -> None:

@@ -12,7 +12,8 @@ from app.analysis import facets as views
 from app.analysis import item_card
 from app.session import state
 from app.store.attributes import caption
-from app.store.catalogue import MAX_QUERY, Among, Between, Catalogue, Facet, Filters
+from app.store.catalogue import Among, Between, Catalogue, Facet, Filters
+from app.store.normalisation import MAX_QUERY
 from app.text import clean, count, md
 from engine.runtime import Zoo
 
@@ -35,9 +36,12 @@ def browse() -> None:
         now = state.get()
         models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
         usable = views.usable(catalogue.facets, len(models))
+        if st.session_state.get("catalogue_dataset") != now.dataset:  # what was looked for in another one
+            st.session_state["catalogue_dataset"] = now.dataset
+            clear_all()
         text = st.text_input(
             "Search titles and attributes",
-            key="catalogue_q",
+            key="catalogue_search",
             type="search",
             live="250ms",
             max_chars=MAX_QUERY,
@@ -46,7 +50,7 @@ def browse() -> None:
             persist_state="session",
         )
         text = (text or "").strip()[:MAX_QUERY]
-        chosen_filters = filters(now.dataset, usable.facets)
+        chosen_filters = filters(usable.facets)
         facet_bar(catalogue, usable, text, chosen_filters)
         chips(chosen_filters)
         results(models, catalogue, usable.facets, text, chosen_filters)
@@ -93,7 +97,7 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
 
 def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text: str) -> None:
     known, searched = set(state.get().current), zoo.open_catalogue(state.get().dataset).searched
-    with st.container(gap="xsmall", key="catalogue_rows"):
+    with st.container(gap="xsmall", key="catalogue_hits"):
         for row in found:
             item_id, title = str(row["item_id"]), zoo.titled(models, int(str(row["item"])))
             there = item_id in known
@@ -145,11 +149,8 @@ def every(found: Catalogue, text: str, wanted: Filters, column: str, descending:
 # --- filters: kept outside of widgets, so that a folded one keeps its choice
 
 
-def filters(dataset: str, facets: list[Facet]) -> dict[str, Among | Between]:
+def filters(facets: list[Facet]) -> dict[str, Among | Between]:
     kept: dict[str, Among | Between] = st.session_state.setdefault("catalogue_filters", {})
-    if st.session_state.get("catalogue_dataset") != dataset:
-        kept.clear()
-        st.session_state["catalogue_dataset"] = dataset
     kinds = {facet.name: facet.kind for facet in facets}
     return {
         name: condition
@@ -294,7 +295,7 @@ def clear_filters() -> None:
 
 def clear_all() -> None:
     clear_filters()
-    st.session_state["catalogue_q"] = ""
+    st.session_state["catalogue_search"] = ""
 
 
 def page_key(text: str, wanted: Filters, order: str) -> str:

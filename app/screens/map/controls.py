@@ -14,7 +14,8 @@ from app.screens.map.chart import MapChoices, choose, selected, zoom_to
 from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
 from app.session import state
 from app.store.attributes import caption
-from app.store.catalogue import MAX_QUERY, Catalogue
+from app.store.catalogue import Catalogue
+from app.store.normalisation import MAX_QUERY
 from app.text import clean, count, md
 from engine.runtime import Zoo
 
