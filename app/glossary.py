@@ -204,9 +204,8 @@ VIEWS = (
     ),
     Entry(
         "Map",
-        "Vectors in two dimensions: a model's items, or one of the spaces below, by UMAP, which keeps near ones near while axes and "
-        "distances between far groups mean nothing, or by PCA, the plane of the largest variance. Regions are named by TF-IDF of "
-        "titles and attributes.",
+        "Vectors in two dimensions, of a model or of one of the spaces below: by UMAP, which keeps near ones near while axes and "
+        "distances between far groups mean nothing, or by PCA, the plane of the largest variance. Regions are named by TF-IDF.",
         "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
     ),
     Entry(

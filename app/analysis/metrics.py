@@ -27,6 +27,13 @@ FEW = 30  # people in a slice below which it says little
 SEED = 0
 SAMPLES = 2_000
 
+INTERVALS = f"95 %, bootstrap over users, {SAMPLES:,} samples, seed {SEED}. {ONE_SEED}"
+SIGNIFICANCE = (
+    "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted p > .05, or an "
+    "interval of the difference that contains 0."
+)
+SELECTION = "By validation NDCG; the test set is used once."
+
 Floats = npt.NDArray[np.float64]
 
 

@@ -10,8 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import glossary
+from app.analysis import usual_models
 from app.screens.about import cards as views
 from app.text import md
+from engine.cards import KINDS
 from engine.runtime import STILL_IMPROVING, Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
@@ -32,11 +34,11 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_cards(path: Path) -> None:
     zoo = Zoo.open(path)
     card = views.data_card(zoo.info)
-    assert card["People"] == "4, **simulated**" and card["Licence"] == md("None needed.")
+    assert card["Users"] == "4, **simulated**" and card["Licence"] == md("None needed.")
     assert card["Time"] == "the order of events alone" and "left out of the candidates" in card["Repeats"]
     for bundle in zoo.bundles.values():
         card = views.model_card(bundle)
-        assert card["From"] == md("None.") and "does not have" in card["Recommends"]
+        assert card["Paper"] == md("None.") and "does not have" in card["Recommends"]
     made = zoo.bundles["alpha"].manifest.training.model_dump()
     for best, words in ((1, False), (2, True)):
         seal(path / "alpha", training=made | {"epochs": 2, "best_epoch": best})
@@ -57,9 +59,10 @@ def _script() -> None:
     import runpy
 
     from app import zoo
+    from app.screens import PAGES
     from app.session import state
 
-    state.sync(list(zoo.datasets()), zoo.open_zoo)
+    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["about"])
     runpy.run_path("app/screens/about/page.py", run_name="about")
 
 
@@ -72,22 +75,30 @@ def test_what_to_bear_in_mind_stands_apart_from_the_source(path: Path) -> None:
     assert f"- {md('Nobody *chose*.')}\n- {md('New ones dominate.')}" in [markdown.value for markdown in page.markdown]
 
 
-def test_the_page_shows_foreign_text_as_text(path: Path) -> None:
+def test_a_section_per_kind_of_model_and_cards_closed_until_opened(path: Path) -> None:
     title, summary = "$x$ <script>a</script>", "=HYPERLINK() **bold** 한국어 [link](https://example.org)"
     seal(path / "alpha", title=title, summary=summary)
     seal(path / "beta", fingerprint="cd" * 32)  # refused, and said so
     page = AppTest.from_function(_script, default_timeout=60).run()
     assert not page.exception and not page.error
-    assert len(page.subheader) == len(TOYS) - 1
-    assert page.subheader[0].value.endswith(md(title))
-    texts = [markdown.value for markdown in page.markdown]
-    assert md(summary) in texts
     assert any("Refused" in warning.value for warning in page.warning)
-    assert [header.value for header in page.header] == [
-        "The data",
-        "The models",
-        "Metrics",
-        "Codes of items",
-        "Views",
-        "Limits",
-    ]
+    kinds = {kind: KINDS[kind] for kind in KINDS if KINDS[kind] in usual_models.by_kind(Zoo.open(path))}
+    assert [tab.label for tab in page.tabs] == ["Dataset", "Protocol", *kinds.values(), "Terms", "Limits"]
+    shown = []
+    for kind in kinds:
+        page.query_params["section"] = kind
+        page.run()
+        assert not page.exception and not page.error and not page.table
+        shown += [markdown.value for markdown in page.markdown]
+    assert sum("\n" in text for text in shown) == len(TOYS) - 1
+    assert any(md(title) in text and text.endswith(md(summary)) for text in shown)
+
+
+def test_terms_are_found_by_their_meaning(path: Path) -> None:
+    page = AppTest.from_function(_script, default_timeout=60)
+    page.query_params["section"] = "terms"
+    page.run()
+    assert len([text for text in page.markdown if text.value.startswith("**")]) == len(glossary.TERMS)
+    page.text_input(key="about_term").set_value("holm").run()
+    found = [text.value for text in page.markdown if text.value.startswith("**")]
+    assert not page.exception and any("Holm" in text for text in found) and len(found) < 5

@@ -11,13 +11,13 @@ from app.text import count, md
 from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo, repeats
 
 LIMITS = (
-    "The test asks for held-out items alone, one per person or a set. A list that would have pleased but missed them "
+    "The test asks for held-out items alone, one per user or a set. A list that would have pleased but missed them "
     "counts as a miss.",
-    "Logs hold what people did under another system and its own recommendations; none of the numbers is "
+    "Logs hold what users did under another system and its own recommendations; none of the numbers is "
     "the outcome of an experiment.",
-    "Intervals cover the choice of people alone. Another seed of the same training would move the numbers, too.",
+    "Intervals cover the sample of users alone. Another seed of the same training would move the metrics, too.",
     "Models know only the items they were trained on, unless their card says otherwise.",
-    "Probabilities of items are the models' own estimates. Models trained with sampled negatives are too sure of themselves.",
+    "Probabilities of items are the models' own estimates. Models trained with sampled negatives are overconfident.",
     "Answers are computed on the server with the exported graphs, which agree with the trained model up "
     "to rounding (see the cards).",
 )
@@ -30,7 +30,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         return {
             "Source": source(info)[0],
             "Licence": md(info.licence, 2_000),
-            "People": "none: a catalogue without a log",
+            "Users": "none: a catalogue without a log",
             "Items": f"{counts.get('items', 0):,}",
             "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
             "Attributes": md(", ".join(info.attributes) or "none", 1_000),
@@ -40,15 +40,15 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
     card = {
         "Source": source(info)[0],
         "Licence": md(info.licence, 2_000),
-        "People": f"{counts.get('users', 0):,}{', **simulated**' if info.simulated else ', real'}",
+        "Users": f"{counts.get('users', 0):,}{', **simulated**' if info.simulated else ', real'}",
         "Items": f"{counts.get('items', 0):,}",
         "Events": f"{counts.get('events', 0):,}, of which {counts.get('train', 0):,} for training",
         "Held out": f"{counts.get('valid', 0):,} to validate, {counts.get('test', 0):,} to test",
-        "Per person": (
+        "Per user": (
             f"{lengths.get('min', 0):,.0f} to {lengths.get('max', 0):,.0f} events, median {lengths.get('median', 0):,.0f}, "
             f"mean {lengths.get('mean', 0):,.1f}"
         ),
-        "Sparsity": f"{info.sparsity:.2%} of all pairs of person and item never met",
+        "Sparsity": f"{info.sparsity:.2%} of all pairs of user and item unobserved",
         "Time": _time(info.time),
         "Split": md(split_words(info.split)),
         "Repeats": md(repeats.meaning(info.repeats, info.measured)),
@@ -74,19 +74,19 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     still = f"; {STILL_IMPROVING}" if bundle.improving else ""
     chosen = "as validation had selected" if said.refitted else f"best: {made.best_epoch:,}{still}"
     card = {
-        "From": md(said.paper, 2_000),
+        "Paper": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
         + ("" if said.capabilities.reads_order else ", but not their order")
         + ("" if said.encoder.min_history else ", and answers without any"),
         "Recommends": "what the history does not have"
         if bundle.excludes_history
         else "items of the history, too: repeats count",
-        "Size": f"{count(made.parameters, 'parameter')}, {said.encoder.dim:,} numbers per "
-        + ("query" if said.generator is None else "hidden state"),
+        "Size": f"{count(made.parameters, 'parameter')}, {'embedding' if said.generator is None else 'hidden'} size "
+        f"{said.encoder.dim:,}",
         "Trained": md(
             f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
             if made.epochs
-            else "not at all: it compares what is said of items"
+            else "not at all: it compares texts of items"
             if said.sentence is not None
             else f"counted once over the log, on {made.device}"
         ),
@@ -95,10 +95,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         **_folded(bundle),
         **({"Known words": md(words)} if (words := known_words(said.unknown)) else {}),
         "Can show": md(", ".join(can) or "its recommendations"),
-        "Exact to": (
-            f"{check.max_abs_difference:.0e} between the exported graph and the trained model, "
-            f"on {count(check.histories, 'history', 'histories')}"
-        ),
+        "ONNX parity": f"{check.max_abs_difference:.0e}, on {count(check.histories, 'history', 'histories')}",
         "Made": md(f"{said.created[:10]} by {said.created_by}, commit {(made.commit or 'unknown')[:10]}"),
     }
     return card | {term: md(words) for term, words in writes(bundle).items()}
@@ -134,7 +131,7 @@ def _folded(bundle: Bundle) -> dict[str, str]:
     if folded is None or learnt is None:
         return {}
     words = f"NDCG@10 {folded:.4f} folded in from the history, as pages do"
-    return {"Fold-in": f"{words}; {learnt:.4f} with these people's vectors learnt in training ({md(bundle.protocol)})"}
+    return {"Fold-in": f"{words}; {learnt:.4f} with these users' vectors learnt in training ({md(bundle.protocol)})"}
 
 
 def cannot(bundle: Bundle) -> list[str]:
@@ -143,15 +140,10 @@ def cannot(bundle: Bundle) -> list[str]:
     return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 
-def listing(entries: Mapping[str, str]) -> str:
-    """A description list."""
-    return "\n".join(f"- **{term}**: {meaning}" for term, meaning in entries.items())
-
-
 def _time(found: Mapping[str, Any]) -> str:
     if found.get("unit") == "order" or found.get("first") is None or found.get("last") is None:
         return "the order of events alone"
     first, last = (day(found[end]) for end in ("first", "last"))
     ties, unit = found.get("ties", 0), found.get("unit", "time")
     shared = f"{count(ties, 'event')} {'shares its' if ties == 1 else 'share their'} {unit}"
-    return md(f"{first} to {last}; {shared} with another one of the same person")
+    return md(f"{first} to {last}; {shared} with another one of the same user")

@@ -1,4 +1,4 @@
-"""The models, the data, and what every number and picture means."""
+"""The models, the data, and what every number and picture means, a section at a time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app import glossary, guard, zoo
-from app.analysis import model_card
-from app.screens.about import cards as views
+from app.analysis import evaluation, metrics, model_card, usual_models
+from app.components import sections
+from app.screens.about import SECTIONS, cards
 from app.session import state
-from app.text import count, md
+from app.text import md
+from engine.cards import KINDS
 from engine.runtime import Zoo
+from engine.runtime import protocols as naming
 
 
 def page() -> None:
@@ -21,59 +24,92 @@ def page() -> None:
         "history, what the model looked at, and how good it is."
     )
     models = zoo.open_zoo(state.get().dataset)
-    for part, words in ((_data, "the data"), (_models, "the models")):
-        with guard.watch(words):
-            part(models)
-    _entries("Metrics", "metrics", glossary.METRICS)
-    _entries("Codes of items", "codes", glossary.CODES)
-    _entries("Views", "views", glossary.VIEWS)
-    st.header("Limits", anchor="limits")
-    st.markdown("\n".join(f"- {words}" for words in views.LIMITS))
+    of_kind = {kind: names for kind, title in KINDS.items() if (names := usual_models.by_kind(models).get(title))}
+    titles = {name: title for name, title in SECTIONS.items() if name not in KINDS or name in of_kind}
+    for refusal in models.refused:
+        st.warning(md(f"Refused: {refusal}", 1_000), icon=":material/block:")
+    if not models.bundles:
+        st.info("This dataset has no models yet. Train and export one with `seqscope train` and `seqscope export`.")
+    with sections.opened(titles, key="about") as section, guard.watch(SECTIONS[section].lower()):
+        if section in of_kind:
+            for name in of_kind[section]:
+                _model(models, name)
+        elif section == "data":
+            _data(models)
+        elif section == "protocol":
+            _protocol(models)
+        elif section == "terms":
+            _terms()
+        else:
+            st.markdown("\n".join(f"- {words}" for words in cards.LIMITS))
 
 
 def _data(models: Zoo) -> None:
     info = models.info
-    st.header("The data", anchor="data")
-    st.markdown(f"**{md(info.title)}**")
+    st.header(md(info.title), anchor="data")
     if info.simulated:
         st.info(
-            "The people and their histories are simulated: nobody's behaviour is in this data.",
+            "The users and their histories are simulated: nobody's behaviour is in this data.",
             icon=":material/science:",
         )
-    remarks = views.source(info)[1:]
+    remarks = cards.source(info)[1:]
     if remarks:
         st.markdown("\n".join(f"- {remark}" for remark in remarks))
-    _card(views.data_card(info), f"The dataset {md(info.title)}.")
+    _card(cards.data_card(info), f"The dataset {md(info.title)}.")
 
 
-def _models(models: Zoo) -> None:
-    st.header("The models", anchor="models")
-    if not models.bundles:
-        st.info("This dataset has no models yet. Train and export one with `seqscope train` and `seqscope export`.")
-    for name, bundle in models.bundles.items():
-        with st.container(border=True):
-            st.subheader(f"{zoo.style(models, name).sign} {md(bundle.manifest.title)}", anchor=f"model-{name}")
-            st.markdown(md(bundle.manifest.summary, 2_000))
-            _card(views.model_card(bundle), f"The model {md(bundle.manifest.title)}.")
-            if model_card.too_few_known(bundle.manifest.unknown):
-                st.warning(model_card.FEW_KNOWN, icon=":material/spellcheck:")
-            missing = views.cannot(bundle)
-            if missing:
-                with st.expander(f"What it cannot do: {count(len(missing), 'thing')}", type="compact"):
-                    st.markdown("\n".join(f"- {words}" for words in missing))
-    for refusal in models.refused:
-        st.warning(md(f"Refused: {refusal}", 1_000), icon=":material/block:")
+def _protocol(models: Zoo) -> None:
+    rankings = {naming.title(name): naming.sentence(name, len(models)) for name in evaluation.protocols(models)}
+    facts = {
+        **rankings,
+        "Split": model_card.split_words(models.info.split),
+        "Held-out items": " ".join(metrics.held_out_words(models.info)),
+        "Model selection": metrics.SELECTION,
+        "Intervals": metrics.INTERVALS,
+        "Significance": metrics.SIGNIFICANCE,
+    }
+    _card({md(term): md(words, 2_000) for term, words in facts.items() if words}, "How models are evaluated.")
+
+
+def _model(models: Zoo, name: str) -> None:
+    """Closed until somebody opens it."""
+    bundle = models.bundles[name]
+    title = md(bundle.manifest.title)
+    st.markdown(f"**{zoo.style(models, name).sign} {title}**  \n{md(bundle.manifest.summary, 2_000)}")
+    if model_card.too_few_known(bundle.manifest.unknown):
+        st.warning(model_card.FEW_KNOWN, icon=":material/spellcheck:")
+    folded = st.expander(f"Model card of {title}", key=f"about_card_{name}", on_change="rerun", type="compact")
+    if not folded.open:
+        return
+    with folded:
+        _card(cards.model_card(bundle), f"The model {title}.")
+        missing = cards.cannot(bundle)
+        if missing:
+            st.markdown("\n".join([f"**Limitations ({len(missing)})**\n", *(f"- {words}" for words in missing)]))
 
 
 def _card(card: dict[str, str], alt: str) -> None:
-    rows = {f"**{term}**": meaning for term, meaning in card.items()}
-    st.table(rows, border="horizontal", hide_header=True, alt=alt)
+    st.table({f"**{term}**": meaning for term, meaning in card.items()}, border="horizontal", hide_header=True, alt=alt)
 
 
-def _entries(title: str, anchor: str, entries: Sequence[glossary.Entry]) -> None:
-    st.header(title, anchor=anchor)
-    for entry in entries:
-        st.markdown(f"**{md(entry.term)}**  \n{md(entry.meaning, 1_000)} :small[:gray[{md(entry.source)}]]")
+def _terms() -> None:
+    """Those that a text is in, or all."""
+    typed = st.text_input("Find a term", key="about_term", type="search", live="300ms", width=320).strip().casefold()
+    groups = {"Metrics": glossary.METRICS, "Semantic IDs": glossary.CODES, "Views": glossary.VIEWS}
+    for title, group in groups.items():
+        entries = [entry for entry in group if typed in f"{entry.term} {entry.meaning}".casefold()]
+        if entries:
+            st.header(title, anchor=title.casefold().replace(" ", "-"))
+            _entries(entries)
+
+
+def _entries(entries: Sequence[glossary.Entry]) -> None:
+    """In two columns where there is room, each read downwards."""
+    half = -(-len(entries) // 2)
+    for place, part in zip(st.columns(2, gap="large"), (entries[:half], entries[half:]), strict=True):
+        with place:
+            for entry in part:
+                st.markdown(f"**{md(entry.term)}**  \n{md(entry.meaning, 1_000)} :small[:gray[{md(entry.source)}]]")
 
 
 page()

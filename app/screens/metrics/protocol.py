@@ -31,10 +31,9 @@ def _facts(this: MetricsChoices) -> dict[str, str]:
         "Users": f"{metrics.asked(users, this.protocol)}{', simulated' if info.simulated else ''}."
         f"{metrics.left_out(this.left_out)}",
         "Held-out items": " ".join(metrics.held_out_words(info)),
-        "Intervals": f"95 %, bootstrap over users, {metrics.SAMPLES:,} samples, seed {metrics.SEED}. {metrics.ONE_SEED}",
-        "Significance": "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted "
-        "p > .05, or an interval of the difference that contains 0.",
-        "Model selection": "By validation NDCG; the test set is used once.",
+        "Intervals": metrics.INTERVALS,
+        "Significance": metrics.SIGNIFICANCE,
+        "Model selection": metrics.SELECTION,
         "User vectors": "The trained user's own vector, in place of what the model makes of the history alone."
         if known
         else "",
